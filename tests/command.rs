@@ -2,6 +2,7 @@
 
 mod baseline;
 mod batch;
+mod bench;
 mod builds;
 mod check;
 mod cli;

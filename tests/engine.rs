@@ -4,6 +4,7 @@
 
 mod account;
 mod architecture;
+mod commits;
 mod corpus;
 mod delta;
 mod demangle;

@@ -12,6 +12,7 @@ use crate::args::{CheckArgs, InputArgs};
 use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
+use crate::git;
 use crate::input::{Inputs, one_stdin};
 use crate::outputs::Outputs;
 use crate::{Failure, Result, is_stdin, open, packing, say, write_to};
@@ -27,7 +28,13 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         Ok((path, format, reported(args, &request, path, format)?))
     });
     let reports = reports.collect::<Result<Vec<_>>>()?;
-    let (report, diff, mut store) = answer(args, &request)?;
+    let commits = git::commits(&args.git)?;
+    let (mut report, diff, mut store) = answer(args, &request)?;
+    if let (Report::Check(check), Some(commits)) = (&mut report, &commits) {
+        for why in check.rules.iter_mut().filter_map(|rule| rule.why.as_mut()) {
+            commits.rank(&diff, &request.query, Arc::make_mut(why))?;
+        }
+    }
     for (path, format, request) in reports {
         let compared = request.map(|request| request.answer(&diff)).transpose()?;
         write_to(Some(path), |out| (format.write)(compared.as_ref().unwrap_or(&report), out, Default::default()))?;

@@ -4,10 +4,12 @@ use std::path::Path;
 
 use pprofdiff::Diff;
 use pprofdiff::explain::ExplainOptions;
+use pprofdiff::recording::Recording;
 use pprofdiff_report::{Ask, Report, Style, explain_exit_code};
 
 use crate::args::ExplainArgs;
 use crate::check::config;
+use crate::git;
 use crate::input::Inputs;
 use crate::operations;
 use crate::outputs::Outputs;
@@ -19,6 +21,7 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     // What can't be asked is said before a profile is loaded.
     let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options)).for_format(format)?);
     ask(options.clone())?;
+    let commits = git::commits(&args.git)?;
     let (mut noise_runs, mut heap) = (0, None);
     let diff = open_with(&args.input, &args.load, Outputs::new(args.output.path()), |inputs| {
         if let [base, new] = args.with.as_slice() {
@@ -34,7 +37,11 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     } else if !args.with.is_empty() {
         return Err(Failure::Message("--with takes the heaps of two sides, and there is one file".to_owned()));
     }
-    let report = ask(options)?.answer(&diff)?;
+    let request = ask(options)?;
+    let mut report = request.answer(&diff)?;
+    if let (Report::Explain(explanation), Some(commits)) = (&mut report, &commits) {
+        commits.rank(&diff, &request.query, explanation)?;
+    }
     let code = match &report {
         Report::Explain(explanation) if args.exit_code => explain_exit_code(explanation.verdict),
         _ => 0,
@@ -61,7 +68,10 @@ pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
     let mut options = own_runtime(args.config.as_deref())?.with_min_effect(args.min_effect);
     options.ops = match args.ops_from.as_slice() {
         [base, new] => Some(operations::of_files(base, new)?),
-        _ => args.ops,
+        _ => args.ops.or(match args.input.files.as_slice() {
+            [dir] if Recording::is_in(dir) => Recording::read(dir)?.operations(),
+            _ => None,
+        }),
     };
     Ok(options)
 }

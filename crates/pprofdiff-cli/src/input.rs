@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pprofdiff::input::{Fetch, file_builds, pattern_builds};
+use pprofdiff::recording::Recording;
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
@@ -115,6 +116,20 @@ pub fn open_with(
     outputs: Outputs,
     further: impl FnOnce(&Inputs) -> Result<Vec<Source>>,
 ) -> Result<Diff> {
+    if let [dir] = args.files.as_slice()
+        && Recording::is_in(dir)
+    {
+        let inputs = Inputs::new(load, outputs)?;
+        let [mut base, new] =
+            Recording::read(dir)?.sides(dir).map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
+        if base.is_empty() || new.is_empty() {
+            return Err(Failure::Message(format!("{}: a side has no run", dir.display())));
+        }
+        base.extend(further(&inputs)?);
+        let diff = Diff::load(&base, &new, &inputs.options)?;
+        advise(&diff);
+        return Ok(diff);
+    }
     if let [one] = args.files.as_slice() {
         let diff = Diff::of_profile(&Inputs::without_base(load, outputs)?.load(one)?)?;
         advise(&diff);

@@ -6,10 +6,12 @@
 mod args;
 mod baseline;
 mod batch;
+mod bench;
 mod check;
 mod delta;
 mod explain;
 mod fetch;
+mod git;
 mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
@@ -128,17 +130,23 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             (None, Err(e)) => return exit_code(Err(Failure::Message(format!("{}; see pprofdiff --help", usage(&e))))),
         },
     };
-    let pool = rayon::ThreadPoolBuilder::new().build();
     let work = Work::new();
+    // Threads that are started later block what ends a process.
+    if matches!(cli.verb, Some(Verb::Bench(_))) {
+        terminal::interrupt_at_kill();
+    }
+    let pool = rayon::ThreadPoolBuilder::new().build();
     match cli.verb {
         // They have nothing to put away.
         Some(Verb::Serve(_) | Verb::Mcp(_)) => {}
         Some(Verb::Batch(_)) => stop_at_interrupt(&work, AtInterrupt::Finish),
+        Some(Verb::Bench(_)) => stop_at_interrupt(&work, AtInterrupt::CleanUp),
         _ => stop_at_interrupt(&work, AtInterrupt::Exit),
     }
     let run = || match cli.verb {
         // It goes on when its work is stopped.
         Some(Verb::Batch(Later(args))) => batch::run(&args, &work),
+        Some(Verb::Bench(Later(args))) => bench::run(&args, &work),
         _ => match work.run(|| execute(cli))? {
             // A pipe that was read ended by the same Ctrl-C, say.
             Err(_) if work.is_stopped() => Err(Failure::Interrupted),
@@ -215,6 +223,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Convert(Later(args))) => convert(&args),
         Some(Verb::Delta(Later(args))) => delta::run(&args),
         Some(Verb::Batch(Later(args))) => return batch::run(&args, &Work::new()),
+        Some(Verb::Bench(Later(args))) => return bench::run(&args, &Work::new()),
         Some(Verb::Series(Later(args))) => series::run(&args),
         Some(Verb::Check(Later(args))) => return check::run(&args),
         Some(Verb::Explain(Later(args))) => return explain::run(&args),

@@ -69,6 +69,11 @@ fn mean(all: Vec<(String, Vec<f64>)>) -> Counts {
     all.into_iter().map(mean).filter(|(_, count)| *count > 0.0).collect()
 }
 
+/// By benchmark, what `go test -bench` wrote says.
+pub fn of_go_output(text: &str) -> Vec<(String, f64)> {
+    of_go(text)
+}
+
 /// Lines such as `BenchmarkRead-8   1234   56 ns/op`; a benchmark that ran several times has several.
 fn of_go(text: &str) -> Counts {
     let mut all = Vec::new();

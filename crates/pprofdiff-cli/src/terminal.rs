@@ -203,35 +203,67 @@ pub enum AtInterrupt {
     Exit,
     /// The work is stopped, and the command writes what is done, however long that takes; a second one ends it at once.
     Finish,
+    /// The work is stopped, and the command puts away what it made, which nothing cuts short.
+    CleanUp,
+}
+
+/// Treats `kill` and the end of a session as Ctrl-C, for a command that has much to put away. Must be called before threads
+/// are started: they block the signals then, which one thread waits for.
+pub fn interrupt_at_kill() {
+    #[cfg(all(unix, feature = "terminal"))]
+    {
+        use nix::sys::signal::{SigSet, Signal};
+
+        let ends = SigSet::from_iter([Signal::SIGTERM, Signal::SIGHUP]);
+        if ends.thread_block().is_ok() {
+            let wait = move || {
+                while ends.wait().is_ok() {
+                    interrupt();
+                }
+            };
+            let _ = std::thread::Builder::new().name("pprofdiff-kill".to_owned()).spawn(wait);
+        }
+    }
+}
+
+/// What the process does now: a handler is set once.
+#[cfg(feature = "terminal")]
+static CURRENT: std::sync::Mutex<Option<(Work, AtInterrupt)>> = std::sync::Mutex::new(None);
+
+#[cfg(feature = "terminal")]
+fn current() -> std::sync::MutexGuard<'static, Option<(Work, AtInterrupt)>> {
+    CURRENT.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Does what Ctrl-C does.
+#[cfg(feature = "terminal")]
+fn interrupt() {
+    /// How long work may take to end; it polls much more often.
+    const GRACE: std::time::Duration = std::time::Duration::from_millis(500);
+
+    let work = current().clone();
+    if work.as_ref().is_some_and(|(_, at_interrupt)| *at_interrupt == AtInterrupt::CleanUp) {
+        work.iter().for_each(|(work, _)| work.stop());
+        return;
+    }
+    let is_first = work.as_ref().is_some_and(|(work, _)| !work.is_stopped());
+    if let Some((work, at_interrupt)) = work.filter(|_| is_first) {
+        work.stop();
+        if at_interrupt == AtInterrupt::Finish {
+            return;
+        }
+        std::thread::sleep(GRACE);
+    }
+    pprofdiff::output::remove_unfinished();
+    std::process::exit(130);
 }
 
 /// Stops a work at Ctrl-C. Where that is ignored (nohup) or somebody else's, it stays so.
 pub fn stop_at_interrupt(work: &Work, at_interrupt: AtInterrupt) {
     #[cfg(feature = "terminal")]
     {
-        use std::sync::{Mutex, PoisonError};
-        use std::time::Duration;
-
-        /// How long work may take to end; it polls much more often.
-        const GRACE: Duration = Duration::from_millis(500);
-        /// What the process does now: a handler is set once.
-        static CURRENT: Mutex<Option<(Work, AtInterrupt)>> = Mutex::new(None);
-
-        let current = || CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         *current() = Some((work.clone(), at_interrupt));
-        let _ = ctrlc::try_set_handler(move || {
-            let work = current().clone();
-            let is_first = work.as_ref().is_some_and(|(work, _)| !work.is_stopped());
-            if let Some((work, at_interrupt)) = work.filter(|_| is_first) {
-                work.stop();
-                if at_interrupt == AtInterrupt::Finish {
-                    return;
-                }
-                std::thread::sleep(GRACE);
-            }
-            pprofdiff::output::remove_unfinished();
-            std::process::exit(130);
-        });
+        let _ = ctrlc::try_set_handler(interrupt);
     }
     #[cfg(not(feature = "terminal"))]
     let _ = (work, at_interrupt);

@@ -29,10 +29,13 @@
 pub mod batch;
 #[cfg(feature = "check")]
 pub mod check;
+pub mod commits;
 mod diff;
 pub mod explain;
 pub mod loading;
 pub mod options;
+#[cfg(feature = "check")]
+pub mod recording;
 mod runs;
 mod runtimes;
 mod select;
@@ -59,6 +62,7 @@ pub use pprofdiff_profile::{
 };
 pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
 pub use runtimes::are_system;
+pub use statistics::sequential;
 
 #[doc(hidden)]
 pub use pprofdiff_profile::{advice, interner, parallel, random, shared::FoldedHeader, work};

@@ -90,6 +90,8 @@ pub struct CheckArgs {
     #[arg(long)]
     pub explain: bool,
     #[command(flatten)]
+    pub git: GitArgs,
+    #[command(flatten)]
     pub query: QueryArgs<false>,
     #[command(flatten)]
     pub output: OutputArgs,
@@ -117,6 +119,15 @@ Several files on a side are runs of the same program, whose medians are compared
 and two equal builds would hardly ever differ so much: once in a hundred checks. What chance explains is inconclusive.
 Exit codes: 0 pass, 1 regression (outranks inconclusive), 2 usage or input error, 3 inconclusive.";
 
+/// Which commits the causes are looked for in.
+#[derive(Args)]
+pub struct GitArgs {
+    /// Name the commit of each cause, of the range A..B of the repository here [default: what its upstream, main or master
+    /// lacks]
+    #[arg(long = "git", value_name = "RANGE", num_args = 0..=1, default_missing_value = "")]
+    pub range: Option<String>,
+}
+
 #[derive(Args)]
 #[command(after_help = EXPLAIN_HELP)]
 #[command(mut_arg("sample_type", |a| a.help(
@@ -130,6 +141,8 @@ pub struct ExplainArgs {
     /// The same from what benchmarks wrote: `go test -bench`, criterion's sample.json, pytest-benchmark's JSON
     #[arg(long, value_names = ["BASE", "NEW"], num_args = 2, conflicts_with = "ops", hide_short_help = true)]
     pub ops_from: Vec<PathBuf>,
+    #[command(flatten)]
+    pub git: GitArgs,
     /// Minimum change of a cause, of the base's total
     #[arg(long, value_name = "PERCENT", value_parser = percentage, default_value = "0.2%")]
     pub min_effect: f64,
@@ -163,6 +176,7 @@ Examples:
   pprofdiff explain old.pb.gz new.pb.gz --ops 1000,3000         a benchmark that ran 1000 and 3000 times
   pprofdiff explain main.pb.gz branch.pb.gz --noise 'nightly/*.pb.gz'      runs of equal builds show what noise is
   pprofdiff explain cpu0.pb.gz cpu1.pb.gz --with heap0.pb.gz heap1.pb.gz      who makes the garbage
+  pprofdiff explain main.pb.gz branch.pb.gz --git main..branch      and which commit did it
   pprofdiff explain main.pb.gz branch.pb.gz --format json
 
 Several files on a side are runs of the same program and do not add up. Deltas are those of a run of the new side, beside
@@ -177,7 +191,7 @@ fn operations(text: &str) -> Result<(f64, f64), String> {
 }
 
 /// A part of the whole, written in percent.
-fn percentage(text: &str) -> Result<f64, String> {
+pub(super) fn percentage(text: &str) -> Result<f64, String> {
     let number = text.trim().strip_suffix('%').unwrap_or(text).trim().parse().ok();
     let part = number.map(|n: f64| n / 100.0).filter(|part| (0.0..1.0).contains(part));
     part.ok_or_else(|| "write it in percent, such as 0.5%".to_owned())

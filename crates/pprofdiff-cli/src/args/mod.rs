@@ -1,6 +1,7 @@
 //! The command line: verbs, and what each takes. The options of the engine's tables are in `table`, those of views in
-//! `views`, of checks and explanations in `gates`, of other verbs in `jobs`; `help` makes short help fit a screen.
+//! `views`, of bench in `bench`, of checks and explanations in `gates`, of other verbs in `jobs`; `help` makes short help fit a screen.
 
+mod bench;
 mod gates;
 mod help;
 mod jobs;
@@ -12,7 +13,8 @@ use std::path::PathBuf;
 use clap::{Command, CommandFactory, Parser, Subcommand};
 use pprofdiff_report::View;
 
-pub use gates::{BaselineArgs, CheckArgs, ExplainArgs};
+pub use bench::BenchArgs;
+pub use gates::{BaselineArgs, CheckArgs, ExplainArgs, GitArgs};
 pub use help::{Later, formats};
 pub use jobs::{
     BatchArgs, CONVERTED, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, Schedule, SeriesArgs, SeriesOrder, SeriesRows,
@@ -83,6 +85,8 @@ pub enum Verb {
     Explain(Later<ExplainArgs>),
     #[command(about = about("check"))]
     Check(Later<CheckArgs>),
+    /// Run a benchmark of two commits in turns until it is decided, and explain
+    Bench(Later<BenchArgs>),
     /// Compare many pairs: two directories, two patterns, or a manifest
     Batch(Later<BatchArgs>),
     /// Follow frames along a history of builds, or compare many builds with one base

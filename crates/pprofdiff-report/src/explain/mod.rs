@@ -1,6 +1,7 @@
 //! Why two sides differ: for people, in at most 15 lines, as Markdown, as a fragment for notebooks, and as JSON (schema
 //! `pprofdiff/1`, kind `explain`).
 
+mod commits;
 mod notebook;
 #[cfg(feature = "html")]
 mod panel;
@@ -152,7 +153,8 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
 #[cfg(feature = "check")]
 fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
     let words = ExplanationText { e, markup };
-    e.causes.iter().take(MAX_CAUSES).map(|cause| words.cause(cause)).collect()
+    let commit = |cause: &Cause| cause.commits.as_ref().map_or_else(String::new, |c| format!("; {}", words.commits(c)));
+    e.causes.iter().take(MAX_CAUSES).map(|cause| words.cause(cause) + &commit(cause)).collect()
 }
 
 /// The causes for people.

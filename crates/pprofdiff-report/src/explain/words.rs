@@ -524,6 +524,9 @@ impl ExplanationText<'_> {
         e.rewrite.iter().for_each(|rewrite| say(Priority::Answer, self.rewrite(rewrite)));
         for (i, cause) in e.causes.iter().take(MAX_CAUSES).enumerate() {
             say(Priority::Answer, format!("{}. {}.", i + 1, self.cause(cause)));
+            if let Some(commits) = &cause.commits {
+                say(Priority::Detail, format!("   {}", self.commits(commits)));
+            }
             if !cause.parts.is_empty() && !is_replaced(cause) {
                 say(Priority::Detail, format!("   {}", self.parts(&cause.parts)));
             }

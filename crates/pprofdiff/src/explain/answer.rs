@@ -6,6 +6,7 @@ use serde::Serialize;
 
 pub use super::attribution::CauseKind;
 use super::{SURE, SURE_OF_RUNS};
+use crate::commits::RankedCommits;
 use crate::diff::Summary;
 
 /// What is said of the whole.
@@ -112,6 +113,9 @@ pub struct Cause {
     pub garbage: Option<f64>,
     /// What it was found in.
     pub evidence: Evidence,
+    /// Which commits reach it, where that was asked ([`Diff::rank_commits`](crate::Diff::rank_commits)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commits: Option<RankedCommits>,
 }
 
 /// How much of a cause is of one function of the program.

@@ -178,6 +178,7 @@ impl Naming<'_> {
                 callers: spelled(entry.of.caller),
                 callees: spelled(entry.of.callee),
             },
+            commits: None,
             function,
         }
     }

@@ -12,3 +12,4 @@ pub(crate) mod growth;
 pub(crate) mod noise;
 pub(crate) mod rank;
 pub(crate) mod segments;
+pub mod sequential;

@@ -1,0 +1,59 @@
+//! `go test -bench`: profiles of time and memory, the binary kept, and as many iterations on both sides as fit the time of a
+//! first run. All benchmarks do the same number, that of the slowest.
+
+use super::{Adapter, Plan, Taken, path, program, unfixed, written};
+use crate::Result;
+use crate::operations;
+
+pub const ADAPTER: Adapter = Adapter { name: "go test -bench", is_of, command, taken, fixed };
+
+fn is_of(command: &[String]) -> bool {
+    let has_bench = command.iter().any(|word| {
+        let word = word.trim_start_matches('-');
+        word == "bench" || word.starts_with("bench=")
+    });
+    program(command) == "go" && command.get(1).is_some_and(|word| word == "test") && has_bench
+}
+
+/// True if an option is given, as `-name value` or `-name=value`.
+fn has(command: &[String], name: &str) -> bool {
+    command.iter().any(|word| {
+        let word = word.trim_start_matches('-');
+        word.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    })
+}
+
+fn command(plan: &Plan<'_>) -> Vec<String> {
+    let mut words = plan.command[..2].to_vec();
+    words.extend(["-o".to_owned(), path(plan.binary)]);
+    for (option, file) in [("-cpuprofile", "cpu.pb.gz"), ("-memprofile", "mem.pb.gz")] {
+        words.extend([option.to_owned(), path(&plan.dir.join(file))]);
+    }
+    // Tests besides take time of their own, and results are not to be remembered.
+    if !has(plan.command, "run") {
+        words.push("-run=^$".to_owned());
+    }
+    if !has(plan.command, "count") {
+        words.push("-count=1".to_owned());
+    }
+    words.extend(plan.command[2..].iter().cloned());
+    if let Some(operations) = plan.operations {
+        // The last one counts; what follows -args is the benchmark's.
+        let end = words.iter().position(|word| word.trim_start_matches('-') == "args").unwrap_or(words.len());
+        words.insert(end, format!("-benchtime={operations}x"));
+    }
+    words
+}
+
+fn taken(plan: &Plan<'_>, output: &str) -> Result<Taken> {
+    let mut taken = written(plan.dir.join("cpu.pb.gz"), plan.command)?;
+    taken.profiles.extend(Some(plan.dir.join("mem.pb.gz")).filter(|file| file.exists()));
+    taken.operations = Some(operations::of_go_output(output).iter().map(|(_, count)| count).sum()).filter(|n| *n > 0.0);
+    Ok(taken)
+}
+
+fn fixed(command: &[String], output: &str) -> Option<u64> {
+    let counts = operations::of_go_output(output);
+    let least = counts.iter().map(|(_, count)| *count).fold(f64::INFINITY, f64::min);
+    if !least.is_finite() { unfixed(command, output) } else { Some((least as u64).max(1)) }
+}

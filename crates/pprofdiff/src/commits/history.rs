@@ -1,0 +1,440 @@
+//! The commits of a range with what they change, function by function, from what `git log` writes with whole files as
+//! context. What only moved, was formatted or commented is no change.
+
+use super::source::{Function, Language, Outline, Token, calls, essence, language, loops};
+use pprofdiff_profile::random::{HashMap, HashSet};
+
+/// What `git` is asked, before the range: each file whole, so that functions of both versions are known.
+pub const LOG_ARGS: [&str; 13] = [
+    "-c",
+    "core.quotePath=false",
+    "log",
+    "--no-merges",
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--find-renames",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+    "--unified=1000000",
+    "--patch",
+    "--format=%x00%H%x00%h%x00%s%x00",
+];
+
+/// The commits of a range, the newest first.
+#[derive(Debug, Default)]
+pub struct History {
+    pub(super) commits: Vec<CommitChanges>,
+    /// Old and new names of files, the newest first.
+    pub(super) renames: Vec<(String, String)>,
+}
+
+/// What a commit changes.
+#[derive(Debug, Default)]
+pub(super) struct CommitChanges {
+    pub id: String,
+    pub short: String,
+    pub subject: String,
+    pub functions: Vec<FunctionChange>,
+    pub outside: Vec<OutsideChange>,
+    pub dependencies: Vec<DependencyChange>,
+    /// Functions that have another file or name: both before and after.
+    pub moves: Vec<[(String, String); 2]>,
+}
+
+/// A function that a commit adds, removes or changes.
+#[derive(Debug)]
+pub(super) struct FunctionChange {
+    pub path: String,
+    pub name: String,
+    pub owner: Option<String>,
+    /// The lines that changed, from 1; of what was removed, those that it had.
+    pub lines: (u32, u32),
+    pub added_calls: Vec<String>,
+    pub removed_calls: Vec<String>,
+    /// A loop came or went.
+    pub has_loop: bool,
+    /// Only texts in quotes changed.
+    pub is_text: bool,
+    /// How many tokens came and went.
+    pub size: usize,
+}
+
+/// What a commit changes outside of functions.
+#[derive(Debug)]
+pub(super) struct OutsideChange {
+    pub path: String,
+    pub lines: (u32, u32),
+    /// What is defined there.
+    pub names: Vec<String>,
+}
+
+/// A dependency of which another version is required.
+#[derive(Debug)]
+pub(super) struct DependencyChange {
+    pub path: String,
+    pub name: String,
+    pub line: u32,
+}
+
+/// A file before and after a commit.
+#[derive(Default)]
+struct Patch<'a> {
+    old_path: Option<&'a str>,
+    new_path: Option<&'a str>,
+    /// Lines of both sides, and whether the other has them.
+    sides: [Vec<(&'a str, bool)>; 2],
+}
+
+impl History {
+    /// Reads what `git` writes with [`LOG_ARGS`]. Another commit may stand before it, of what is not committed.
+    pub fn parse(text: &str) -> History {
+        let mut history = History::default();
+        let mut parts = text.split('\0').skip(1);
+        while let (Some(id), Some(short), Some(subject), Some(patch)) =
+            (parts.next(), parts.next(), parts.next(), parts.next())
+        {
+            history.push(id, short, subject, patch);
+        }
+        history
+    }
+
+    /// Adds an older commit, by what `git diff` writes of it.
+    pub fn push(&mut self, id: &str, short: &str, subject: &str, patch: &str) {
+        let mut commit = CommitChanges {
+            id: id.to_owned(),
+            short: short.to_owned(),
+            subject: subject.to_owned(),
+            ..CommitChanges::default()
+        };
+        let patches = patches(patch);
+        for patch in &patches {
+            if let (Some(old), Some(new)) = (patch.old_path, patch.new_path)
+                && old != new
+            {
+                self.renames.push((old.to_owned(), new.to_owned()));
+            }
+        }
+        commit.read(&patches);
+        self.commits.push(commit);
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.commits.is_empty()
+    }
+
+    /// Number of commits.
+    pub fn len(&self) -> usize {
+        self.commits.len()
+    }
+
+    /// Puts commits that are newer before these.
+    #[must_use]
+    pub fn after(self, mut newer: History) -> History {
+        newer.commits.extend(self.commits);
+        newer.renames.extend(self.renames);
+        newer
+    }
+}
+
+fn patches(text: &str) -> Vec<Patch<'_>> {
+    let mut all: Vec<Patch<'_>> = Vec::new();
+    let mut is_hunk = false;
+    for line in text.split('\n') {
+        if line.starts_with("diff --git ") {
+            all.push(Patch::default());
+            is_hunk = false;
+            continue;
+        }
+        let Some(patch) = all.last_mut() else { continue };
+        if !is_hunk {
+            let of = |side: &str, prefix: &str| line.strip_prefix(side).map(|path| path.strip_prefix(prefix));
+            if let Some(path) = line.strip_prefix("rename from ") {
+                patch.old_path = Some(path);
+            } else if let Some(path) = line.strip_prefix("rename to ") {
+                patch.new_path = Some(path);
+            } else if let Some(path) = of("--- ", "a/") {
+                patch.old_path = path.map(|path| path.trim_end_matches('\t'));
+            } else if let Some(path) = of("+++ ", "b/") {
+                patch.new_path = path.map(|path| path.trim_end_matches('\t'));
+            }
+        }
+        if line.starts_with("@@ ") {
+            is_hunk = true;
+        } else if is_hunk && let Some(kind) = line.chars().next() {
+            let text = line[kind.len_utf8()..].trim_end_matches('\r');
+            match kind {
+                ' ' => patch.sides.iter_mut().for_each(|side| side.push((text, true))),
+                '-' => patch.sides[0].push((text, false)),
+                '+' => patch.sides[1].push((text, false)),
+                _ => {}
+            }
+        }
+    }
+    all
+}
+
+/// Words that are on one side more often than on the other: those that came, and those that went.
+fn differences<'a>(
+    old: impl Iterator<Item = &'a str>,
+    new: impl Iterator<Item = &'a str>,
+) -> (Vec<&'a str>, Vec<&'a str>) {
+    let mut counts: HashMap<&str, i64> = HashMap::default();
+    old.for_each(|word| *counts.entry(word).or_default() -= 1);
+    new.for_each(|word| *counts.entry(word).or_default() += 1);
+    let repeated = |sign: i64| {
+        let more = counts.iter().filter(move |(_, n)| **n * sign > 0);
+        let mut words: Vec<&str> = more.flat_map(|(word, n)| (0..n.abs()).map(move |_| *word)).collect();
+        words.sort_unstable();
+        words
+    };
+    (repeated(1), repeated(-1))
+}
+
+/// A function's tokens as they are compared: its own name does not count, nor do names that were given others, nor where
+/// what moved is now.
+fn body(function: &Function, side: usize, renamed: &HashMap<String, String>, moved: &HashSet<String>) -> Vec<String> {
+    let tokens = essence(&function.tokens);
+    let depth = tokens.first().and_then(|t| t.text.strip_prefix('\n')?.parse::<i64>().ok()).unwrap_or(0);
+    let mut all: Vec<String> = Vec::with_capacity(tokens.len());
+    for token in tokens {
+        let text = match token.text.strip_prefix('\n').and_then(|level| level.parse::<i64>().ok()) {
+            Some(level) => format!("\n{}", level - depth),
+            None if token.text == function.name => "\u{1}".to_owned(),
+            None => match renamed.get(&token.text).filter(|_| side == 0) {
+                Some(new) => new.clone(),
+                None => token.text.clone(),
+            },
+        };
+        if moved.contains(&text) {
+            let is_path = |t: Option<&String>| t.is_some_and(|t| t == "." || t == ":");
+            while is_path(all.last()) {
+                all.pop();
+                if !is_path(all.last()) {
+                    all.pop();
+                }
+            }
+        }
+        all.push(text);
+    }
+    all
+}
+
+/// True if texts differ by names alone, each by another one and always the same, none of which is called or a member.
+fn is_renaming(old: &[String], new: &[String]) -> bool {
+    if old.len() != new.len() {
+        return false;
+    }
+    let mut names: HashMap<&str, &str> = HashMap::default();
+    let mut taken: HashMap<&str, &str> = HashMap::default();
+    old.iter().zip(new).enumerate().all(|(i, (a, b))| {
+        let is_name = |t: &str| t.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let is_called = |all: &[String]| all.get(i + 1).is_some_and(|t| t == "(");
+        let is_member = i > 0 && old[i - 1] == ".";
+        if !is_name(a) || !is_name(b) {
+            return a == b;
+        }
+        if a != b && (is_called(old) || is_called(new) || is_member) {
+            return false;
+        }
+        *names.entry(a).or_insert(b) == b && *taken.entry(b).or_insert(a) == a
+    })
+}
+
+/// A function of a file of one side.
+struct Known<'a> {
+    patch: usize,
+    path: &'a str,
+    function: &'a Function,
+}
+
+impl CommitChanges {
+    fn read(&mut self, patches: &[Patch<'_>]) {
+        let text = |patch: &Patch<'_>, side: usize| {
+            patch.sides[side].iter().map(|(line, _)| *line).collect::<Vec<_>>().join("\n")
+        };
+        let outlines: Vec<[Outline; 2]> = patches
+            .iter()
+            .map(|patch| {
+                let of = |side: usize, path: Option<&str>| {
+                    let language: Option<Language> = path.and_then(language);
+                    language.map_or_else(Outline::default, |language| Outline::new(&text(patch, side), language))
+                };
+                [of(0, patch.old_path), of(1, patch.new_path)]
+            })
+            .collect();
+        let known = |side: usize| -> Vec<Known<'_>> {
+            let mut all = Vec::new();
+            for (number, (patch, outlines)) in patches.iter().zip(&outlines).enumerate() {
+                let path = [patch.old_path, patch.new_path][side].unwrap_or_default();
+                all.extend(outlines[side].functions.iter().map(|function| Known { patch: number, path, function }));
+            }
+            all
+        };
+        let (old, new) = (known(0), known(1));
+        let mut pairs: Vec<(Option<usize>, Option<usize>)> = Vec::new();
+        let mut is_taken = vec![false; new.len()];
+        let mut gone = Vec::new();
+        for (i, a) in old.iter().enumerate() {
+            let same = |(j, b): &(usize, &Known<'_>)| {
+                !is_taken[*j]
+                    && b.patch == a.patch
+                    && b.function.name == a.function.name
+                    && b.function.owner == a.function.owner
+            };
+            match new.iter().enumerate().find(same).map(|(j, _)| j) {
+                Some(j) => {
+                    is_taken[j] = true;
+                    pairs.push((Some(i), Some(j)));
+                }
+                None => gone.push(i),
+            }
+        }
+        // What has the same text elsewhere moved, or has another name; what has the name elsewhere moved and changed.
+        let nothing = (HashMap::default(), HashSet::default());
+        let (mut renamed, mut moved): (HashMap<String, String>, HashSet<String>) = nothing.clone();
+        for by_text in [true, false] {
+            gone.retain(|&i| {
+                let a = &old[i].function;
+                let of_a = by_text.then(|| body(a, 0, &nothing.0, &nothing.1));
+                let found = (0..new.len()).filter(|&j| !is_taken[j]).find(|&j| {
+                    let b = &new[j].function;
+                    match &of_a {
+                        Some(of_a) => of_a.len() > 4 && *of_a == body(b, 1, &nothing.0, &nothing.1),
+                        None => a.name == b.name,
+                    }
+                });
+                let Some(j) = found else { return true };
+                is_taken[j] = true;
+                let b = &new[j].function;
+                let at = |of: &Known<'_>| (of.path.to_owned(), of.function.name.clone());
+                self.moves.push([at(&old[i]), at(&new[j])]);
+                moved.insert(b.name.clone());
+                if a.name != b.name {
+                    renamed.insert(a.name.clone(), b.name.clone());
+                }
+                pairs.push((Some(i), Some(j)));
+                false
+            });
+        }
+        pairs.extend(gone.iter().map(|&i| (Some(i), None)));
+        pairs.extend((0..new.len()).filter(|&j| !is_taken[j]).map(|j| (None, Some(j))));
+        for (a, b) in pairs {
+            let (a, b) = (a.map(|i| &old[i]), b.map(|j| &new[j]));
+            let of_a = a.map_or_else(Vec::new, |a| body(a.function, 0, &renamed, &moved));
+            let of_b = b.map_or_else(Vec::new, |b| body(b.function, 1, &renamed, &moved));
+            if of_a == of_b || a.is_some() && b.is_some() && is_renaming(&of_a, &of_b) {
+                continue;
+            }
+            let Some(shown) = b.or(a) else { continue };
+            let tokens = |of: Option<&Known<'_>>| of.map_or(&[] as &[Token], |of| &of.function.tokens).to_vec();
+            let (tokens_a, tokens_b) = (tokens(a), tokens(b));
+            let known_as = |name: &str| renamed.get(name).cloned().unwrap_or_else(|| name.to_owned());
+            let called_a: Vec<String> = calls(&tokens_a).map(known_as).collect();
+            let (added, removed) = differences(called_a.iter().map(String::as_str), calls(&tokens_b));
+            let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect::<Vec<_>>();
+            let (added_calls, removed_calls) = (owned(added), owned(removed));
+            let (came, went) = differences(of_a.iter().map(String::as_str), of_b.iter().map(String::as_str));
+            let is_text = a.is_some() && b.is_some() && came.iter().chain(&went).all(|t| t.starts_with('"'));
+            let is_text = is_text && came.len() + went.len() > 0;
+            let side = usize::from(b.is_some());
+            let changed = &patches[shown.patch].sides[side];
+            let lines = shown.function.lines.clone();
+            let own = |line: &u32| changed.get(*line as usize).is_some_and(|(_, is_same)| !is_same);
+            // Of lines that only went there is none to show; the function is.
+            let first = lines.clone().find(own).unwrap_or(lines.start);
+            let last = lines.clone().rev().find(own).unwrap_or(lines.end.saturating_sub(1));
+            self.functions.push(FunctionChange {
+                path: shown.path.to_owned(),
+                name: shown.function.name.clone(),
+                owner: shown.function.owner.clone(),
+                lines: (first + 1, last + 1),
+                added_calls,
+                removed_calls,
+                has_loop: loops(&tokens_a) != loops(&tokens_b),
+                is_text,
+                size: came.len() + went.len(),
+            });
+        }
+        for (patch, [before, after]) in patches.iter().zip(&outlines) {
+            self.outside(patch, before, after);
+            self.dependencies.extend(dependencies(patch));
+        }
+    }
+
+    /// Constants, types and the like: lines that changed outside of functions, by what they define.
+    fn outside(&mut self, patch: &Patch<'_>, before: &Outline, after: &Outline) {
+        let Some(path) = patch.new_path.or(patch.old_path) else { return };
+        let [old, new] = [before, after].map(|outline| essence(&outline.outside));
+        let texts = |tokens: &[&Token]| tokens.iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+        if texts(&old) == texts(&new) || patch.old_path.is_none() || patch.new_path.is_none() {
+            return;
+        }
+        let mut names: Vec<String> = Vec::new();
+        let mut lines: Option<(u32, u32)> = None;
+        for (side, tokens) in [(0usize, &old), (1, &new)] {
+            for line in tokens.chunk_by(|a, b| a.line == b.line) {
+                let Some(number) = line.first().map(|t| t.line) else { continue };
+                let is_same = patch.sides[side].get(number as usize).is_none_or(|(_, is_same)| *is_same);
+                let first = line.iter().find(|t| !t.text.starts_with('\n')).map_or("", |t| t.text.as_str());
+                // Imports, and what they are written over.
+                let is_import =
+                    ["import", "use", "package", "from", "require"].contains(&first) || first.starts_with('"');
+                if is_same || is_import {
+                    continue;
+                }
+                let defines = |i: &usize| {
+                    let next = line.get(i + 1).map_or("", |t| t.text.as_str());
+                    // What stands behind a colon is a type.
+                    let is_type = *i > 0 && line[i - 1].text == ":";
+                    line[*i].is_name() && !is_type && (["=", ":"].contains(&next) || *i == 0)
+                        || *i > 0 && ["const", "static", "define", "let", "var"].contains(&line[i - 1].text.as_str())
+                };
+                names.extend((0..line.len()).filter(defines).map(|i| line[i].text.clone()));
+                if side == 1 {
+                    lines = Some((lines.map_or(number, |l| l.0.min(number)), number));
+                }
+            }
+        }
+        if !names.is_empty() {
+            let (first, last) = lines.unwrap_or((0, 0));
+            self.outside.push(OutsideChange { path: path.to_owned(), lines: (first + 1, last + 1), names });
+        }
+    }
+}
+
+/// The dependencies of which a manifest requires another version: lines that came, with a name that it had.
+fn dependencies(patch: &Patch<'_>) -> Vec<DependencyChange> {
+    let Some(path) = patch.new_path else { return Vec::new() };
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let is_requirements = file.starts_with("requirements") && file.ends_with(".txt");
+    if !is_requirements
+        && !["go.mod", "Cargo.toml", "Cargo.lock", "package.json", "pyproject.toml", "setup.cfg"].contains(&file)
+    {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    let mut locked = "";
+    let separators: &[char] = &[' ', '=', '"', '\'', ',', ':', '<', '>', '~', '^', '[', ']', '{', '}', ';', '!', '\t'];
+    for (number, (line, is_same)) in patch.sides[1].iter().enumerate() {
+        let mut words = line.split(separators).filter(|word| !word.is_empty());
+        let mut name = words.next().unwrap_or_default();
+        if ["require", "replace", "version", "name"].contains(&name) && file != "requirements.txt" {
+            let of_lock = file == "Cargo.lock";
+            match (name, words.next()) {
+                ("name", Some(of)) if of_lock => locked = of,
+                ("version", _) if of_lock => name = locked,
+                ("require" | "replace", Some(of)) => name = of,
+                _ => continue,
+            }
+        }
+        let has_version = line.contains(|c: char| c.is_ascii_digit());
+        let is_name = name.len() > 1
+            && !["//", "#", "module", "go", "toolchain", "edition", "source", "checksum"].contains(&name);
+        if !is_same && has_version && is_name {
+            found.push(DependencyChange { path: path.to_owned(), name: name.to_owned(), line: number as u32 + 1 });
+        }
+    }
+    found
+}

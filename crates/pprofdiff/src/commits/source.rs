@@ -1,0 +1,453 @@
+//! The functions of a source text, by its tokens: enough of many languages to say which functions two versions of a file
+//! have and whether one changed. Comments, white space, quotes, semicolons and last commas are no part of what is compared.
+
+use std::ops::Range;
+
+/// What decides where a function ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Language {
+    Braces,
+    Python,
+}
+
+const BRACES: [&str; 26] = [
+    "go", "rs", "c", "h", "cc", "cpp", "cxx", "hh", "hpp", "java", "kt", "kts", "scala", "cs", "swift", "js", "mjs",
+    "cjs", "jsx", "ts", "mts", "tsx", "php", "m", "mm", "dart",
+];
+
+/// By the file's ending; `None` of what is no source text.
+pub(super) fn language(path: &str) -> Option<Language> {
+    let (_, ending) = path.rsplit_once('.')?;
+    match ending {
+        "py" | "pyx" => Some(Language::Python),
+        _ => BRACES.contains(&ending).then_some(Language::Braces),
+    }
+}
+
+/// Words before a parenthesis that call nothing.
+const CONTROL: [&str; 26] = [
+    "if", "for", "while", "switch", "match", "catch", "else", "return", "do", "try", "select", "case", "with", "loop",
+    "unsafe", "defer", "go", "func", "fn", "function", "in", "and", "or", "not", "sizeof", "await",
+];
+const LOOPS: [&str; 4] = ["for", "while", "loop", "do"];
+const DEFINES: [&str; 4] = ["func", "fn", "function", "fun"];
+const OWNERS: [&str; 11] =
+    ["class", "struct", "interface", "impl", "trait", "mod", "namespace", "enum", "type", "object", "extension"];
+/// What may follow a signature on a line of its own.
+const AFTER_SIGNATURE: [&str; 3] = ["where", "throws", "noexcept"];
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Token {
+    pub text: String,
+    /// From 0.
+    pub line: u32,
+    /// True if no other token of the line stands before it.
+    pub is_first: bool,
+}
+
+impl Token {
+    pub(super) fn is_name(&self) -> bool {
+        self.text.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$')
+    }
+
+    pub(super) fn is_string(&self) -> bool {
+        self.text.starts_with('"')
+    }
+}
+
+/// A function with the tokens that are no inner function's.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    pub name: String,
+    /// The type that it is a method of.
+    pub owner: Option<String>,
+    /// Its lines, from 0.
+    pub lines: Range<u32>,
+    pub tokens: Vec<Token>,
+}
+
+/// A source text as functions, and what is outside of them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Outline {
+    pub functions: Vec<Function>,
+    pub outside: Vec<Token>,
+}
+
+impl Outline {
+    pub(super) fn new(text: &str, language: Language) -> Outline {
+        let tokens = tokens(text, language);
+        match language {
+            Language::Python => by_indentation(text, &tokens),
+            Language::Braces => by_braces(&tokens),
+        }
+    }
+}
+
+fn tokens(text: &str, language: Language) -> Vec<Token> {
+    let mut all: Vec<Token> = Vec::new();
+    let mut chars = text.char_indices().peekable();
+    let mut line = 0u32;
+    let mut push = |start: usize, end: usize, line: u32, prefix: &str| {
+        let is_first = all.last().is_none_or(|last: &Token| last.line != line);
+        all.push(Token { text: format!("{prefix}{}", &text[start..end]), line, is_first });
+    };
+    while let Some((start, c)) = chars.next() {
+        let rest = &text[start..];
+        let skip_to = |chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>, end: usize| {
+            while chars.next_if(|(at, _)| *at < end).is_some() {}
+        };
+        let is_comment = match language {
+            Language::Python => c == '#',
+            Language::Braces => rest.starts_with("//"),
+        };
+        if c == '\n' {
+            line += 1;
+        } else if c.is_whitespace() {
+        } else if is_comment {
+            skip_to(&mut chars, start + rest.find('\n').unwrap_or(rest.len()));
+        } else if language == Language::Braces && rest.starts_with("/*") {
+            let end = start + rest.find("*/").map_or(rest.len(), |at| at + 2);
+            line += text[start..end].matches('\n').count() as u32;
+            skip_to(&mut chars, end);
+        } else if matches!(c, '"' | '\'' | '`') {
+            let (length, quotes) = quoted(rest, c, language);
+            let (first, end) = (line, start + length);
+            line += text[start..end].matches('\n').count() as u32;
+            // Quotes of another kind are formatting.
+            push(start + quotes, end.max(start + 2 * quotes) - quotes, first, "\"");
+            skip_to(&mut chars, end);
+        } else if c.is_alphanumeric() || matches!(c, '_' | '$') {
+            let end = rest.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '$'))).unwrap_or(rest.len());
+            push(start, start + end, line, "");
+            skip_to(&mut chars, start + end);
+        } else {
+            push(start, start + c.len_utf8(), line, "");
+        }
+    }
+    all
+}
+
+/// The length of a quoted text, and that of its quotes; a quote that is none (of a lifetime) is by itself.
+fn quoted(rest: &str, quote: char, language: Language) -> (usize, usize) {
+    let triple: String = [quote; 3].iter().collect();
+    if language == Language::Python && rest.starts_with(&triple) {
+        return match rest[3..].find(&triple) {
+            Some(at) => (at + 6, 3),
+            None => (rest.len(), 0),
+        };
+    }
+    let mut is_escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            '\n' if quote != '`' => break,
+            _ if is_escaped => is_escaped = false,
+            '\\' => is_escaped = true,
+            // A lifetime and the quote of another: 'a, 'b
+            _ if c == quote && !(quote == '\'' && rest[1..at].contains([',', '>', ' ', ')']) && at > 4) => {
+                return (at + 1, 1);
+            }
+            _ => {}
+        }
+    }
+    (1, 0)
+}
+
+fn by_indentation(text: &str, tokens: &[Token]) -> Outline {
+    let lines: Vec<&str> = text.lines().collect();
+    let indent = |line: u32| {
+        let line = lines.get(line as usize).copied().unwrap_or_default();
+        line.len() - line.trim_start().len()
+    };
+    let mut outline = Outline::default();
+    // What is open: its indentation, the function's number, or the class's name.
+    let mut open: Vec<(usize, Option<usize>, String)> = Vec::new();
+    let (mut depth, mut levels) = (0i32, vec![0usize]);
+    for (i, token) in tokens.iter().enumerate() {
+        if token.is_first && depth == 0 {
+            let column = indent(token.line);
+            while open.last().is_some_and(|(from, ..)| column <= *from) {
+                open.pop();
+            }
+            while levels.last().is_some_and(|level| column < *level) {
+                levels.pop();
+            }
+            if levels.last().is_none_or(|level| column > *level) {
+                levels.push(column);
+            }
+            let word = |n: usize| tokens.get(i + n).map_or("", |t| t.text.as_str());
+            let skip = usize::from(word(0) == "async");
+            match word(skip) {
+                "def" => {
+                    let owner =
+                        open.last().filter(|(_, function, _)| function.is_none()).map(|(.., name)| name.clone());
+                    let name = word(skip + 1).to_owned();
+                    open.push((column, Some(outline.functions.len()), name.clone()));
+                    outline.functions.push(Function {
+                        name,
+                        owner,
+                        lines: token.line..token.line + 1,
+                        tokens: Vec::new(),
+                    });
+                }
+                "class" => open.push((column, None, word(1).to_owned())),
+                _ => {}
+            }
+        }
+        let is_statement = token.is_first && depth == 0;
+        depth += match token.text.as_str() {
+            "(" | "[" | "{" => 1,
+            ")" | "]" | "}" => -1,
+            _ => 0,
+        };
+        let function = open.iter().rev().find_map(|(_, function, _)| *function);
+        let own = match function {
+            Some(function) => {
+                let function = &mut outline.functions[function];
+                function.lines.end = token.line + 1;
+                &mut function.tokens
+            }
+            None => &mut outline.outside,
+        };
+        if is_statement {
+            // What a statement is nested in is part of what it says.
+            let level =
+                levels.len() - open.iter().filter(|(_, function, _)| function.is_none()).count().min(levels.len());
+            own.push(Token { text: format!("\n{level}"), line: token.line, is_first: true });
+        }
+        own.push(token.clone());
+    }
+    outline
+}
+
+/// An open brace: the parentheses that were open, and what it is the body of.
+struct Brace {
+    parentheses: u32,
+    function: Option<usize>,
+    owner: Option<String>,
+}
+
+fn by_braces(tokens: &[Token]) -> Outline {
+    let mut outline = Outline::default();
+    let mut of: Vec<Option<usize>> = vec![None; tokens.len()];
+    let mut open: Vec<Brace> = Vec::new();
+    let (mut parentheses, mut from) = (0u32, 0usize);
+    for (i, token) in tokens.iter().enumerate() {
+        let inside = open.iter().rev().find_map(|brace| brace.function);
+        of[i] = inside;
+        match token.text.as_str() {
+            "(" | "[" => parentheses += 1,
+            ")" | "]" => parentheses = parentheses.saturating_sub(1),
+            ";" if parentheses == 0 => from = i + 1,
+            "{" => {
+                let start = header_start(tokens, from, i);
+                let header = &tokens[start..i];
+                let mut brace = Brace { parentheses, function: None, owner: None };
+                if parentheses == 0 {
+                    match defined(header, inside.is_some()) {
+                        Some(Defined::Function { name, owner }) => {
+                            let outer = open.iter().rev().find_map(|brace| brace.owner.clone());
+                            let lines = header.first().map_or(token.line, |t| t.line)..token.line + 1;
+                            let number = outline.functions.len();
+                            of[start..=i].fill(Some(number));
+                            brace.function = Some(number);
+                            let owner = owner.or(outer);
+                            outline.functions.push(Function { name, owner, lines, tokens: Vec::new() });
+                        }
+                        Some(Defined::Owner(owner)) => brace.owner = Some(owner),
+                        None => {}
+                    }
+                }
+                open.push(brace);
+                (parentheses, from) = (0, i + 1);
+            }
+            "}" => {
+                if let Some(brace) = open.pop() {
+                    parentheses = brace.parentheses;
+                    if let Some(function) = brace.function {
+                        outline.functions[function].lines.end = token.line + 1;
+                    }
+                }
+                from = i + 1;
+            }
+            _ => {}
+        }
+    }
+    for (token, of) in tokens.iter().zip(of) {
+        match of {
+            Some(function) => outline.functions[function].tokens.push(token.clone()),
+            None => outline.outside.push(token.clone()),
+        }
+    }
+    outline
+}
+
+/// Where what a brace belongs to begins: the last line that begins with a name outside of parentheses.
+fn header_start(tokens: &[Token], from: usize, brace: usize) -> usize {
+    let (mut depth, mut start, mut is_bound) = (0i32, from, false);
+    for (i, token) in tokens.iter().enumerate().take(brace).skip(from) {
+        let may_begin = !is_bound && (token.is_name() || token.text == "*" || token.text == "~");
+        is_bound |= depth == 0 && token.text == "where";
+        if depth == 0 && token.is_first && may_begin && !AFTER_SIGNATURE.contains(&token.text.as_str()) {
+            start = i;
+        }
+        depth += match token.text.as_str() {
+            "(" | "[" => 1,
+            ")" | "]" => -1,
+            _ => 0,
+        };
+    }
+    start
+}
+
+enum Defined {
+    Function { name: String, owner: Option<String> },
+    Owner(String),
+}
+
+fn defined(header: &[Token], is_inside: bool) -> Option<Defined> {
+    let text = |i: usize| header.get(i).map_or("", |t| t.text.as_str());
+    let position = |words: &[&str]| header.iter().position(|t| words.contains(&t.text.as_str()));
+    let function = |name: &str, owner: Option<String>| Some(Defined::Function { name: name.to_owned(), owner });
+    let assigned = |before: usize| {
+        let at = header[..before].iter().rposition(|t| t.text == "=" || t.text == ":")?;
+        let name = header[..at].iter().find(|t| {
+            t.is_name() && !["const", "let", "var", "export", "exports", "module", "static"].contains(&t.text.as_str())
+        });
+        // Go's `x := func() {` is the outer function's.
+        name.filter(|_| text(at + 1) != "=" && text(at) != ":" || text(at + 1) != "=").map(|t| t.text.clone())
+    };
+    // That of `pub(crate)` is no argument's.
+    let parenthesis = (0..header.len()).find(|&i| text(i) == "(" && (i == 0 || text(i - 1) != "pub"));
+    if let Some(at) = position(&DEFINES).filter(|at| parenthesis.is_none_or(|p| *at < p)) {
+        // A method of Go has its receiver before the name.
+        if text(at + 1) == "(" {
+            let end = header.iter().skip(at).position(|t| t.text == ")").map(|n| at + n)?;
+            let named = header.get(end + 1).filter(|t| t.is_name() && text(end + 2) != "" && text(at) == "func");
+            return match named {
+                Some(name) if ["(", "["].contains(&text(end + 2)) => {
+                    let receiver = header[at..end].iter().take_while(|t| t.text != "[").filter(|t| t.is_name()).last();
+                    function(&name.text, receiver.map(|t| t.text.clone()))
+                }
+                _ if text(at) == "function" => assigned(at).and_then(|name| function(&name, None)),
+                _ => None,
+            };
+        }
+        let name = at + 1 + usize::from(text(at + 1) == "*");
+        return header.get(name).filter(|t| t.is_name()).and_then(|t| function(&t.text, None));
+    }
+    if let Some(at) = position(&OWNERS).filter(|at| parenthesis.is_none_or(|p| *at < p) && !is_inside) {
+        let names = header[at + 1..].iter().take_while(|t| t.text != "where" && t.text != ":" && t.text != "extends");
+        let names: Vec<&Token> = names.collect();
+        let from = names.iter().position(|t| t.text == "for").map_or(0, |at| at + 1);
+        let mut depth = 0;
+        let mut named = names[from..].iter().filter(|t| {
+            depth += i32::from(t.text == "<") - i32::from(t.text == ">");
+            depth == 0 && t.is_name()
+        });
+        let name = if text(at) == "impl" { named.next_back() } else { named.next() };
+        return name.map(|t| Defined::Owner(t.text.clone()));
+    }
+    if let Some(arrow) = header.windows(2).position(|two| two[0].text == "=" && two[1].text == ">") {
+        return assigned(arrow).and_then(|name| function(&name, None));
+    }
+    let at = parenthesis?.checked_sub(1)?;
+    let name = header.get(at).filter(|t| t.is_name() && !CONTROL.contains(&t.text.as_str()))?;
+    let is_value = header[..at].iter().any(|t| ["=", "return", "new", "."].contains(&t.text.as_str()) || t.is_string());
+    if is_inside || is_value || CONTROL.contains(&text(0)) {
+        return None;
+    }
+    // `Type::method(...)` of C++.
+    let owner = (at >= 3 && text(at - 1) == ":").then(|| text(at - 3).to_owned());
+    function(&name.text, owner)
+}
+
+/// What is compared of tokens: without what formatters add.
+pub(super) fn essence(tokens: &[Token]) -> Vec<&Token> {
+    let closes =
+        |t: Option<&Token>| t.is_none_or(|t| [")", "]", "}"].contains(&t.text.as_str()) || t.text.starts_with('\n'));
+    let kept = |(i, t): &(usize, &Token)| t.text != ";" && !(t.text == "," && closes(tokens.get(i + 1)));
+    tokens.iter().enumerate().filter(kept).map(|(_, t)| t).collect()
+}
+
+/// The names that are called, each as often as it is.
+pub(super) fn calls(tokens: &[Token]) -> impl Iterator<Item = &str> {
+    let is_called = |i: usize| {
+        let next = |n: usize| tokens.get(i + n).map_or("", |t| t.text.as_str());
+        // A macro of Rust, and a function with its types.
+        next(1) == "(" || next(1) == "!" && next(2) == "(" || next(1) == ":" && next(2) == ":" && next(3) == "<"
+    };
+    let is_defined = |i: usize| {
+        i.checked_sub(1).is_some_and(|at| {
+            let before = tokens[at].text.as_str();
+            DEFINES.contains(&before) || before == "def"
+        })
+    };
+    tokens.iter().enumerate().filter_map(move |(i, t)| {
+        let is_call = t.is_name() && !CONTROL.contains(&t.text.as_str()) && is_called(i) && !is_defined(i);
+        is_call.then_some(t.text.as_str())
+    })
+}
+
+/// How many loops there are.
+pub(super) fn loops(tokens: &[Token]) -> usize {
+    tokens.iter().filter(|t| LOOPS.contains(&t.text.as_str())).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Language, Outline, calls, essence, language};
+
+    fn named(text: &str, path: &str) -> Vec<String> {
+        let outline = Outline::new(text, language(path).unwrap_or(Language::Braces));
+        let one = |f: &super::Function| {
+            let owner = f.owner.as_ref().map_or_else(String::new, |o| format!("{o}."));
+            format!("{owner}{} {}-{}", f.name, f.lines.start + 1, f.lines.end)
+        };
+        outline.functions.iter().map(one).collect()
+    }
+
+    #[test]
+    fn functions_are_found_in_many_languages() {
+        let go = "package a\n\nvar x = map[string]int{\"}\": 1}\n\n// Sum {\nfunc (l *List[T]) Sum(f func(int) int) int {\n\
+                  \tg := func() { f(1) }\n\tfor i := range l.x {\n\t}\n\treturn 1\n}\nfunc one() { two() }\ntype T struct {\n\ta int\n}\n";
+        assert_eq!(named(go, "a.go"), ["List.Sum 6-11", "one 12-12"]);
+        let rust = "use a::b;\nimpl<T> Shape for Box<T>\nwhere\n    T: X,\n{\n    pub(crate) fn area<'a>(&'a self, x: &'a str) -> f64\n    \
+                    where\n        T: Y,\n    {\n        let f = |x| { x };\n        1.0\n    }\n}\nfn main() {\n    \
+                    run(\"{\");\n}\n";
+        assert_eq!(named(rust, "a.rs"), ["Box.area 6-12", "main 14-16"]);
+        let js = "const a = require('x')\nclass Shop {\n  total(cart) {\n    return cart.map((x) => { return x })\n  }\n}\n\
+                  const tax = (x) => {\n  return x\n}\nexports.run = function () {\n}\nasync function go(x) {\n  if (x) {\n  }\n}\n";
+        assert_eq!(named(js, "a.mjs"), ["Shop.total 3-5", "tax 7-9", "run 10-11", "go 12-15"]);
+        let c =
+            "#include <x.h>\nstatic int\nsum(int *a, int n)\n{\n  for (;;) { }\n}\nvoid Shop::pay(int x) const {\n}\n";
+        assert_eq!(named(c, "a.cc"), ["sum 3-6", "Shop.pay 7-8"]);
+        let python = "import x\n\nclass Shop:\n    def pay(self):\n        def inner():\n            pass\n        return (\n  1)\n\n\
+                      async def run():\n    '''def no():'''\n    pass\nx = 1\n";
+        assert_eq!(named(python, "a.py"), ["Shop.pay 4-8", "inner 5-6", "run 10-12"]);
+    }
+
+    #[test]
+    fn formatting_and_comments_are_no_change() {
+        let of = |text: &str, path: &str| {
+            let outline = Outline::new(text, language(path).unwrap_or(Language::Braces));
+            let all = outline.functions.iter().flat_map(|f| essence(&f.tokens).into_iter().map(|t| t.text.clone()));
+            all.collect::<Vec<_>>()
+        };
+        let (a, b) = ("fn f(a: u8) { g(a, b); }", "// x\nfn f(\n    a: u8,\n) {\n    g(a, /* y */ b)\n}");
+        assert_eq!(of(a, "a.rs"), of(b, "a.rs"));
+        let (a, b) = (
+            "def f(a):\n  if a:\n    g(a, 'x')\n  h()\n",
+            "def f(a):  # x\n    if a:\n        g(\n  a,\n  \"x\",\n  )\n    h()\n",
+        );
+        assert_eq!(of(a, "a.py"), of(b, "a.py"));
+        // Into the block is a change.
+        assert_ne!(of(a, "a.py"), of("def f(a):\n  if a:\n    g(a, 'x')\n    h()\n", "a.py"));
+        assert_ne!(of("fn f() { g(1) }", "a.rs"), of("fn f() { g(2) }", "a.rs"));
+    }
+
+    #[test]
+    fn calls_are_names_before_parentheses() {
+        let outline = Outline::new("fn f() { if (a) { b(c.d(), e!(1)) } }", Language::Braces);
+        assert_eq!(calls(&outline.functions[0].tokens).collect::<Vec<_>>(), ["b", "d", "e"]);
+    }
+}

@@ -1,0 +1,217 @@
+//! A folder of runs that `pprofdiff bench` took, as `runs.toml` in it describes them. docs/bench.md has the schema.
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// The file that describes the folder.
+pub const RUNS_FILE: &str = "runs.toml";
+const SCHEMA: &str = "pprofdiff-runs/1";
+
+/// The runs of two sides, and how they were taken.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Recording {
+    /// The version of this description.
+    pub schema: String,
+    /// What was run.
+    pub command: Vec<String>,
+    /// What was compared: `BASE..NEW` of a repository, or empty of two folders.
+    #[serde(default)]
+    pub range: String,
+    /// The folders that were compared, if no repository was.
+    #[serde(default)]
+    pub dirs: Vec<String>,
+    /// What builds a side.
+    #[serde(default)]
+    pub build: String,
+    /// Which side began, and how sides took turns.
+    pub seed: u64,
+    /// The change that matters, as a part.
+    pub effect: f64,
+    /// The operations that each run is asked to do, where that can be said.
+    #[serde(default)]
+    pub fixed_operations: Option<u64>,
+    /// What is known of the machine: names and values.
+    #[serde(default)]
+    pub machine: Vec<(String, String)>,
+    /// The runs, in the order in which they were taken.
+    #[serde(default, rename = "run")]
+    pub runs: Vec<RecordedRun>,
+}
+
+/// One run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RecordedRun {
+    /// `base` or `new`.
+    pub side: String,
+    /// Runs of the two sides with one number are a pair.
+    pub pair: u64,
+    /// The commit; empty of a folder or a working tree.
+    #[serde(default)]
+    pub commit: String,
+    /// The profiles below the folder; the first one is compared.
+    pub profiles: Vec<String>,
+    /// The total of that by operation, in its unit.
+    pub total: f64,
+    /// Operations that were done.
+    #[serde(default)]
+    pub operations: Option<f64>,
+    /// When it began, in seconds since 1970.
+    pub began: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// What the machine did meanwhile: names and numbers.
+    #[serde(default)]
+    pub machine: Vec<(String, f64)>,
+}
+
+impl Recording {
+    /// One without runs.
+    pub fn new(command: &[String]) -> Recording {
+        Recording { schema: SCHEMA.to_owned(), command: command.to_vec(), ..Recording::default() }
+    }
+
+    /// True if the folder has such a description.
+    pub fn is_in(dir: &Path) -> bool {
+        dir.join(RUNS_FILE).is_file()
+    }
+
+    /// Reads the description of a folder.
+    ///
+    /// # Errors
+    /// There is none, it is no such TOML, or of another version; a profile that is not below the folder.
+    pub fn read(dir: &Path) -> Result<Recording> {
+        let path = dir.join(RUNS_FILE);
+        let name = path.display().to_string();
+        let wrong = |what: String| Error::query(what).in_input(&name);
+        let text = std::fs::read_to_string(&path).map_err(|e| wrong(e.to_string()))?;
+        let first = |e: toml::de::Error| e.message().lines().next().unwrap_or_default().to_owned();
+        let recording: Recording = toml::from_str(&text).map_err(|e| wrong(first(e)))?;
+        if recording.schema != SCHEMA {
+            return Err(wrong(format!("its schema is {:?}; wanted is {SCHEMA:?}", recording.schema)));
+        }
+        for run in &recording.runs {
+            let is_below = |profile: &String| {
+                Path::new(profile).components().all(|part| matches!(part, std::path::Component::Normal(_)))
+            };
+            if !["base", "new"].contains(&run.side.as_str()) || run.profiles.is_empty() {
+                return Err(wrong(format!("run {} needs a side, base or new, and a profile", run.pair)));
+            }
+            if let Some(profile) = run.profiles.iter().find(|profile| !is_below(profile)) {
+                return Err(wrong(format!("{profile} is not below the folder")));
+            }
+        }
+        Ok(recording)
+    }
+
+    /// The profiles that are compared, of the base and of the new side.
+    pub fn sides(&self, dir: &Path) -> [Vec<PathBuf>; 2] {
+        ["base", "new"].map(|side| {
+            let runs = self.runs.iter().filter(|run| run.side == side);
+            runs.filter_map(|run| run.profiles.first()).map(|profile| dir.join(profile)).collect()
+        })
+    }
+
+    /// The operations of a run of either side, if all runs know theirs.
+    pub fn operations(&self) -> Option<(f64, f64)> {
+        let mean = |side: &str| {
+            let runs = self.runs.iter().filter(|run| run.side == side);
+            let known: Option<Vec<f64>> = runs.map(|run| run.operations).collect();
+            known.filter(|known| !known.is_empty()).map(|known| known.iter().sum::<f64>() / known.len() as f64)
+        };
+        Some((mean("base")?, mean("new")?))
+    }
+
+    /// The description as a file has it.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        let list = |all: &[String]| all.iter().map(|one| quoted(one)).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(text, "schema = {}\ncommand = [{}]", quoted(&self.schema), list(&self.command));
+        let _ = writeln!(text, "range = {}\ndirs = [{}]", quoted(&self.range), list(&self.dirs));
+        let _ = writeln!(text, "build = {}\nseed = {}\neffect = {:?}", quoted(&self.build), self.seed, self.effect);
+        if let Some(operations) = self.fixed_operations {
+            let _ = writeln!(text, "fixed_operations = {operations}");
+        }
+        let facts: Vec<String> =
+            self.machine.iter().map(|(name, value)| format!("  [{}, {}],\n", quoted(name), quoted(value))).collect();
+        let _ = writeln!(text, "machine = [\n{}]", facts.concat());
+        for run in &self.runs {
+            let _ = writeln!(text, "\n[[run]]\nside = {}\npair = {}", quoted(&run.side), run.pair);
+            let _ = writeln!(text, "commit = {}\nprofiles = [{}]", quoted(&run.commit), list(&run.profiles));
+            let _ = writeln!(text, "total = {:?}", run.total);
+            if let Some(operations) = run.operations {
+                let _ = writeln!(text, "operations = {operations:?}");
+            }
+            let _ = writeln!(text, "began = {}\nseconds = {:?}", run.began, run.seconds);
+            let facts: Vec<String> =
+                run.machine.iter().map(|(name, value)| format!("[{}, {value:?}]", quoted(name))).collect();
+            let _ = writeln!(text, "machine = [{}]", facts.join(", "));
+        }
+        text
+    }
+}
+
+/// A text as TOML has it between quotes.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::{RUNS_FILE, RecordedRun, Recording};
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let dir = std::env::temp_dir().join(format!("pprofdiff-recording-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut recording = Recording::new(&["a \"b\"\n\u{7f}".to_owned(), "c\\d".to_owned()]);
+        recording.machine.push(("cpu".to_owned(), "x".to_owned()));
+        recording.fixed_operations = Some(7);
+        for (side, operations) in [("base", 10.0), ("new", 30.0), ("new", 10.0)] {
+            let machine = vec![("load".to_owned(), 0.5)];
+            let profiles = vec![format!("{side}/cpu.pb.gz")];
+            let (side, operations) = (side.to_owned(), Some(operations));
+            recording.runs.push(RecordedRun {
+                side,
+                profiles,
+                operations,
+                machine,
+                total: 1e-9,
+                ..RecordedRun::default()
+            });
+        }
+        let write = |text: &str| std::fs::write(dir.join(RUNS_FILE), text).unwrap();
+        write(&recording.to_toml());
+        let read = Recording::read(&dir).unwrap();
+        assert_eq!(read, recording);
+        assert_eq!(read.operations(), Some((10.0, 20.0)));
+        assert_eq!(read.sides(&dir).map(|side| side.len()), [1, 2]);
+        let said = |text: &str| {
+            write(text);
+            Recording::read(&dir).unwrap_err().to_string()
+        };
+        assert!(said(&recording.to_toml().replace("runs/1", "runs/2")).ends_with("wanted is \"pprofdiff-runs/1\""));
+        assert!(said(&recording.to_toml().replace("base/cpu", "../cpu")).ends_with("is not below the folder"));
+        assert!(said(&recording.to_toml().replace("side = \"base\"", "side = \"x\"")).contains("needs a side"));
+        assert!(said("x").starts_with(&dir.display().to_string()));
+        std::fs::remove_dir_all(dir).unwrap();
+    }
+}

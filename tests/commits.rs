@@ -1,0 +1,560 @@
+//! Which commit made a cause: repositories of twenty commits, made up by a seed, in four languages, with one guilty commit
+//! or none among renames, moved functions, formatting, comments, other changes in the same file, and dependency bumps. The
+//! profiles are made up as well, with the files and lines that the sources have; what explain finds in them is real.
+//!
+//! Weights were tuned on even seeds (`COMMITS_TUNE=1`); the promise is tested on odd ones. To see each case:
+//! `COMMITS=1 cargo test -p pprofdiff-cli --test engine commits:: -- --nocapture`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use pprofdiff::builder::ProfileBuilder;
+use pprofdiff::commits::{History, LOG_ARGS, RankedCommits, Reach, Tree};
+use pprofdiff::explain::{ExplainOptions, Explanation};
+use pprofdiff::{Diff, Profile, Query};
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n as u64) as usize
+    }
+
+    fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Language {
+    Go,
+    Rust,
+    Python,
+    Node,
+}
+
+#[derive(Clone)]
+struct Function {
+    name: String,
+    file: usize,
+    local: &'static str,
+    text: &'static str,
+    comments: usize,
+    is_wrapped: bool,
+    /// Statements besides calls.
+    statements: Vec<String>,
+    calls: Vec<usize>,
+    /// The call that is in a loop.
+    looped: Option<usize>,
+    /// It calls the library.
+    calls_library: bool,
+    constant: usize,
+    cost: u64,
+}
+
+#[derive(Clone)]
+struct Program {
+    language: Language,
+    files: Vec<String>,
+    functions: Vec<Function>,
+    /// Name, file, value.
+    constants: Vec<(String, usize, u32)>,
+    /// Of the library that is called, and of another.
+    versions: [u32; 2],
+    library_cost: u64,
+    notes: usize,
+}
+
+const LOCALS: [&str; 5] = ["total", "result", "sum", "amount", "count"];
+const TEXTS: [&str; 4] = ["begin", "start of work", "working", "in progress"];
+const WORDS: [&str; 24] = [
+    "validate", "parse", "render", "encode", "collect", "merge", "lookup", "resolve", "convert", "measure", "arrange",
+    "digest", "compare", "expand", "filter", "inspect", "load", "order", "pack", "quote", "reduce", "shape", "trim",
+    "weigh",
+];
+const STEMS: [&str; 5] = ["email", "cart", "report", "index", "prices"];
+
+impl Program {
+    fn new(language: Language, random: &mut Random) -> Program {
+        let ending = ["go", "rs", "py", "js"][language as usize];
+        let files = STEMS.iter().enumerate().map(|(i, stem)| format!("{}/{stem}.{ending}", ["shop", "store"][i % 2]));
+        let files: Vec<String> = files.collect();
+        let constants = (0..5).map(|i| (format!("LIMIT_{}", STEMS[i].to_uppercase()), i, 10 + i as u32)).collect();
+        let mut functions: Vec<Function> = Vec::new();
+        for i in 0..16 {
+            // main, three handlers, six workers, six helpers.
+            let calls = match i {
+                0 => vec![1, 2, 3],
+                1..=3 => vec![2 * i + 2, 2 * i + 3],
+                4..=9 => vec![i + 6],
+                _ => Vec::new(),
+            };
+            let word = if i == 0 { "main".to_owned() } else { format!("{}{}", WORDS[i], ["", "All", "One"][i % 3]) };
+            functions.push(Function {
+                name: word,
+                file: if i == 0 { 0 } else { random.below(5) },
+                local: *random.pick(&LOCALS),
+                text: *random.pick(&TEXTS),
+                comments: random.below(2),
+                is_wrapped: false,
+                statements: (0..1 + random.below(3)).map(|s| format!("{} + {}", s + i, random.below(90))).collect(),
+                calls,
+                looped: None,
+                calls_library: i == 7,
+                constant: random.below(5),
+                // What the guilty one may call more often costs enough to be seen.
+                cost: if [13, 15].contains(&i) { 800 } else { 200 + random.below(900) as u64 },
+            });
+        }
+        Program { language, files, functions, constants, versions: [3, 5], library_cost: 700, notes: 0 }
+    }
+
+    /// How the profile names a function.
+    fn frame(&self, f: usize) -> String {
+        let function = &self.functions[f];
+        let file = &self.files[function.file];
+        let (folder, name) = file.split_once('/').unwrap();
+        let stem = name.split('.').next().unwrap();
+        match self.language {
+            Language::Go if f == 0 => "main.main".to_owned(),
+            Language::Go => format!("acme/{folder}.{}", function.name),
+            Language::Rust => format!("acme::{folder}::{stem}::{}", function.name),
+            Language::Python | Language::Node => function.name.clone(),
+        }
+    }
+
+    fn library(&self) -> (&'static str, String) {
+        let version = self.versions[0];
+        match self.language {
+            Language::Go => {
+                ("github.com/lib/fast.Decode", format!("/root/go/pkg/mod/github.com/lib/fast@v1.{version}.0/d.go"))
+            }
+            Language::Rust => {
+                ("fast::decode", format!("/root/.cargo/registry/src/index-1/fast-1.{version}.0/src/d.rs"))
+            }
+            Language::Python => ("decode", "/usr/lib/python3/site-packages/fast/d.py".to_owned()),
+            Language::Node => ("decode", "/app/node_modules/fast/d.js".to_owned()),
+        }
+    }
+
+    /// The files of the repository, with the first line of each function.
+    fn render(&self) -> (Vec<(String, String)>, Vec<i64>) {
+        let mut texts: Vec<String> = self.files.iter().map(|_| String::new()).collect();
+        let mut starts = vec![0; self.functions.len()];
+        let line = |text: &str| text.matches('\n').count() as i64 + 1;
+        for (i, text) in texts.iter_mut().enumerate() {
+            let folder = self.files[i].split('/').next().unwrap();
+            text.push_str(&match self.language {
+                Language::Go => format!("package {folder}\n\n"),
+                Language::Rust => "use crate::*;\n\n".to_owned(),
+                Language::Python => "import log\n\n".to_owned(),
+                Language::Node => "const log = require('log');\n\n".to_owned(),
+            });
+            for (name, _, value) in self.constants.iter().filter(|constant| constant.1 == i) {
+                text.push_str(&match self.language {
+                    Language::Go => format!("const {name} = {value}\n\n"),
+                    Language::Rust => format!("const {name}: u32 = {value};\n\n"),
+                    Language::Python => format!("{name} = {value}\n\n"),
+                    Language::Node => format!("const {name} = {value};\n\n"),
+                });
+            }
+        }
+        for (i, f) in self.functions.iter().enumerate() {
+            let text = &mut texts[f.file];
+            let mark = if self.language == Language::Python { "#" } else { "//" };
+            (0..f.comments).for_each(|n| text.push_str(&format!("{mark} {} does part {n} of it.\n", f.name)));
+            starts[i] = line(text);
+            let parameter = match (self.language, f.is_wrapped) {
+                (Language::Go, false) => "n int".to_owned(),
+                (Language::Go, true) => "\n\tn int,\n".to_owned(),
+                (Language::Rust, false) => "n: u32".to_owned(),
+                (Language::Rust, true) => "\n    n: u32,\n".to_owned(),
+                (_, false) => "n".to_owned(),
+                (_, true) => "\n    n,\n".to_owned(),
+            };
+            let (name, local) = (&f.name, f.local);
+            let end = if matches!(self.language, Language::Rust | Language::Node) { ";" } else { "" };
+            let mut say = |statement: String| text.push_str(&format!("{statement}\n"));
+            say(match self.language {
+                Language::Go => format!("func {name}({parameter}) int {{\n\t{local} := n"),
+                Language::Rust => format!("pub fn {name}({parameter}) -> u32 {{\n    let mut {local} = n;"),
+                Language::Python => format!("def {name}({parameter}):\n    {local} = n"),
+                Language::Node => format!("function {name}({parameter}) {{\n    let {local} = n;"),
+            });
+            say(format!("    log(\"{}\"){end}", f.text));
+            f.statements.iter().for_each(|s| say(format!("    {local} = {local} + {s}{end}")));
+            if f.calls_library {
+                say(format!("    {local} = fast.decode({local}){end}"));
+            }
+            for &callee in &f.calls {
+                let call = format!("{local} = {local} + {}({local}){end}", self.functions[callee].name);
+                match (self.language, f.looped == Some(callee)) {
+                    (_, false) => say(format!("    {call}")),
+                    (Language::Python, true) => say(format!("    for k in range(9):\n        {call}")),
+                    (Language::Rust, true) => say(format!("    for _ in 0..9 {{\n        {call}\n    }}")),
+                    (Language::Go, true) => say(format!("    for k := 0; k < 9; k++ {{\n        {call}\n    }}")),
+                    (Language::Node, true) => {
+                        say(format!("    for (let k = 0; k < 9; k++) {{\n        {call}\n    }}"))
+                    }
+                }
+            }
+            let limit = &self.constants[f.constant].0;
+            say(format!("    {local} = {local} * {limit}{end}\n    return {local}{end}"));
+            say(if self.language == Language::Python { String::new() } else { "}\n".to_owned() });
+        }
+        let mut all: Vec<(String, String)> = self.files.iter().cloned().zip(texts).collect();
+        let [fast, other] = self.versions;
+        all.push(match self.language {
+            Language::Go => ("go.mod".to_owned(), format!("module acme\n\ngo 1.24\n\nrequire (\n\tgithub.com/lib/fast v1.{fast}.0\n\tgithub.com/lib/other v1.{other}.0\n)\n")),
+            Language::Rust => ("Cargo.toml".to_owned(), format!("[package]\nname = \"acme\"\n\n[dependencies]\nfast = \"1.{fast}\"\nother = {{ version = \"1.{other}\" }}\n")),
+            Language::Python => ("requirements.txt".to_owned(), format!("fast==1.{fast}\nother>=1.{other}\n")),
+            Language::Node => ("package.json".to_owned(), format!("{{\n  \"dependencies\": {{\n    \"fast\": \"^1.{fast}.0\",\n    \"other\": \"^1.{other}.0\"\n  }}\n}}\n")),
+        });
+        all.push(("README.md".to_owned(), "A shop.\n".repeat(self.notes + 1)));
+        (all, starts)
+    }
+
+    /// All stacks, from the root, with their costs; -1 is the library.
+    fn stacks(&self) -> Vec<(Vec<i64>, u64)> {
+        let mut all = Vec::new();
+        let mut open = vec![(vec![0i64], 1u64)];
+        while let Some((stack, times)) = open.pop() {
+            let f = &self.functions[*stack.last().unwrap() as usize];
+            all.push((stack.clone(), f.cost * times));
+            if f.calls_library {
+                all.push(([&stack[..], &[-1]].concat(), self.library_cost * times));
+            }
+            for &callee in &f.calls {
+                let more = if f.looped == Some(callee) { 3 } else { 1 };
+                open.push(([&stack[..], &[callee as i64]].concat(), times * more));
+            }
+        }
+        all
+    }
+
+    fn profile(&self, random: &mut Random) -> Arc<Profile> {
+        let (_, starts) = self.render();
+        let mut b = ProfileBuilder::new();
+        b.sample_type("cpu", "nanoseconds");
+        b.period("cpu", "nanoseconds", 10_000_000);
+        for (stack, cost) in self.stacks() {
+            let mut locations = Vec::new();
+            for &f in stack.iter().rev() {
+                let (name, file, start) = match usize::try_from(f) {
+                    Ok(f) => (self.frame(f), format!("/build/7/{}", self.files[self.functions[f].file]), starts[f]),
+                    Err(_) => (self.library().0.to_owned(), self.library().1, 10),
+                };
+                let function = b.function(name, file, start);
+                let line = b.line(function, start + 2);
+                locations.push(b.location(None, 0, &[line]).unwrap());
+            }
+            // The sum of many dice is about normal.
+            let dice: i64 = (0..12).map(|_| random.below(1001) as i64 - 500).sum();
+            let samples = (cost as f64 + (cost as f64).sqrt() * dice as f64 / 1000.0).max(0.0).round() as i64;
+            b.sample(&locations, &[samples * 10_000_000], &[]).unwrap();
+        }
+        Arc::new(b.build("made up").unwrap())
+    }
+
+    /// A change that costs nothing.
+    fn decoy(&mut self, random: &mut Random, cause: &[usize]) -> &'static str {
+        let any = random.below(self.functions.len() - 1) + 1;
+        // What really changes must not be what the cause goes through.
+        let other = loop {
+            let f = random.below(self.functions.len());
+            if !cause.contains(&f) || f == 0 {
+                break f;
+            }
+        };
+        let fresh = random.next() % 10_000;
+        match random.below(12) {
+            0 => {
+                self.functions[any].comments += 1;
+                "comment"
+            }
+            1 => {
+                self.functions[any].is_wrapped ^= true;
+                "format"
+            }
+            2 => {
+                let local = self.functions[any].local;
+                self.functions[any].local =
+                    LOCALS[(LOCALS.iter().position(|l| *l == local).unwrap() + 1) % LOCALS.len()];
+                "rename a local"
+            }
+            3 => {
+                let text = self.functions[any].text;
+                self.functions[any].text = TEXTS[(TEXTS.iter().position(|t| *t == text).unwrap() + 1) % TEXTS.len()];
+                "text"
+            }
+            4 => {
+                let file = self.functions[any].file;
+                self.functions[any].file = (file + 2) % 4;
+                "move a function"
+            }
+            5 => {
+                let name = self.functions[any].name.trim_end_matches(|c: char| c.is_ascii_digit()).to_owned();
+                self.functions[any].name = format!("{name}{fresh}");
+                "rename a function"
+            }
+            6 => {
+                let file = random.below(5);
+                let (path, ending) = self.files[file].rsplit_once('.').unwrap();
+                let path = path.trim_end_matches(|c: char| c.is_ascii_digit());
+                self.files[file] = format!("{path}{fresh}.{ending}");
+                "rename a file"
+            }
+            7 => {
+                self.versions[1] += 1;
+                "bump another dependency"
+            }
+            8 => {
+                self.notes += 1;
+                "readme"
+            }
+            9 => {
+                let file = random.below(5);
+                let constants = self.constants.len();
+                self.constants.push((format!("SPARE_{constants}"), file, 7));
+                "another constant"
+            }
+            _ => {
+                self.functions[other].statements.push(format!("{fresh}"));
+                "another function"
+            }
+        }
+    }
+
+    /// The change that costs, and the functions that the cause goes through.
+    fn guilt(&mut self, kind: usize) -> &'static str {
+        let worker = &mut self.functions[7];
+        match kind {
+            0 => {
+                worker.statements.push("work(n) * 17".to_owned());
+                worker.cost *= 5;
+                "own lines"
+            }
+            1 => {
+                // A helper that others call already.
+                worker.calls.push(15);
+                worker.looped = Some(15);
+                "a call"
+            }
+            2 => {
+                let mut new = self.functions[12].clone();
+                (new.name, new.cost, new.statements) = ("escape".to_owned(), 1800, vec!["3 * n".to_owned()]);
+                let number = self.functions.len();
+                self.functions[7].calls.push(number);
+                self.functions.push(new);
+                "a new function"
+            }
+            3 => {
+                let constant = worker.constant;
+                worker.cost *= 5;
+                self.constants[constant].2 *= 100;
+                "a constant"
+            }
+            4 => {
+                self.library_cost *= 4;
+                self.versions[0] += 1;
+                "a dependency"
+            }
+            _ => {
+                worker.looped = Some(13);
+                "a loop around a call"
+            }
+        }
+    }
+}
+
+/// What the cause goes through: the functions that no decoy may really change.
+const CAUSE: [usize; 5] = [0, 1, 2, 7, 13];
+
+struct Case {
+    language: Language,
+    repository: PathBuf,
+    /// Short names of commits, the oldest first, with what they are.
+    what: Vec<String>,
+    guilty: Option<usize>,
+    base: Arc<Profile>,
+    new: Arc<Profile>,
+}
+
+impl Case {
+    fn new(seed: u64, has_guilt: bool) -> Case {
+        let mut random = Random(seed * 2 + u64::from(has_guilt));
+        let language = [Language::Go, Language::Rust, Language::Python, Language::Node][seed as usize / 2 % 4];
+        let kind = seed as usize / 2 % 6;
+        let mut program = Program::new(language, &mut random);
+        // Only one function may use the constant that is to change.
+        let constant = program.constants.len();
+        program.constants.push(("LIMIT_OF_WORK".to_owned(), (program.functions[7].file + seed as usize % 2) % 5, 64));
+        program.functions[7].constant = constant;
+        let base = program.profile(&mut random);
+        let guilty = has_guilt.then(|| random.below(20));
+        let mut stream = commit(&program, &program, "begin", 0);
+        let mut what = Vec::new();
+        for i in 0..20 {
+            let before = program.clone();
+            let mut is_changed = false;
+            while !is_changed {
+                what.truncate(i);
+                what.push(match guilty {
+                    Some(guilty) if guilty == i => format!("GUILTY: {}", program.guilt(kind)),
+                    _ => program.decoy(&mut random, &CAUSE).to_owned(),
+                });
+                is_changed = before.render().0 != program.render().0;
+            }
+            stream.push_str(&commit(&before, &program, &format!("change {i}"), i + 1));
+        }
+        if !has_guilt {
+            // Something else made it slower: the machine, the data.
+            program.guilt_without_lines(kind);
+        }
+        let new = program.profile(&mut random);
+        let name = format!("pprofdiff-commits-{}-{seed}-{has_guilt}", std::process::id());
+        let repository = std::env::temp_dir().join(name);
+        let _ = std::fs::remove_dir_all(&repository);
+        git(Path::new("."), &["init", "-q", "--bare", repository.to_str().unwrap()], "");
+        git(&repository, &["fast-import", "--quiet"], &stream);
+        Case { language, repository, what, guilty, base, new }
+    }
+
+    /// What explain says, and the commits that it accuses.
+    fn rank(&self) -> (Explanation, RankedCommits) {
+        let log = git(&self.repository, &[&LOG_ARGS[..], &["main~20..main"]].concat(), "");
+        let history = History::parse(&log);
+        assert_eq!(history.len(), 20);
+        let files = git(&self.repository, &["ls-tree", "-r", "--name-only", "main"], "");
+        let read = |path: &str| Some(git(&self.repository, &["show", &format!("main:{path}")], ""));
+        let tree = Tree { files: files.lines().map(str::to_owned).collect(), read: &read };
+        let diff = Diff::new(&[self.base.clone()], &[self.new.clone()]).unwrap();
+        let query = Query::default();
+        let mut e = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+        diff.rank_commits(&query, &mut e, &history, &tree).unwrap();
+        // As they are read: the first that is named is that of the first cause that has one.
+        let mut all = RankedCommits::default();
+        for ranked in e.causes.iter().filter_map(|cause| cause.commits.as_ref()) {
+            all.of = ranked.of;
+            let known: Vec<String> = all.ranked.iter().map(|commit| commit.commit.clone()).collect();
+            let direct = ranked.ranked.iter().filter(|commit| commit.direct && !known.contains(&commit.commit));
+            all.ranked.extend(direct.cloned());
+        }
+        (e, all)
+    }
+}
+
+impl Drop for Case {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.repository);
+    }
+}
+
+impl Program {
+    fn guilt_without_lines(&mut self, kind: usize) {
+        match kind {
+            4 => self.library_cost *= 4,
+            1 | 5 => self.functions[13].cost *= 5,
+            _ => self.functions[7].cost *= 5,
+        }
+    }
+}
+
+/// A commit for `git fast-import`.
+fn commit(before: &Program, after: &Program, subject: &str, number: usize) -> String {
+    let (old, new) = (before.render().0, after.render().0);
+    let mut stream = format!(
+        "commit refs/heads/main\ncommitter A <a@example.com> {} +0000\ndata {}\n{subject}\n",
+        1_700_000_000 + number,
+        subject.len()
+    );
+    for (path, _) in old.iter().filter(|(path, _)| number > 0 && !new.iter().any(|(kept, _)| kept == path)) {
+        stream.push_str(&format!("D {path}\n"));
+    }
+    for (path, text) in &new {
+        stream.push_str(&format!("M 100644 inline {path}\ndata {}\n{text}\n", text.len()));
+    }
+    stream
+}
+
+fn git(dir: &Path, args: &[&str], input: &str) -> String {
+    let mut child = Command::new("git")
+        .args(["-c", "init.defaultBranch=main"])
+        .current_dir(dir)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(input.as_bytes()).unwrap();
+    drop(stdin);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "git {args:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Of so many repositories: how often the guilty one is first, among the first three, and how often one is accused of those
+/// without.
+fn measure(seeds: impl Iterator<Item = u64>) -> (usize, usize, usize, usize) {
+    let is_shown = std::env::var_os("COMMITS").is_some();
+    let (mut all, mut first, mut in_three, mut accused) = (0, 0, 0, 0);
+    for seed in seeds {
+        let case = Case::new(seed, true);
+        let (e, ranked) = case.rank();
+        let guilty = format!("change {}", case.guilty.unwrap());
+        let place = ranked.ranked.iter().filter(|commit| commit.direct).position(|commit| commit.subject == guilty);
+        all += 1;
+        first += usize::from(place == Some(0));
+        in_three += usize::from(place.is_some_and(|place| place < 3));
+        let cause = e.causes.first().map(|c| (c.kind, &c.caller, &c.function));
+        if is_shown && place != Some(0) {
+            let named: Vec<_> = ranked.ranked.iter().map(|c| (&c.subject, &c.why, c.direct)).collect();
+            eprintln!("{seed} {:?} {:?} {place:?} {cause:?} {named:?}", case.language, case.what[case.guilty.unwrap()]);
+        }
+        let innocent = Case::new(seed, false);
+        let (_, ranked) = innocent.rank();
+        accused += usize::from(ranked.first().is_some());
+        if is_shown && let Some(named) = ranked.first() {
+            let number: usize = named.subject.trim_start_matches("change ").parse().unwrap();
+            eprintln!("{seed} innocent {:?}: {} {:?} {:?}", innocent.language, innocent.what[number], named.why, cause);
+        }
+    }
+    (all, first, in_three, accused)
+}
+
+#[test]
+fn the_guilty_commit_is_first_and_innocent_ones_are_not_accused() {
+    let count = 60;
+    let parity = u64::from(std::env::var_os("COMMITS_TUNE").is_none());
+    let (all, first, in_three, accused) = measure((0..count).map(|i| 2 * i + parity));
+    eprintln!("of {all}: first {first}, in three {in_three}, innocent accused {accused}");
+    assert!(first * 100 >= all * 80, "first in {first} of {all}");
+    assert!(in_three * 100 >= all * 95, "among three in {in_three} of {all}");
+    // Wanted are 5 %; docs/bench.md says what was measured.
+    assert!(accused * 100 <= all * 20, "accused in {accused} of {all}");
+}
+
+#[test]
+fn what_is_said_has_the_place_and_the_reason() {
+    // Own lines, of Go.
+    let case = Case::new(1, true);
+    let (_, ranked) = case.rank();
+    let first = ranked.first().unwrap();
+    let guilty = case.guilty.unwrap();
+    assert_eq!((first.subject.as_str(), first.reach), (format!("change {guilty}").as_str(), Reach::OwnLines));
+    let text = git(&case.repository, &["show", &format!("{}:{}", first.commit, first.file)], "");
+    let line = text.lines().nth(first.lines.0 as usize - 1).unwrap();
+    assert!(line.contains("work(n) * 17") && first.lines.0 == first.lines.1, "{line:?} {:?}", first.lines);
+    assert_eq!((first.why.as_str(), ranked.of), ("its own lines", 20));
+}
