@@ -21,7 +21,7 @@ pub struct BenchArgs {
     #[arg(long, value_name = "DIR", requires = "new_dir", conflicts_with = "more")]
     pub base_dir: Option<PathBuf>,
     /// The new side's folder
-    #[arg(long, value_name = "DIR", requires = "base_dir")]
+    #[arg(long, value_name = "DIR", requires = "base_dir", hide_short_help = true)]
     pub new_dir: Option<PathBuf>,
     /// Run this in a shell on each side first
     #[arg(long, value_name = "CMD")]
@@ -39,7 +39,13 @@ pub struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub seed: u64,
     /// The folder that profiles and runs.toml go to
-    #[arg(long, value_name = "RUNS", default_value = "pprofdiff-runs", conflicts_with = "more")]
+    #[arg(
+        long,
+        value_name = "RUNS",
+        default_value = "pprofdiff-runs",
+        conflicts_with = "more",
+        hide_short_help = true
+    )]
     pub into: PathBuf,
     /// Go on with the runs of this folder
     #[arg(long, value_name = "RUNS")]

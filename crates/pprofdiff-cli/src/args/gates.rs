@@ -124,7 +124,7 @@ Exit codes: 0 pass, 1 regression (outranks inconclusive), 2 usage or input error
 pub struct GitArgs {
     /// Name the commit of each cause, of the range A..B of the repository here [default: what its upstream, main or master
     /// lacks]
-    #[arg(long = "git", value_name = "RANGE", num_args = 0..=1, default_missing_value = "")]
+    #[arg(long = "git", value_name = "RANGE", num_args = 0..=1, default_missing_value = "", hide_short_help = true)]
     pub range: Option<String>,
 }
 
