@@ -9,8 +9,8 @@ use pprofdiff::list::SourceText;
 use pprofdiff::proto::{Label, Profile};
 use pprofdiff::{Compression, Diff, Filters, Granularity, LoadOptions, Measure, Normalize, Query, Sort, WriteOptions};
 use pprofdiff_report::{
-    self as report, CsvOptions, PageOptions, Report, Table, TextOptions, dot, listing_html, listing_json,
-    listing_text, svg,
+    self as report, CsvOptions, PageOptions, Report, Table, TextOptions, dot, listing_html, listing_json, listing_text,
+    svg,
 };
 use prost::Message;
 
