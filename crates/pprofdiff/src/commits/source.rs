@@ -322,7 +322,7 @@ fn defined(header: &[Token], is_inside: bool) -> Option<Defined> {
         // A method of Go has its receiver before the name.
         if text(at + 1) == "(" {
             let end = header.iter().skip(at).position(|t| t.text == ")").map(|n| at + n)?;
-            let named = header.get(end + 1).filter(|t| t.is_name() && text(end + 2) != "" && text(at) == "func");
+            let named = header.get(end + 1).filter(|t| t.is_name() && !text(end + 2).is_empty() && text(at) == "func");
             return match named {
                 Some(name) if ["(", "["].contains(&text(end + 2)) => {
                     let receiver = header[at..end].iter().take_while(|t| t.text != "[").filter(|t| t.is_name()).last();
