@@ -145,8 +145,8 @@ impl Bench<'_> {
         }
         if recording.runs.is_empty() {
             // The first run of each side finds files that no cache has, and how much can be done in a run.
-            for side in 0..2 {
-                let dir = self.dir.join(format!("{}-first", SIDES[side]));
+            for (side, name) in SIDES.iter().enumerate() {
+                let dir = self.dir.join(format!("{name}-first"));
                 let output = self.run_once(recording, side, &dir)?.1;
                 let fixed = (self.adapter.fixed)(&recording.command, &output);
                 recording.fixed_operations = recording.fixed_operations.or(fixed);
@@ -211,7 +211,7 @@ impl Bench<'_> {
 
     /// A run of each side; every second pair in the other order, so that what drifts is on no one's side.
     fn take_pair(&self, recording: &mut Recording, pair: u64) -> Result<()> {
-        let is_turned = (pair + recording.seed) % 2 == 0;
+        let is_turned = (pair + recording.seed).is_multiple_of(2);
         for side in if is_turned { [1, 0] } else { [0, 1] } {
             let dir = self.dir.join(format!("{}-{pair}", SIDES[side]));
             let (mut run, _) = self.run_once(recording, side, &dir)?;
@@ -297,7 +297,7 @@ impl Bench<'_> {
         let mut recording = recording.clone();
         recording.machine = facts.to_vec();
         let text = recording.to_toml();
-        Ok(pprofdiff::output::write_file(&self.dir.join(RUNS_FILE), |out| out.write_all(text.as_bytes()))?)
+        Ok(pprofdiff::output::write_file(self.dir.join(RUNS_FILE), |out| out.write_all(text.as_bytes()))?)
     }
 }
 
