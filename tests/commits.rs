@@ -103,8 +103,8 @@ impl Program {
             functions.push(Function {
                 name: word,
                 file: if i == 0 { 0 } else { random.below(5) },
-                local: *random.pick(&LOCALS),
-                text: *random.pick(&TEXTS),
+                local: random.pick(&LOCALS),
+                text: random.pick(&TEXTS),
                 comments: random.below(2),
                 is_wrapped: false,
                 statements: (0..1 + random.below(3)).map(|s| format!("{} + {}", s + i, random.below(90))).collect(),
@@ -438,7 +438,7 @@ impl Case {
         let files = git(&self.repository, &["ls-tree", "-r", "--name-only", "main"], "");
         let read = |path: &str| Some(git(&self.repository, &["show", &format!("main:{path}")], ""));
         let tree = Tree { files: files.lines().map(str::to_owned).collect(), read: &read };
-        let diff = Diff::new(&[self.base.clone()], &[self.new.clone()]).unwrap();
+        let diff = Diff::new(std::slice::from_ref(&self.base), std::slice::from_ref(&self.new)).unwrap();
         let query = Query::default();
         let mut e = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
         diff.rank_commits(&query, &mut e, &history, &tree).unwrap();
