@@ -64,7 +64,7 @@ pub(super) fn step_columns<'a>(builds: &Builds, steps: impl Iterator<Item = &'a 
 
 impl Table {
     /// The first `n` rows, one a step. Columns: name, file, line, mapping, from and to (the builds' keys; from_number and
-    /// to_number are their indexes in [`Builds::all`]), status (added, removed or changed), `flat_from, flat_to,
+    /// to_number are their indexes in [`pprofdiff::series::Builds::all`]), status (added, removed or changed), `flat_from, flat_to,
     /// flat_delta, cum_from, cum_to, cum_delta`, and `total_from`, the earlier build's total.
     pub fn steps(ranked: &Ranked<Step>, n: usize) -> Table {
         let rows = &ranked.rows[..n.min(ranked.rows.len())];

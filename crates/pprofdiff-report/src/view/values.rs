@@ -40,7 +40,7 @@ pub(crate) fn answer(series: &Series, dense: bool, limit: usize) -> Result<Table
 
 impl Table {
     /// One row a build and frame that it has, build after build, each in the order of its profile's table of frames.
-    /// Columns: build and build_number (its key, and its index in [`Builds::all`]), name, file, line, mapping, flat, cum.
+    /// Columns: build and build_number (its key, and its index in [`pprofdiff::series::Builds::all`]), name, file, line, mapping, flat, cum.
     pub fn values_of(series: &Series) -> Table {
         let rows = || series.values().flat_map(|(build, values)| values.iter().map(move |v| (build, *v)));
         Table::of_values(series, rows().map(|(build, _)| build).collect(), rows().map(|(_, v)| v))
