@@ -87,7 +87,7 @@ pub struct CheckArgs {
     #[arg(long, conflicts_with = "strict", hide_short_help = true)]
     pub require_power: bool,
     /// Say why the sides differ also where no rule fails
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub explain: bool,
     #[command(flatten)]
     pub git: GitArgs,

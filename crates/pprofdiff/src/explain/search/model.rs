@@ -90,10 +90,10 @@ const ROWS_AT_ONCE: usize = 1 << 10;
 type Part = [f64; 4];
 
 /// What a set's deviance is worth. Callers of what changed explain as much by chance: a little less counts for the function
-/// itself.
+/// itself. Not of what came or went, all of which belongs to it.
 fn worth(set: &Set, deviance: f64) -> f64 {
-    let part = if matches!(set.key, Key::Own(_)) { 1.0 } else { PART_OF_CALLERS };
-    part * deviance - set.price
+    let is_caller = !matches!(set.key, Key::Own(_)) && set.values.iter().all(|value| *value > 0.0);
+    (if is_caller { PART_OF_CALLERS } else { 1.0 }) * deviance - set.price
 }
 
 impl<'a> Model<'a> {
