@@ -42,8 +42,12 @@ fn explain_with(base: &[Arc<Profile>], new: &[Arc<Profile>], query: &Query, opti
     Diff::new(base, new).unwrap().explain(query, &[], options).unwrap()
 }
 
+/// Of a heap what was allocated, which says more than what is in use.
 pub fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
-    explain_with(base, new, &Query::default(), &ExplainOptions::default())
+    let types = Diff::new(base, new).unwrap().sample_types().iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let mut query = Query::default();
+    query.sample_type = types.into_iter().find(|name| name == "alloc_space");
+    explain_with(base, new, &query, &ExplainOptions::default())
 }
 
 /// What is said, without the names of files.
@@ -634,7 +638,7 @@ fn what_has_no_answer_is_an_error() {
     assert!(refused(&diff, lines, &[], options()).contains("functions"));
     let scaled = query().with_normalize(pprofdiff::Normalize::Total);
     assert!(refused(&diff, scaled, &[], options()).contains("--ops"));
-    assert!(refused(&diff, query(), &["inuse_space"], options()).contains("do not belong together"));
+    assert!(refused(&diff, query(), &["alloc_space"], options()).contains("do not belong together"));
     assert!(refused(&diff, query(), &[], options().with_ops(0.0, 1.0)).contains("positive"));
     assert!(refused(&diff, query(), &[], options().with_min_effect(2.0)).contains("part of the total"));
     // A cost and what counts it, in either order; and of a heap what is in use, with all that was allocated beside.

@@ -77,7 +77,9 @@ impl Case {
             files.map(|f| Arc::new(Profile::open(f, &LoadOptions::default()).unwrap())).collect()
         };
         let diff = Diff::new(&open("base"), &open(&self.fault)).unwrap();
-        diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
+        let mut query = Query::default();
+        query.sample_type = diff.sample_types().iter().map(|(name, _)| name.clone()).find(|name| name == "alloc_space");
+        diff.explain(&query, &[], &ExplainOptions::default()).unwrap()
     }
 
     /// What is wrong with an answer.

@@ -43,7 +43,7 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
         commits.rank(&diff, &request.query, explanation)?;
     }
     let code = match &report {
-        Report::Explain(explanation) if args.exit_code => explain_exit_code(explanation.verdict),
+        Report::Explain(explanation) if args.exit_code => explain_exit_code(explanation),
         _ => 0,
     };
     let style = Style { budget: args.budget, ..args.output.style() };

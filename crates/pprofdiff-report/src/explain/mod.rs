@@ -24,12 +24,14 @@ use words::{ExplanationText, Markup, Priority, within};
 /// What is said where no cause is known.
 pub const CAN_NOT_TELL: &str = "these samples can't tell";
 
-/// What a process ends with that ends on a verdict: 0 nothing changed, 1 something did, 3 these samples can't tell.
-pub fn explain_exit_code(verdict: Verdict) -> u8 {
-    match verdict {
-        Verdict::None => 0,
-        Verdict::Change => 1,
-        Verdict::Inconclusive => 3,
+/// What a process ends with that ends on the verdict, and those of what belongs to it: 1 something changed, 3 these samples
+/// can't tell, 0 nothing did.
+pub fn explain_exit_code(e: &Explanation) -> u8 {
+    let verdicts: Vec<Verdict> = std::iter::once(e).chain(&e.also).map(|e| e.verdict).collect();
+    match () {
+        () if verdicts.contains(&Verdict::Change) => 1,
+        () if verdicts.contains(&Verdict::Inconclusive) => 3,
+        () => 0,
     }
 }
 

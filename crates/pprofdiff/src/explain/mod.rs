@@ -520,6 +520,8 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let sums = |side: usize| rows.rows.iter().filter(|r| r.background).map(|r| r.values[side]).sum::<f64>();
     let background = if total[0] > 0.0 { (sums(1) / scale - sums(0)) / total[0] } else { 0.0 };
     let factor = rounded(scale / runs);
+    // Of exchanged sides both are as large.
+    let is_large = |rest: f64| rest.abs() > LARGE_REST * (total[1] / m[1] as f64).min(factor * total[0] / m[0] as f64);
     let verdict = match () {
         () if !causes.is_empty() => Verdict::Change,
         () if total == [0.0; 2] => Verdict::Inconclusive,
@@ -528,9 +530,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         // Where the whole changed for certain, something did.
         () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
         // Nor is it nothing where that is likely.
-        () if account.p.is_some_and(|p| p < UNSURE) && account.rest.abs() > LARGE_REST * total[0] / m[0] as f64 => {
-            Verdict::Inconclusive
-        }
+        () if account.p.is_some_and(|p| p < UNSURE) && is_large(account.rest) => Verdict::Inconclusive,
         () if found.noticed < PRACTICAL => Verdict::None,
         // What moved is an answer, too, if little else could have gone unseen.
         () if (!moved.is_empty() || rewrite.is_some()) && found.noticed < UNNOTICED => Verdict::None,

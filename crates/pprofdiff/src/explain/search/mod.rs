@@ -207,7 +207,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
             of: 0,
         };
     };
-    let mut causes: Vec<usize> = causes.iter().map(|&j| model.holder(model.purest(j))).collect();
+    let mut causes: Vec<usize> = causes.iter().map(|&j| model.holder(model.whole(model.purest(j)))).collect();
     causes.dedup();
     let fits = model.refit(&causes);
     let least = floor * (total[0] + total[1] / model.scale) / 2.0;

@@ -90,10 +90,10 @@ const ROWS_AT_ONCE: usize = 1 << 10;
 type Part = [f64; 4];
 
 /// What a set's deviance is worth. Callers of what changed explain as much by chance: a little less counts for the function
-/// itself. Not of what came or went, all of which belongs to it.
+/// itself.
 fn worth(set: &Set, deviance: f64) -> f64 {
-    let is_caller = !matches!(set.key, Key::Own(_)) && set.values.iter().all(|value| *value > 0.0);
-    (if is_caller { PART_OF_CALLERS } else { 1.0 }) * deviance - set.price
+    let part = if matches!(set.key, Key::Own(_)) { 1.0 } else { PART_OF_CALLERS };
+    part * deviance - set.price
 }
 
 impl<'a> Model<'a> {
@@ -336,6 +336,28 @@ impl<'a> Model<'a> {
         };
         let largest = |a: &usize, b: &usize| inside[*a].total_cmp(&inside[*b]).then(b.cmp(a));
         (0..self.sets.len()).filter(is_pure).max_by(largest).unwrap_or(set)
+    }
+
+    /// Of a function whose own cost came or went: the function with all that it calls, if that came or went as well.
+    pub(super) fn whole(&self, set: usize) -> usize {
+        let of = &self.sets.sets[set];
+        let Key::Own(function) = of.key else { return set };
+        let side = usize::from(of.values[1] > 0.0);
+        let is_one_sided = |set: &Set| set.values[1 - side] <= 0.0;
+        let has_all = |j: &usize| {
+            let other = &self.sets.sets[*j];
+            let is_function = match other.key {
+                Key::Node(of) | Key::Edge(_, of) => of == function,
+                _ => false,
+            };
+            is_function && is_one_sided(other) && other.values[side] >= of.values[side]
+        };
+        let most = |a: &usize, b: &usize| {
+            let value = |j: usize| self.sets.sets[j].values[side];
+            value(*a).total_cmp(&value(*b)).then(b.cmp(a))
+        };
+        let found = (0..self.sets.len()).filter(|_| is_one_sided(of)).filter(has_all).max_by(most);
+        found.unwrap_or(set)
     }
 
     /// Of waiting for a lock: the function itself that holds it, if it has nearly all of the change of those who call it. So
