@@ -17,7 +17,7 @@ const MAX_WORK: u64 = 1 << 26;
 const WORK_OF_BYTE: u64 = 64;
 
 /// What a function's callers, or calls of it, must explain of what its own cost does to be as good.
-const PART_OF_CALLERS: f64 = 0.9;
+const PART_OF_CALLERS: f64 = 0.92;
 
 /// The most causes.
 const MAX_CAUSES: usize = 6;
