@@ -41,7 +41,7 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
     let (_, text, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]);
     assert!(text.contains("1. logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%)."), "{text}");
     let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz"]);
-    assert!(text.contains("2.99 times as much work, another number of operations"), "{text}");
+    assert!(text.contains("3.00 times as much work, another number of operations"), "{text}");
     let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz", "--ops", "1000,3000"]);
     assert!(text.contains("3.00 times as many operations were given"), "{text}");
     // The command that a cause names shows it.

@@ -355,7 +355,7 @@ fn score(role: &Role, change: &FunctionChange, cause: &Cause) -> (f64, Reach) {
         Role { above: 0, part, .. } => (weak(40.0 + 52.0 * part), Reach::Callee),
         // Its cause is a call by this function: what it passes on may be more.
         Role { above: 1, part, .. } if cause.caller.is_some() => {
-            (weak(if change.has_loop { 85.0 } else { 55.0 } * part.max(0.5)), Reach::Caller)
+            (weak(if change.has_loop { 85.0 } else { 48.0 } * part.max(0.5)), Reach::Caller)
         }
         Role { above, part, .. } => {
             let base = if change.has_loop { 62.0 } else { 42.0 };

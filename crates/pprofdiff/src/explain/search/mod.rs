@@ -33,6 +33,7 @@ const USUAL_OF_BENCHMARKS: f64 = 2.0;
 const MAX_OF_SCALE: f64 = 0.1;
 const AGREEING: f64 = 0.5;
 const UNANIMOUS: f64 = 0.8;
+const MIN_UNANIMOUS: usize = 5;
 /// The same of locks: who waits for one that is held longer does not wait for the others meanwhile.
 const AGREEING_LOCKS: f64 = 0.9;
 /// What is nearer to a scale than this, as a logarithm, agrees with it whatever the noise.
@@ -171,7 +172,8 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
             let away = (scale / exposure).ln();
             let is_one = away.abs() < 1e-9;
             // Where nearly all functions say the same, no amount is unusual.
-            let usual = if !fixed && agreeing(scale) > UNANIMOUS { USUAL_OF_BENCHMARKS } else { usual };
+            let is_unanimous = !fixed && telling.len() >= MIN_UNANIMOUS && agreeing(scale) > UNANIMOUS;
+            let usual = if is_unanimous { USUAL_OF_BENCHMARKS } else { usual };
             let of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) };
             let cost = model.left(&tau2, price) + causes.len() as f64 * price + of_scale;
             if causes.is_empty() {
