@@ -87,7 +87,7 @@ def test_options_are_those_of_the_command():
     d = pprofdiff.diff(base, new)
     given = d.explain(ops=(1000, 3000)).to_dict()
     assert given["scale"] == {**given["scale"], "factor": 3.0, "rule": "ops given"}
-    assert d.explain(min_effect=0.5).causes.to_polars().is_empty()
+    assert d.explain(sample_type="alloc_space", min_effect=0.5).causes.to_polars().is_empty()
     assert d.explain(sample_type="inuse_space").to_dict()["sample_type"] == "inuse_space"
     for bad in ({"ops": (0, 1)}, {"min_effect": 2.0}, {"granularity": "lines"}, {"normalize": "total"}):
         with pytest.raises(pprofdiff.PprofError):
@@ -138,4 +138,5 @@ def test_many_pairs_are_explained_at_once():
     tables = {r.name: r.table.to_polars() for r in pprofdiff.batch(pairs).tables(view="explain")}
     for name, table in tables.items():
         assert table.equals(pprofdiff.diff(*pair(name)).explain().causes.to_polars())
-    assert tables["go-heap-ops"]["function"].to_list() == ["main.copyRest"]
+    # Of a heap it is what is in use, all of which grew alike.
+    assert tables["go-heap-ops"]["function"].to_list() == [None]

@@ -157,7 +157,7 @@ def test_a_page_explains_a_few_sample_types(show: Open):
     scaled = pprofdiff.diff(*pair("go-heap-ops")).normalize(1 / 3)
     page = show(scaled.to_html(sample_type="alloc_space"))
     assert "main.splitFields now calls main.copyRest" in page.inner_text("#why")
-    assert "2.99 times as much work" in page.inner_text("#why")
+    assert "3.00 times as much work" in page.inner_text("#why")
     tip = page.locator("#table td.chance[title*='x2.99']")
     assert tip.count() > 0
 

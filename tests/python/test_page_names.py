@@ -50,6 +50,7 @@ def test_hostile_names_of_causes_stay_text(show: Open):
     # Each sample is an event.
     ordinary = [(["main", f"f{i}"], 8, {}) for i in range(20)] * 40
     added = [([caller, name], 8, {}) for caller, name in zip(HOSTILE, list(HOSTILE)[1:], strict=False)] * 150
+    added += [(["main", MARKUP], 8, {})] * 400
     html = pprofdiff.diff(profile(ordinary), profile(ordinary + added)).to_html(min_width=0)
     assert html.count("<img") == 0
     assert html.count("</script>") == 2
