@@ -158,7 +158,7 @@ def test_a_page_explains_a_few_sample_types(show: Open):
     page = show(scaled.to_html(sample_type="alloc_space"))
     assert "main.splitFields now calls main.copyRest" in page.inner_text("#why")
     assert "3.00 times as much work" in page.inner_text("#why")
-    tip = page.locator("#table td.chance[title*='x2.99']")
+    tip = page.locator("#table td.chance[title*='x3']")
     assert tip.count() > 0
 
 
