@@ -1,7 +1,7 @@
 //! A library that was rewritten: much of both sides is in functions that the other side has not, and few packages have
 //! them. Then the sum of these is said first, and causes are sought among what both sides have, above it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::renamed::package_of;
 use super::{Find, Rule};
@@ -39,9 +39,12 @@ pub(in crate::explain) struct Rewritten {
 
 /// If a library was rewritten: how, with the number of frames that each stack begins with which both sides have.
 fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
-    let only = [0, 1].map(|side| -> BTreeSet<u32> {
-        costs.only(side).map(|(_, frame)| frame).filter(|&frame| !rows.is_system(frame)).collect()
-    });
+    // By frame: the side that has it alone.
+    let mut alone: Vec<Option<usize>> = vec![None; rows.names.len()];
+    for side in 0..2 {
+        let frames = costs.only(side).map(|(_, frame)| frame).filter(|&frame| !rows.is_system(frame));
+        frames.for_each(|frame| alone[frame as usize] = Some(side));
+    }
     let mut packages: [BTreeMap<String, f64>; 2] = Default::default();
     let mut cost = [0.0; 2];
     let mut callers: [BTreeMap<u32, f64>; 2] = Default::default();
@@ -49,11 +52,9 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
     for (i, row) in paced(rows.rows.iter().enumerate()) {
         let stack = rows.stack(i);
         // What answers to causes elsewhere is told by its frames.
-        let is_only = |frame: &u32| !row.background && only.iter().any(|only| only.contains(frame));
-        let at = stack.iter().position(is_only);
-        kept.push(at.unwrap_or(stack.len()));
-        let Some(at) = at else { continue };
-        let side = usize::from(only[1].contains(&stack[at]));
+        let found = stack.iter().map(|&frame| alone[frame as usize]).position(|side| side.is_some() && !row.background);
+        kept.push(found.unwrap_or(stack.len()));
+        let Some((at, side)) = found.and_then(|at| Some((at, alone[stack[at] as usize]?))) else { continue };
         *packages[side].entry(package_of(&rows.names[stack[at] as usize].text)).or_default() += row.values[side];
         cost[side] += row.values[side];
         if let Some(above) = at.checked_sub(1) {
@@ -75,7 +76,8 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
     let packages = [of(0)?, of(1)?];
     // Functions that were hardly seen may be missing by chance.
     let least = MIN_EVENTS * rows.event();
-    let functions = [0, 1].map(|side| only[side].iter().filter(|&&frame| costs.of(frame, side) > least).count());
+    let of_side = |side: usize| (0..).zip(&alone).filter(move |(_, only)| **only == Some(side)).map(|(frame, _)| frame);
+    let functions = [0, 1].map(|side| of_side(side).filter(|&frame| costs.of(frame, side) > least).count());
     functions
         .iter()
         .all(|&count| count >= MIN_FUNCTIONS)
