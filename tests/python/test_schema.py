@@ -25,6 +25,11 @@ RUNS = [
     for side, build in [("--base", "base"), ("--new", "calls")]
     for word in [side, *(f"{CORPUS}/faults/freight/{build}-{i}.cpu.pb.gz" for i in (1, 2))]
 ]
+# A rewrite, what moved, a candidate, a paragraph besides.
+UPGRADES = [
+    [f"{CORPUS}/upgrades/{name}.{build}1.{data}.pb.gz" for build in "ab"]
+    for name, data in [("lanes", "cpu"), ("radar", "cpu"), ("letters", "heap")]
+]
 SERIES = ["series", f"{CORPUS}/series/heap-*.pb.gz"]
 
 WRITTEN = [
@@ -35,8 +40,9 @@ WRITTEN = [
     ["top", *STORY, "--focus", "names", "--granularity", "lines", "--normalize", "total", "--hide-below", "1%"],
     ["stacks", "--labels", *LABELS],
     ["peek", "runtime", *HEAP],
-    *([verb, *STORY] for verb in ("info", "explain")),
-    ["check", *STORY, "--fail-on", "total>+900%"],
+    ["info", *STORY],
+    *(["explain", *sides] for sides in (STORY, RUNS, LABELS, *UPGRADES)),
+    *(["check", *STORY, "--fail-on", limit] for limit in ("total>+900%", "each.cum>+1%")),
     *([*SERIES, "--rows", rows] for rows in ("shifts", "movers", "steps", "values")),
 ]
 
@@ -51,7 +57,7 @@ def command(*arguments: str) -> str:
 def schemas() -> dict[str, Any]:
     schema = json.loads(command("formats", "--schema"))
     jsonschema.Draft202012Validator.check_schema(schema)
-    return {kind["title"]: kind for kind in schema["anyOf"]}
+    return {kind["title"]: kind | {"$defs": schema["$defs"]} for kind in schema["anyOf"]}
 
 
 def refused(schemas: dict[str, Any], value: dict[str, Any]) -> str:
@@ -92,3 +98,8 @@ def test_the_schema_refuses_what_is_not_written(schemas: dict[str, Any]):
         assert refused(schemas, value | {"rows": [wrong]}) != ""
     assert refused(schemas, value | {"more": 1}) != ""
     assert refused(schemas, value | {"schema": "pprofdiff/2"}) != ""
+    value = json.loads(command("explain", *STORY, "--format", "json"))
+    cause = value["causes"][0]
+    for wrong in (cause | {"more": 1}, cause | {"delta": "1"}, {k: v for k, v in cause.items() if k != "evidence"}):
+        assert refused(schemas, value | {"causes": [wrong]}) != ""
+    assert refused(schemas, value | {"more": 1}) != ""

@@ -1,9 +1,8 @@
-//! What JSON holds, as a JSON Schema: made from the descriptors of views and from the table of options, so that it says what
-//! is written.
-//!
-//! Listings, checks and explanations are objects of their own; of these it says the kind and the header, and their pages
-//! describe the rest.
+//! What JSON holds, as a JSON Schema: made from the descriptors of views, from the table of options, and of explanations
+//! and checks from their types, so that it says what is written. Of listings it says the kind and the header.
 
+use schemars::Schema;
+use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use crate::format::json::SCHEMA;
@@ -11,6 +10,9 @@ use crate::table::Kind;
 use crate::table::schema::{Holds, Shape};
 use crate::view::View;
 use pprofdiff::Query;
+#[cfg(feature = "check")]
+use pprofdiff::check::Check;
+use pprofdiff::explain::Explanation;
 use pprofdiff::options::{Heading, OptionKind, Reported};
 
 /// What stands for the names of two sample types side by side, of which the second counts the first.
@@ -25,18 +27,46 @@ pub fn json_schema() -> Value {
         object("list", listing(), &["routines"]),
         object("disasm", listing(), &["routines"]),
     ];
-    let described = ["check", "explain"].map(|kind| {
-        let properties = json!({"schema": {"const": SCHEMA}, "kind": {"const": kind}});
-        json!({"title": kind, "type": "object", "properties": properties, "required": ["schema", "kind"]})
-    });
+    let mut types = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let explain = types.subschema_for::<Explanation>();
+    let mut typed = vec![of_type("explain", &explain, json!({}))];
+    #[cfg(feature = "check")]
+    typed.push(of_type(
+        "check",
+        &types.subschema_for::<Check>(),
+        json!({"exit_code": {"type": "integer"}, "normalize": normalize()}),
+    ));
+    let mut defs = types.take_definitions(true);
+    // These two are parts of an object that says more.
+    let parts = defs
+        .iter_mut()
+        .filter(|(name, of)| of.get("properties").is_some() && !["Check", "Explanation"].contains(&name.as_str()));
+    parts.for_each(|(_, of)| of["additionalProperties"] = false.into());
+    if let Some(evidence) = defs.get_mut("Evidence") {
+        let command = "The command that shows its stacks, quoted for a shell";
+        evidence["properties"]["command"] = json!({"type": "string", "description": command});
+    }
     let mut failed = object("failed", json!({"error": {"type": "string"}}), &["pair", "error"]);
     failed["description"] = "A pair of a batch that could not be compared".into();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": SCHEMA,
         "description": "What pprofdiff writes as json, and as a line of jsonl. Sums are integers in the sample type's own unit.",
-        "anyOf": tables.chain(others).chain(described).chain([failed]).collect::<Vec<_>>(),
+        "anyOf": tables.chain(others).chain(typed).chain([failed]).collect::<Vec<_>>(),
+        "$defs": defs,
     })
+}
+
+/// An object of a kind that is written from a type, with what the report adds to it.
+fn of_type(kind: &str, of: &Schema, own: Value) -> Value {
+    let mut object = object(kind, own, &[]);
+    object["allOf"] = json!([of]);
+    // The type's own properties are no others.
+    object["unevaluatedProperties"] = false.into();
+    if let Some(object) = object.as_object_mut() {
+        object.remove("additionalProperties");
+    }
+    object
 }
 
 /// An object of a kind, with these properties besides what all have.
@@ -164,9 +194,13 @@ fn asked() -> Map<String, Value> {
         fields.insert(option.name.to_owned(), value);
     }
     fields.insert("filters".to_owned(), json!({"type": "object", "additionalProperties": {"type": "string"}}));
-    let normalize = json!({"mode": {"type": "string"}, "factor": {"type": "number"}});
-    fields.insert("normalize".to_owned(), json!({"type": "object", "properties": normalize, "required": ["mode"]}));
+    fields.insert("normalize".to_owned(), normalize());
     fields.insert("sum".to_owned(), json!({"type": "boolean"}));
     fields.insert("warnings".to_owned(), json!({"type": "array", "items": {"type": "string"}}));
     fields
+}
+
+fn normalize() -> Value {
+    let properties = json!({"mode": {"type": "string"}, "factor": {"type": "number"}});
+    json!({"type": "object", "properties": properties, "required": ["mode"]})
 }

@@ -108,9 +108,11 @@ impl Serialize for Halves {
 
 /// One side's values of one thing, over its runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Runs {
     /// Of an even number of runs, the mean of the two in the middle.
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub median: Halves,
     /// The least.
     pub min: i64,

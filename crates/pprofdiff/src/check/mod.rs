@@ -112,6 +112,7 @@ struct Allow {
 
 /// What became of a rule, or of one frame under it. The larger outranks the smaller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     /// Within the limit, or beyond it where each frame is compared by itself and chance alone exceeds it now and then.
@@ -139,6 +140,7 @@ impl Outcome {
 
 /// What was found of one thing that a rule limits.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Finding {
     /// The frame; `None` for the total, and for frames that are taken as one.
@@ -156,6 +158,7 @@ pub struct Finding {
     /// The new side's.
     pub new: Runs,
     /// The new side's median less the base's.
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub delta: Halves,
     /// The delta in percent of the base's median; `None` if that is 0.
     pub percent: Option<f64>,
@@ -174,6 +177,7 @@ pub struct Finding {
 
 /// What became of one rule.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RuleCheck {
     /// As it was written.
@@ -213,6 +217,7 @@ pub struct RuleCheck {
 
 /// What became of all rules.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Check {
     /// The worst of the rules; `Pass` if all that is exceeded is allowed.

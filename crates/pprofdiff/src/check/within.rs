@@ -9,6 +9,7 @@ use crate::runs::MeasuredRuns;
 
 /// Where a function stands, as the profiles say.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Place {
     /// The source file.

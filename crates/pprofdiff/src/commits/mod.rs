@@ -24,6 +24,7 @@ use paths::Paths;
 
 /// How a commit reaches a cause, the most direct first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Reach {
     /// It changes the function itself.
@@ -46,6 +47,7 @@ pub enum Reach {
 
 /// A commit that reaches a cause, with the place where.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RankedCommit {
     /// Its name in full.
@@ -68,6 +70,7 @@ pub struct RankedCommit {
 
 /// What the commits of a range have to do with a cause.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RankedCommits {
     /// Number of commits that were looked at.

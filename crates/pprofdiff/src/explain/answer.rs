@@ -11,6 +11,7 @@ use crate::diff::Summary;
 
 /// What is said of the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
     /// Something changed, and the causes say what.
@@ -34,6 +35,7 @@ impl Verdict {
 
 /// How the amount of work on the two sides was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum ScaleRule {
     /// The number of operations was given.
     #[serde(rename = "ops given")]
@@ -54,6 +56,7 @@ pub enum ScaleRule {
 
 /// How much work a run of the new side did.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct WorkScale {
     /// Work of a new run by that of a base run.
@@ -68,6 +71,7 @@ pub struct WorkScale {
 
 /// A label of samples.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CauseLabel {
     /// Its key.
@@ -78,6 +82,7 @@ pub struct CauseLabel {
 
 /// A cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Cause {
     /// The function; `None` if all that has the label changed.
@@ -120,6 +125,7 @@ pub struct Cause {
 
 /// How much of a cause is of one function of the program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Within {
     /// The function.
@@ -130,6 +136,7 @@ pub struct Within {
 
 /// A part of a cause.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Part {
     /// The function.
@@ -144,6 +151,7 @@ pub struct Part {
 
 /// A change as a product of two. The parts `count` and `unit` add up to 1.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Split {
     /// The part of the change that more or fewer of them make.
@@ -158,6 +166,7 @@ pub struct Split {
 
 /// The stacks of a cause, and how to look at them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Evidence {
     /// Of the base.
@@ -181,6 +190,7 @@ pub struct Evidence {
 
 /// How much was measured of something on one side.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Extent {
     /// Distinct stacks.
@@ -193,6 +203,7 @@ pub struct Extent {
 
 /// How cost came to another function without a change of the sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum How {
     /// The function has another name.
@@ -225,6 +236,7 @@ impl How {
 
 /// Cost that has another name now.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Moved {
     /// Who has it now.
@@ -245,6 +257,7 @@ pub struct Moved {
 
 /// A library that was rewritten. Causes are sought above it then, among what both sides have.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Rewrite {
     /// The package that most of what went is in.
@@ -264,6 +277,7 @@ pub struct Rewrite {
 /// The whole difference by where it belongs, of a mean run, in the sample type's unit:
 /// `delta = work + causes + consequences + rest`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Account {
     /// New total less that of the base.
@@ -297,6 +311,7 @@ impl Account {
 
 /// What comes nearest to a cause where nothing is one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Candidate {
     /// As a cause would be.
@@ -308,6 +323,7 @@ pub struct Candidate {
 
 /// How much of a difference is chance here.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Noise {
     /// How much a function's own cost differs between equal runs: the standard deviation of its logarithm.
@@ -332,6 +348,7 @@ pub struct Noise {
 
 /// The runtime whose frames are told from the program's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct KnownRuntime {
     /// The language.
@@ -342,6 +359,7 @@ pub struct KnownRuntime {
 
 /// Why two sides differ.
 #[derive(Debug, Clone, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Explanation {
     /// What is compared, as in other views.

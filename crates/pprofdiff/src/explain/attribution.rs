@@ -29,6 +29,7 @@ const SWAP: f64 = 0.25;
 
 /// What kind of change a cause is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CauseKind {
     /// The function's own cost: its code, or the system functions that it calls.
