@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use pprofdiff::explain::Verdict;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::explain::{corpus, explain, pairs, profile, stacks};
 
@@ -16,6 +16,7 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
         let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
         (out.status.code().unwrap(), text(&out.stdout), text(&out.stderr))
     };
+    let mut told = 0;
     for pair in pairs() {
         let (base, new) = (format!("{pair}.base.pb.gz"), format!("{pair}.new.pb.gz"));
         let (code, text, error) = run(&[&base, &new]);
@@ -28,6 +29,14 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
         let (_, json, _) = run(&[&base, &new, "--format", "json"]);
         let json: Value = serde_json::from_str(&json).unwrap();
         assert_eq!((&json["schema"], &json["kind"]), (&"pprofdiff/1".into(), &"explain".into()));
+        // The pieces of a cause's sentence are its line.
+        for (i, cause) in json["causes"].as_array().unwrap().iter().take(4).enumerate() {
+            let pieces =
+                cause["sentence"].as_array().unwrap().iter().flat_map(|piece| piece.as_object().unwrap().values());
+            let sentence: String = pieces.map(|piece| piece.as_str().unwrap()).collect();
+            assert!(text.contains(&format!("\n{}. {sentence}.\n", i + 1)), "{pair}: {sentence}\n{text}");
+            told += 1;
+        }
         let (code, ..) = run(&[&base, &new, "--exit-code"]);
         let also = json["also"].as_array().into_iter().flatten();
         let verdicts: Vec<&str> = [&json].into_iter().chain(also).map(|e| e["verdict"].as_str().unwrap()).collect();
@@ -38,6 +47,7 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
         };
         assert_eq!(code, wanted, "{pair}");
     }
+    assert!(told > 5, "only {told} causes");
     let (_, text, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]);
     assert!(text.contains("1. logmill/names.compare now calls logmill/names.canonical: +1.39s (+73%)."), "{text}");
     let (_, text, _) = run(&["go-heap-ops.base.pb.gz", "go-heap-ops.new.pb.gz"]);
@@ -51,6 +61,11 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
     let words =
         ["pprofdiff peek '^logmill/names\\.canonical$' story-cpu.base.pb.gz story-cpu.new.pb.gz --sample-type cpu"];
     assert_eq!([command], words);
+    let pieces = json!([
+        {"name": "logmill/names.compare"}, {"text": " now calls "}, {"name": "logmill/names.canonical"}, {"text": ": "},
+        {"amount": "+1.39s"}, {"text": " (+73%)"},
+    ]);
+    assert_eq!(json["causes"][0]["sentence"], pieces);
     // So does the one for a written diff, which has both sides, and is no side of another.
     let written = std::env::temp_dir().join(format!("pprofdiff-explain it's {}.pb", std::process::id()));
     let written = written.to_str().unwrap();

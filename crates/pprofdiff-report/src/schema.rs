@@ -46,6 +46,15 @@ pub fn json_schema() -> Value {
         let command = "The command that shows its stacks, quoted for a shell";
         evidence["properties"]["command"] = json!({"type": "string", "description": command});
     }
+    for cause in ["Candidate", "Cause"] {
+        let Some(cause) = defs.get_mut(cause) else { continue };
+        let piece =
+            |kind: &str| json!({"type": "object", "properties": {kind: {"type": "string"}}, "required": [kind]});
+        let items = json!({"oneOf": (["name", "amount", "text"].map(piece))});
+        cause["properties"]["sentence"] = json!({
+            "type": "array", "items": items, "description": "What it says, in pieces that follow one another",
+        });
+    }
     let mut failed = object("failed", json!({"error": {"type": "string"}}), &["pair", "error"]);
     failed["description"] = "A pair of a batch that could not be compared".into();
     json!({

@@ -1,6 +1,7 @@
 //! Which commit reaches a cause, in words.
 
-use super::words::{ExplanationText, Markup};
+use super::markup::Markup;
+use super::words::ExplanationText;
 use crate::numbers::counted;
 use pprofdiff::commits::{RankedCommit, RankedCommits};
 

@@ -2,6 +2,7 @@
 //! `pprofdiff/1`, kind `explain`).
 
 mod commits;
+mod markup;
 mod notebook;
 #[cfg(feature = "html")]
 mod panel;
@@ -12,6 +13,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::format::Style;
+use markup::{Markup, pieces};
 pub use notebook::explain_html;
 #[cfg(feature = "html")]
 pub(crate) use panel::{explain_panel, nearest_cause, whole_changed};
@@ -19,7 +21,7 @@ use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
 #[cfg(feature = "check")]
 use words::MAX_CAUSES;
-use words::{ExplanationText, Markup, Priority, within};
+use words::{ExplanationText, Priority, within};
 
 /// What is said where no cause is known.
 pub const CAN_NOT_TELL: &str = "these samples can't tell";
@@ -51,13 +53,18 @@ pub(crate) fn explain_json(e: &Explanation, out: &mut dyn Write) -> io::Result<(
 pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
     let mut object = json!({"schema": "pprofdiff/1", "kind": "explain"});
     if let (Value::Object(object), Value::Object(mut own)) = (&mut object, serde_json::to_value(e)?) {
+        let words = ExplanationText { e, markup: Markup::Pieces };
+        let tell = |object: &mut Value, cause: &Cause| {
+            object["evidence"]["command"] = json!(command_of(e, cause));
+            object["sentence"] = json!(pieces(&words.cause(cause)));
+        };
         if let (Some(candidate), Some(of)) = (own.get_mut("candidate"), &e.candidate) {
-            candidate["evidence"]["command"] = json!(command_of(e, &of.cause));
+            tell(candidate, &of.cause);
         }
         for (name, causes) in [("causes", &e.causes), ("suspects", &e.suspects)] {
             let Some(Value::Array(objects)) = own.get_mut(name) else { continue };
             for (object, cause) in objects.iter_mut().zip(causes) {
-                object["evidence"]["command"] = json!(command_of(e, cause));
+                tell(object, cause);
             }
         }
         if !e.also.is_empty() {

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::words::{ExplanationText, Markup, Priority};
+use super::markup::Markup;
+use super::words::{ExplanationText, Priority};
 use crate::html::style;
 use pprofdiff::explain::Explanation;
 

@@ -5,7 +5,8 @@
 
 use std::fmt::Write as _;
 
-use super::words::{ExplanationText, MAX_CAUSES, Markup, Priority, SURE, is_replaced, percent};
+use super::markup::Markup;
+use super::words::{ExplanationText, MAX_CAUSES, Priority, SURE, is_replaced, percent};
 use crate::numbers::{figure, p_words};
 use pprofdiff::explain::{Cause, Explanation, Verdict};
 

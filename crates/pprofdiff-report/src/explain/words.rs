@@ -1,20 +1,16 @@
 //! An explanation in words: what is said, line by line, and what of it goes first where there is little room.
 
 use super::command_of;
-use crate::html;
-use crate::markdown;
+use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth};
 use crate::tokens::tokens;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, Rewrite, ScaleRule, Verdict, Within};
-use pprofdiff::text::sanitize;
 use pprofdiff::units::{self, ColumnUnit};
 
 /// The most causes, parts of one, and moved functions that text names.
 pub(super) const MAX_CAUSES: usize = 4;
 const MAX_PARTS: usize = 3;
 const MAX_MOVED: usize = 3;
-/// The longest line of text, about: names are cut to fit.
-const LONGEST_NAME: usize = 100;
 /// From this part on, one factor explains a change.
 const MOSTLY: f64 = 0.85;
 /// Consequences that are less than this part of the total are not all that changed.
@@ -37,45 +33,6 @@ pub(super) fn is_replaced(cause: &Cause) -> bool {
     let kinds: Vec<CauseKind> = cause.parts.iter().map(|part| part.kind).collect();
     let is_called = |part: &Part| part.caller.is_some() && part.caller == cause.function;
     kinds == [CauseKind::Added, CauseKind::Removed] && cause.parts.iter().all(is_called)
-}
-
-/// How what is said is written.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Markup {
-    Plain,
-    Markdown,
-    Html,
-}
-
-impl Markup {
-    /// A name that fits a line: of a long one the middle is left out.
-    pub(super) fn name(self, text: &str) -> String {
-        let text = short(text);
-        match self {
-            Markup::Plain => text,
-            Markup::Markdown => markdown::code(&text),
-            Markup::Html => format!("<code>{}</code>", html::escape(&text)),
-        }
-    }
-
-    /// Words that are no name; units and sample types come from files.
-    pub(super) fn words(self, text: &str) -> String {
-        match self {
-            Markup::Plain => sanitize(text).into_owned(),
-            Markup::Markdown => markdown::escape(text),
-            Markup::Html => html::escape(text),
-        }
-    }
-}
-
-fn short(text: &str) -> String {
-    let text = sanitize(text);
-    let chars: Vec<char> = text.chars().collect();
-    if chars.len() <= LONGEST_NAME {
-        return text.into_owned();
-    }
-    let (head, tail) = (&chars[..LONGEST_NAME / 2], &chars[chars.len() - LONGEST_NAME / 2 + 1..]);
-    format!("{}…{}", head.iter().collect::<String>(), tail.iter().collect::<String>())
 }
 
 /// `12 %`, `2.6 %`; with a sign if it is a change.
@@ -141,7 +98,7 @@ pub(super) struct ExplanationText<'a> {
 
 impl ExplanationText<'_> {
     pub(super) fn total(&self, value: f64) -> String {
-        self.markup.words(&units::show_real(value, &self.e.unit))
+        self.markup.amount(&units::show_real(value, &self.e.unit))
     }
 
     /// A change as a part of the base's total; of a base without any, what it is.
@@ -150,7 +107,11 @@ impl ExplanationText<'_> {
     }
 
     pub(super) fn amount(&self, value: f64) -> String {
-        format!("{}{}", if value < 0.0 { "-" } else { "+" }, self.total(value.abs()))
+        self.markup.amount(&format!(
+            "{}{}",
+            if value < 0.0 { "-" } else { "+" },
+            units::show_real(value.abs(), &self.e.unit)
+        ))
     }
 
     /// What changed, as a sentence without its end.
@@ -531,11 +492,7 @@ impl ExplanationText<'_> {
                 say(Priority::Detail, format!("   {}", self.parts(&cause.parts)));
             }
             if i == 0 {
-                let command = match self.markup {
-                    Markup::Plain => sanitize(&command_of(e, cause)).into_owned(),
-                    Markup::Markdown => markdown::code(&command_of(e, cause)),
-                    Markup::Html => format!("<code>{}</code>", html::escape(&command_of(e, cause))),
-                };
+                let command = self.markup.code(&command_of(e, cause));
                 say(Priority::Detail, format!("   {command}"));
             }
         }
@@ -562,11 +519,7 @@ impl ExplanationText<'_> {
             Some(unit) => self.markup.words(&unit.format(v.round() as i64)),
             None => self.total(v),
         });
-        let kind = match self.markup {
-            Markup::Plain => kind,
-            Markup::Markdown => format!("**{kind}**"),
-            Markup::Html => format!("<b>{kind}</b>"),
-        };
+        let kind = self.markup.strong(&kind);
         format!("{kind}: {base} {arrow} {new}")
     }
 }
