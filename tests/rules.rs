@@ -550,3 +550,30 @@ fn what_benchmarks_wrote_says_how_much_was_done() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// Where it is given how much work runs did, a machine's speed is noise between them as anything is.
+#[test]
+fn how_long_runs_took_is_noise_where_operations_are_given() {
+    let run = |(speed, find): (f64, f64)| {
+        let cost = |i: i64| (5000 + 10 * i) as f64 * speed * if i == 0 { find } else { 1.0 };
+        cpu(&(0..30).map(|i| (format!("main.main;shop/work.F{i}"), cost(i) as i64)).collect())
+    };
+    let between = |speeds: &[f64], new: &[f64], find: f64| {
+        let runs = |of: &[f64], find| of.iter().map(|&speed| run((speed, find))).collect::<Vec<_>>();
+        let options = ExplainOptions::default().with_ops(1000.0, 1000.0);
+        let diff = Diff::new(&runs(speeds, 1.0), &runs(new, find)).unwrap();
+        diff.explain(&Query::default(), &[], &options).unwrap()
+    };
+    let causes = |e: &Explanation| e.causes.iter().filter_map(|c| c.function.clone()).collect::<Vec<_>>();
+    let (base, new) = ([1.0, 1.1, 0.95], [1.12, 1.02, 1.2]);
+    let equal = between(&base, &new, 1.0);
+    assert_eq!((equal.verdict, causes(&equal)), (Verdict::None, vec![]), "{}", words(&equal));
+    assert_eq!(causes(&between(&base, &new, 2.0)), ["shop/work.F0"]);
+    // What is likely and large is not said to be nothing, though a change of one function would have been noticed.
+    let speeds = [0.85, 1.15, 0.9, 1.1];
+    let slower = |times: f64| between(&speeds, &speeds.map(|speed| times * speed), 1.0);
+    let unsure = slower(1.26);
+    assert!(unsure.noise.noticed < 1.0 && unsure.account.p.is_some_and(|p| p > 0.05), "{unsure:?}");
+    assert_eq!((unsure.verdict, causes(&unsure)), (Verdict::Inconclusive, vec![]), "{}", words(&unsure));
+    assert_eq!(causes(&slower(1.4)), ["main.main"]);
+}

@@ -96,7 +96,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     let replicated = is_replicated(rows);
     let threshold = threshold_of(rows, sets);
     let known = known_variance(rows.kind);
-    let tau2 = if replicated { variance_of_runs(rows, sets) } else { vec![known; sets.len()] };
+    let tau2 = if replicated { variance_of_runs(rows, sets, given.is_some()) } else { vec![known; sets.len()] };
     let total = rows.total();
     let own: Vec<usize> = (0..sets.len()).filter(|&j| matches!(sets.sets[j].key, Key::Own(_))).collect();
     let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;

@@ -80,12 +80,13 @@ fn degrees_of_runs(rows: &Rows) -> usize {
 }
 
 /// Variances between runs of each set, of replicates: pooled within sides, less what sampling makes, drawn towards the
-/// median of sets of like size.
-pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
+/// median of sets of like size. Where it is given how much work runs did, how long they took is noise too.
+pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vec<f64> {
     let m = rows.runs_of_row();
     let degrees = degrees_of_runs(rows) as f64;
-    // Each run by its length and the machine's speed: no cause is inside a side. Of delays, what a run waits for is what
-    // differs.
+    // Each run by its length and the machine's speed: no cause is inside a side, and the amount of work is found by what all
+    // functions agree on. Not if it is given: then a faster machine looks like less cost. Of delays, what a run waits for is
+    // what differs.
     let mut length = vec![0.0; m];
     for (i, _) in rows.rows.iter().enumerate().filter(|(_, row)| !row.background) {
         rows.run_values.of(i).iter().for_each(|cell| length[cell.column as usize] += cell.value);
@@ -95,7 +96,7 @@ pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets) -> Vec<f64> {
     for side in &sides {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
         length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
-        if rows.kind == Kind::Delay {
+        if is_given || rows.kind == Kind::Delay {
             length[side.clone()].fill(1.0);
         }
     }
