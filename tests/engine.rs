@@ -41,6 +41,7 @@ mod generate;
 mod generated_series;
 #[path = "oracle/golibrary.rs"]
 mod golibrary;
+mod made_up;
 mod oracle;
 #[path = "oracle/tools.rs"]
 mod tools;

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use pprofdiff::explain::Verdict;
 use serde_json::{Value, json};
 
-use crate::explain::{corpus, explain, pairs, profile, stacks};
+use crate::explain::{corpus, explain, pairs};
+use crate::made_up::{profile, stacks};
 
 #[test]
 fn the_command_says_it_in_a_few_lines_and_as_json() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pprofdiff::{Diff, Filters, Granularity, Matching, Profile, Query, Sort, Status};
 use pprofdiff_report::Table;
 
-use crate::explain::{profile, stacks};
+use crate::made_up::{profile, stacks};
 
 /// A Rust program, a Go program, and one in JavaScript, as compilers of two builds name their functions.
 const NAMES: [[&str; 3]; 5] = [

@@ -7,7 +7,7 @@ use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, RULES, Sca
 use pprofdiff::{Diff, Profile, Query};
 use pprofdiff_report::{Format, Report};
 
-use crate::explain::{of_tenants, profile, stacks};
+use crate::made_up::{of_tenants, profile, stacks};
 
 /// Stacks by `;`, root first, with so many samples of 10 ms.
 type Stacks = Vec<(String, i64)>;

@@ -9,8 +9,8 @@ use pprofdiff::top::SIGNIFICANT;
 use pprofdiff::{Diff, Measure, Normalize, Pair, Profile, Query, Sort};
 use pprofdiff_report::{Cell, Table};
 
-use crate::explain::{profile, stacks};
 use crate::generated_series::Random;
+use crate::made_up::{profile, stacks};
 
 /// Rows by what they are, with the numbers of their columns that end so.
 type Rows = BTreeMap<String, Vec<i64>>;

@@ -8,8 +8,8 @@ use pprofdiff::{LoadOptions, Pair, Query, Sort, Source};
 use pprofdiff_report::{Ask, Cell, Format, Report, Request, Table};
 use prost::Message as _;
 
-use crate::explain::stacks;
 use crate::generated_series::Random;
+use crate::made_up::stacks;
 
 const BUILDS: usize = 60;
 
