@@ -12,7 +12,7 @@ pub fn profile(message: &Message) -> Arc<Profile> {
 
 /// A small program, run many times: a tree of calls with costs, sampled with a generator that a seed fixes.
 pub struct Program {
-    stacks: Vec<(Vec<String>, f64)>,
+    pub stacks: Vec<(Vec<String>, f64)>,
 }
 
 impl Program {

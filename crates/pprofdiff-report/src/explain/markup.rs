@@ -96,3 +96,25 @@ fn short(text: &str) -> String {
     let (head, tail) = (&chars[..LONGEST_NAME / 2], &chars[chars.len() - LONGEST_NAME / 2 + 1..]);
     format!("{}…{}", head.iter().collect::<String>(), tail.iter().collect::<String>())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Markup, pieces, short};
+
+    #[test]
+    fn names_fit_a_line() {
+        assert_eq!(short("main.f"), "main.f");
+        assert!(short(&"x".repeat(1000)).chars().count() <= 100);
+        assert_eq!(short("a\u{1b}b").matches('\u{1b}').count(), 0);
+    }
+
+    /// Whatever a profile calls its functions and units.
+    #[test]
+    fn a_name_is_one_piece() {
+        let mark = Markup::Pieces;
+        let said = format!("{} costs {}!", mark.name("a\u{1}b\u{3}c"), mark.amount("+2 \u{2}s"));
+        let kinds: Vec<_> = pieces(&said).iter().flat_map(|p| p.as_object().unwrap().keys().cloned()).collect();
+        assert_eq!(kinds, ["name", "text", "amount", "text"]);
+        assert!(pieces("").is_empty());
+    }
+}
