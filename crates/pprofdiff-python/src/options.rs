@@ -13,6 +13,21 @@ use pyo3::types::{PyDict, PyFloat, PyInt};
 
 use crate::error;
 
+/// The first line of a docstring, as CPython reads it for `inspect.signature`: what a notebook completes are the names of the
+/// tables' rows, and not `**options`.
+macro_rules! signature {
+    (query $before:literal) => {
+        concat!($before, pprofdiff::query_keywords!(), pprofdiff::filter_keywords!(), ", **options)\n--\n\n")
+    };
+    (filters $before:literal) => {
+        concat!($before, pprofdiff::filter_keywords!(), ", **filters)\n--\n\n")
+    };
+    (loading $before:literal) => {
+        concat!($before, pprofdiff::loading_keywords!(), ", **options)\n--\n\n")
+    };
+}
+pub(crate) use signature;
+
 /// An argument that may be one value or a list of them.
 #[derive(FromPyObject)]
 pub enum OneOrMore<T> {

@@ -3,7 +3,6 @@
 
 mod commits;
 mod notebook;
-#[cfg(feature = "html")]
 mod panel;
 mod words;
 
