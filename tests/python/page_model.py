@@ -48,7 +48,7 @@ def settle(page: Page | Frame) -> None:
 
 
 def until(page: Page | Frame, expression: str) -> None:
-    """Waits for what a browser does by itself, such as going back; the page's policy keeps Playwright from asking in it."""
+    """Waits for what a browser does by itself; the page's policy keeps Playwright from asking in it."""
     for _ in range(200):
         if page.evaluate(expression):
             return

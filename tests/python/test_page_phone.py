@@ -110,6 +110,9 @@ def test_the_call_graph_opens_on_the_heaviest_changed_path(show: Open, story: pp
     assert page.is_hidden("#path")
     marked = page.locator("#callgraph g.path").evaluate_all("all => all.map(g => g.dataset.name)")
     assert set(path) <= set(marked)
+    # They are marked, and their letters are those that their boxes were made for.
+    letters = "all => [...new Set(all.map(text => getComputedStyle(text).fontFamily))]"
+    assert len(page.locator("#callgraph g.node text").evaluate_all(letters)) == 1
     assert len(marked) < 15
 
 

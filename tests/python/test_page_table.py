@@ -1,14 +1,13 @@
 """The page's table in a real browser: which columns it has, what it is sorted by; and the pane of what is chosen."""
 
 import base64
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page
 
 import pprofdiff
 from conftest import pair
-from page_model import EXAMPLE, PHONE, SCREEN, Open, box, data_of, numbers, settle, until
+from page_model import EXAMPLE, PHONE, SCREEN, Open, box, data_of, numbers, until
 
 SOURCES = EXAMPLE.parents[1] / "tests" / "producers" / "story"
 
@@ -90,7 +89,12 @@ def test_what_is_chosen_opens_in_place(show: Open, story: pprofdiff.Diff):
     row = page.locator("#table tbody tr", has_text="logmill/headers.tableInsensitive").first
     row.evaluate("e => scrollBy(0, e.getBoundingClientRect().bottom - innerHeight + 60)")
     row.click()
-    for where in ("#edges table", "#edges .edge-self", "#source details:not([hidden]) summary", "#table tr[aria-selected=true] button"):
+    for where in (
+        "#edges table",
+        "#edges .edge-self",
+        "#source details:not([hidden]) summary",
+        "#table tr[aria-selected=true] button",
+    ):
         assert in_window(page, where), where
     listings = page.locator("#source details:visible b")
     assert listings.all_inner_texts() == ["logmill/headers.tableInsensitive"]
@@ -119,21 +123,6 @@ def test_what_is_chosen_opens_in_place(show: Open, story: pprofdiff.Diff):
     assert show(story.to_html(source_path=SOURCES), page.url.partition("#")[2], viewport=size).is_visible("#edges")
     page.go_back()
     until(page, "document.getElementById('open').ariaExpanded === 'false'")
-
-
-def test_instructions_open_below_their_line(show: Open, program: tuple[Path, bytes], tmp_path: Path):
-    app, heap = program
-    file = tmp_path / "heap.txt"
-    file.write_bytes(heap)
-    p = pprofdiff.load(file, binary=app)
-    page = show(p.to_html(source_path=tmp_path), viewport=SCREEN)
-    page.locator("#table tbody tr", has_text="work").first.click()
-    code = page.locator("#source .code").first
-    assert code.is_hidden()
-    page.locator("#source input").first.check(force=True)
-    settle(page)
-    assert code.is_visible()
-    assert in_window(page, "#source .code")
 
 
 @pytest.mark.parametrize("name", ["story-cpu", "go-heap", "rust-cpu", "go-goroutine"])

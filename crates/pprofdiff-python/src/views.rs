@@ -3,11 +3,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Compression, Granularity, Normalize, Query, Selection, Sort, WriteOptions};
-use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable, explain_html};
+use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -134,19 +133,6 @@ impl Views {
             let answer = request.answer_with(&diff, |query| Views::select(&diff, &selected, query));
             let shown = answer.map(|report| report.table().map_or_else(String::new, |table| format(&table)));
             Ok(shown.unwrap_or_else(|e| format!("pprofdiff: {e}")))
-        })
-    }
-
-    /// The account of what the table shows, where there are two sides to explain; not normalized, since the scale is found.
-    fn explained(&self, py: Python<'_>) -> PyResult<String> {
-        if !self.diff.is_two_sided() {
-            return Ok(String::new());
-        }
-        let (diff, mut query) = (self.diff.clone(), self.query.clone().with_normalize(Normalize::None));
-        query.sample_type = query.sample_type.or_else(|| diff.default_sample_type().map(str::to_owned));
-        runtime::run(py, move || {
-            let explanation = diff.explain(&query, &[], &ExplainOptions::default());
-            Ok(explanation.map_or_else(|_| String::new(), |e| explain_html(&e)))
         })
     }
 
@@ -632,7 +618,7 @@ impl Views {
 
     /// Why the sides differ, as a picture, and the table.
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        let why = self.explained(py)?;
+        let why = explain::account_html(py, &self.diff, &self.query)?;
         Ok(why + &self.show(py, |table| table.to_html(ROWS_SHOWN))?)
     }
 

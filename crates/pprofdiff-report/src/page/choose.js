@@ -152,7 +152,8 @@ function showPane() {
 function keepAbovePane(clicked) {
   const pane = $("pane").getBoundingClientRect(), spot = clicked.getBoundingClientRect();
   const isPinned = !narrow.matches && pane.bottom >= innerHeight - 1;
-  if (isPinned && !$("pane").contains(clicked) && spot.bottom > pane.top) scrollBy(0, spot.bottom - pane.top + 12);
+  const isHidden = spot.top < innerHeight && spot.bottom > pane.top;
+  if (isPinned && isHidden && !$("pane").contains(clicked)) scrollBy(0, spot.bottom - pane.top + 12);
 }
 
 /** Points out the stacks of a cause in the graph, and its function everywhere; or all again. */
