@@ -6,6 +6,7 @@ from html.parser import HTMLParser
 
 import nbformat
 import pytest
+from IPython.core.completer import provisionalcompleter
 from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
 
@@ -82,11 +83,10 @@ def test_a_diff_leads_with_its_account(story: pprofdiff.Diff, evil: pprofdiff.Di
     assert html.index('class="account"') < html.index("<table>")
     picture = re.search(r'<ol class="account">.*</ol>', html, re.S)
     assert picture
-    on_page = re.search(r'<ol class="account">.*?</ol>(?=<ul)', story.to_html(), re.S)
-    assert on_page
+    on_page = re.findall(r'<ol class="account">.*?</ol>(?=<ul)', story.to_html(), re.S)
     # There, its causes are buttons.
-    bare = re.sub(r"<(/?)button[^>]*?( class=\"what\")?(?: title=[^>]*)?>", r"<\1span\2>", on_page[0])
-    assert picture[0] == bare
+    button = r"<(/?)button[^>]*?( class=\"what\")?(?: title=[^>]*)?>"
+    assert picture[0] in [re.sub(button, r"<\1span\2>", other) for other in on_page]
     assert 'class="more"' in picture[0]
     assert picture[0] in story.explain().to_html()
     # As the table: of the same filters and, if that can be told, whatever the scale.
@@ -113,7 +113,8 @@ def test_keywords_are_completed(story: pprofdiff.Diff):
         ("pprofdiff.load(input", {"input_format=", "input_type="}),
         ("pprofdiff.diff(any", {"any_build="}),
     ):
-        assert expected <= set(shell.complete(text)[1]), text
+        with provisionalcompleter():
+            assert expected <= {found.text for found in shell.Completer.completions(text, len(text))}, text
     # All that is taken, and nothing else, in the order of the tables.
     filters = [name for name in inspect.signature(story.filter).parameters if name != "filters"]
     for name in filters:

@@ -176,11 +176,12 @@ pub fn without_base(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> 
     loading.to_options_without_base().map_err(|e| error::from_engine(py, &e))
 }
 
-/// The keywords for `types.py`: under which heading, the name, its type and what it does.
+/// The keywords for `types.py`: under which heading, the name, its type and what it does. Each may be None: not given.
 #[pyfunction(name = "_options")]
-pub fn options() -> Vec<(String, &'static str, &'static str, &'static str)> {
-    fn row<T>(o: OptionRow<T>) -> (String, &'static str, &'static str, &'static str) {
-        (format!("{:?}", o.heading), o.name, o.annotation, o.about)
+pub fn options() -> Vec<(String, &'static str, String, &'static str)> {
+    fn row<T>(o: OptionRow<T>) -> (String, &'static str, String, &'static str) {
+        let none = if o.annotation.ends_with("None") { "" } else { " | None" };
+        (format!("{:?}", o.heading), o.name, format!("{}{none}", o.annotation), o.about)
     }
     Query::options().map(row).chain(Loading::options().map(row)).collect()
 }

@@ -616,7 +616,7 @@ impl Views {
         Bound::new(py, self.default_table(py)?)?.call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
-    /// Why the sides differ, as a picture, and the table.
+    // Why the sides differ, as a picture, and the table.
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
         let why = explain::account_html(py, &self.diff, &self.query)?;
         Ok(why + &self.show(py, |table| table.to_html(ROWS_SHOWN))?)
