@@ -20,7 +20,11 @@ function showSummary() {
   $("about").querySelector("p").textContent = (twoSided ? "Growth is a row's own, “of total” its delta in the base's total. " : "") + data.generator;
   // The folder that both are in says nothing here.
   const paths = sides.map((side) => side.querySelector(".path").textContent), folder = /^.*\//.exec(paths[0])?.[0] ?? "";
-  const inside = (path) => (paths.every((other) => other.startsWith(folder)) ? path.slice(folder.length) : path);
+  const inside = (path) => {
+    // Of several runs, each one's.
+    if (/^\w+ of \d+ \w+: /.test(path)) return path.replace(/[^\s,:]*\//g, "");
+    return paths.every((other) => other.startsWith(folder)) ? path.slice(folder.length) : path;
+  };
   $("names").replaceChildren(...paths.flatMap((path, i) => [i > 0 ? " → " : "", element("span", inside(path), "path")]));
   $("total").replaceChildren();
   const [base, fresh] = type().kept, total = element("span");
