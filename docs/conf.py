@@ -19,6 +19,7 @@ REPOSITORY = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["ur
 project = "pprofdiff"
 release = pprofdiff.__version__
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_copybutton"]
+exclude_patterns = ["gallery"]  # read on the forge alone
 nitpicky = True  # a reference to what is not there is a warning; docs/make makes errors of warnings
 
 # Few of the runtime's signatures have types: those of the extension are in its stub.

@@ -49,11 +49,11 @@ class ViewOptions(Filters, total=False):
 
     sample_type: str | Sequence[str] | None
     """Sample type, such as cpu or alloc_space."""
-    granularity: Granularity
+    granularity: Granularity | None
     """What a row is: functions, filefunctions, files, lines, addresses."""
-    noinlines: bool
+    noinlines: bool | None
     """Count inlined functions as part of their caller."""
-    match: Matching
+    match: Matching | None
     """Which names are the same function: exact, canonical, moved."""
     trim_path: str | Sequence[str] | None
     """Cut these prefixes off the paths of files."""
@@ -61,13 +61,13 @@ class ViewOptions(Filters, total=False):
     """Scale the new side by total, duration or a factor."""
     unit: str | None
     """Show values in this unit, such as ms or MB."""
-    mean: bool
+    mean: bool | None
     """Divide values of one profile by its first sample type, which counts."""
-    drop_negative: bool
+    drop_negative: bool | None
     """Leave out frames that fell."""
-    hide_below: float
+    hide_below: float | None
     """Hide frames that are below this percent of the total on both sides."""
-    relative_percentages: bool
+    relative_percentages: bool | None
     """Take percentages of what filters leave."""
 
 
@@ -84,7 +84,7 @@ class LoadOptions(TypedDict, total=False):
     """The same for the base alone."""
     new_binary: str | PathLike[str] | Sequence[str | PathLike[str]] | None
     """The same for the new side alone."""
-    any_build: bool
+    any_build: bool | None
     """Use given binaries even if their build ids are not the profiles'."""
     inflated_limit: int | None
     """Maximum bytes that a profile may inflate to."""

@@ -47,6 +47,15 @@ def settle(page: Page | Frame) -> None:
     page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
+def until(page: Page | Frame, expression: str) -> None:
+    """Waits for what a browser does by itself; the page's policy keeps Playwright from asking in it."""
+    for _ in range(200):
+        if page.evaluate(expression):
+            return
+        settle(page)
+    raise AssertionError(expression)
+
+
 class Node:
     """A box as the stacks say it: both values, the four widths, and what is beneath."""
 
@@ -156,7 +165,7 @@ def box(page: Page, d: pprofdiff.Diff, name: str) -> tuple[float, float]:
     return spot["x"] + left + width / 2, spot["y"] + depth * ROW + ROW / 2
 
 
-def bright(page: Page) -> set[tuple[int, int]]:
+def bright(page: Page | Frame) -> set[tuple[int, int]]:
     """Depth and left edge of the boxes that are not faded."""
     return {(round(y / ROW), round(x)) for x, y, _, h, alpha in page.evaluate("boxes") if alpha == 1 and h == ROW - 1}
 

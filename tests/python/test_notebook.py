@@ -1,16 +1,23 @@
 """A notebook, executed; its output is escaped and needs no script."""
 
+import inspect
 import re
 from html.parser import HTMLParser
 
 import nbformat
 import pytest
+from IPython.core.completer import provisionalcompleter
+from IPython.core.interactiveshell import InteractiveShell
 from nbclient import NotebookClient
 
 import pprofdiff
 from conftest import pair, profile
 
 EVIL = "<script>alert(1)</script>"
+
+
+DRAWN = {"rect", "line"}
+TEXT = {"style", "div", "span", "b", "p", "ol", "li", "details", "summary", "code", "svg"}
 
 
 class Checker(HTMLParser):
@@ -24,7 +31,13 @@ class Checker(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.open.append(tag)
-        assert {name for name, _ in attrs} <= {"class"}
+        assert {name for name, _ in attrs} <= (
+            {"x", "width", "x1", "x2", "y1", "y2"} if tag in DRAWN else {"class", "aria-hidden"}
+        )
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.open.pop()
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -35,7 +48,7 @@ def check(html: str) -> None:
     checker.feed(html)
     checker.close()
     assert checker.open == []
-    assert checker.tags <= {"style", "div", "span", "b", "table", "thead", "tbody", "tr", "th", "td"}
+    assert checker.tags <= TEXT | DRAWN | {"table", "thead", "tbody", "tr", "th", "td"}
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +75,54 @@ def test_html_of_real_profiles(story: pprofdiff.Diff, labelled: pprofdiff.Diff):
             check(html)
             assert "prefers-color-scheme:dark" in html
             assert not re.search(r"https?://(?!\S*go)", html)
+
+
+def test_a_diff_leads_with_its_account(story: pprofdiff.Diff, evil: pprofdiff.Diff):
+    """The page's picture, before the table; so does an explanation; of one profile there is nothing to explain."""
+    html = story._repr_html_()
+    assert html.index('class="account"') < html.index("<table>")
+    picture = re.search(r'<ol class="account">.*</ol>', html, re.S)
+    assert picture
+    on_page = re.findall(r'<ol class="account">.*?</ol>(?=<ul)', story.to_html(), re.S)
+    # There, its causes are buttons.
+    button = r"<(/?)button[^>]*?( class=\"what\")?(?: title=[^>]*)?>"
+    assert picture[0] in [re.sub(button, r"<\1span\2>", other) for other in on_page]
+    assert 'class="more"' in picture[0]
+    assert picture[0] in story.explain().to_html()
+    # As the table: of the same filters and, if that can be told, whatever the scale.
+    assert 'class="account"' in story.filter(focus="names").normalize("total")._repr_html_()
+    for other in (story.new[0], story.top(), pprofdiff.diff(story.base, story.new).filter(tagroot="x")):
+        check(other._repr_html_())
+    assert 'class="account"' not in story.new[0]._repr_html_()
+    check(evil.explain()._repr_html_())
+    check(evil._repr_html_())
+
+
+def test_keywords_are_completed(story: pprofdiff.Diff):
+    """As IPython's completer, without a guess of Jedi's, finds them: by the signature."""
+    shell = InteractiveShell.instance()
+    shell.Completer.use_jedi = False
+    shell.user_ns |= {"d": story, "pprofdiff": pprofdiff}
+    for text, expected in (
+        ("d.filter(fo", {"focus="}),
+        ("d.filter(tag", {"tagfocus=", "tagignore=", "tagroot=", "tagleaf=", "tagshow=", "taghide="}),
+        ("d.top(sa", {"sample_type="}),
+        ("d.top(so", {"sort="}),
+        ("d.explain(min", {"min_effect="}),
+        ("d.flamegraph(gr", {"granularity="}),
+        ("pprofdiff.load(input", {"input_format=", "input_type="}),
+        ("pprofdiff.diff(any", {"any_build="}),
+    ):
+        with provisionalcompleter():
+            assert expected <= {found.text for found in shell.Completer.completions(text, len(text))}, text
+    # All that is taken, and nothing else, in the order of the tables.
+    filters = [name for name in inspect.signature(story.filter).parameters if name != "filters"]
+    for name in filters:
+        story.filter(**{name: ""})
+    with pytest.raises(TypeError) as refused:
+        story.filter(none="")
+    assert str(refused.value).endswith("there are " + ", ".join(filters))
+    assert not story.filter.__doc__.startswith("filter(")
 
 
 def test_a_notebook(tmp_path):

@@ -472,7 +472,7 @@ def test_lines_open_to_their_instructions(show: Open, program: tuple[Path, bytes
     assert cells[1]
     assert abs(cells[0]["x"] - cells[1]["x"]) < 1
     page.set_viewport_size(SCREEN)
-    settle(page)
+    page.click("#open")
     assert code.is_visible()
     line.locator("label").click()
     assert not code.is_visible()

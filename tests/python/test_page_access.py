@@ -27,11 +27,13 @@ def violations(page: Page) -> list[tuple[str, Any]]:
 def test_axe_finds_nothing(show: Open, story: pprofdiff.Diff, scheme: str):
     html = story.to_html(source_path=SOURCES)
     page = show(html, "cause=0&fn=5", viewport=SCREEN, color_scheme=scheme)
-    page.click("#about summary")
+    for opener in ("#about summary", "#open", "#choice summary"):
+        page.click(opener)
     assert violations(page) == []
+    page.click("#choice summary")
     page.fill("#search", "names")
     assert violations(page) == []
-    for tab in ("flame", "functions&fn=5", "neighbours&fn=5", "callgraph", "source"):
+    for tab in ("flame&span=0.2_0.6", "functions&fn=5", "neighbours&fn=5", "callgraph", "source"):
         assert violations(show(html, f"tab={tab}", viewport=PHONE, color_scheme=scheme)) == [], tab
     for other in (pprofdiff.diff(*pair("go-goroutine")).to_html(), story.new[0].to_html()):
         assert violations(show(other, viewport=SCREEN, color_scheme=scheme)) == []

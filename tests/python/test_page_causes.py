@@ -54,7 +54,7 @@ def test_the_page_opens_with_what_explain_says(show: Open, story: pprofdiff.Diff
     assert page.locator("#why .whole b:visible").all_inner_texts() == ["190", "293"]
     assert page.locator("#why h2:visible").count() == 1
     # Where there is nothing to compare, or to explain by functions, there is none.
-    for html in (story.new[0].to_html(), story.to_html(granularity="lines"), story.flamegraph().to_html()):
+    for html in (story.new[0].to_html(), story.to_html(granularity="lines"), story.new[0].flamegraph().to_html()):
         other = show(html)
         assert other.is_hidden("#why")
         assert other.is_hidden("#grey")

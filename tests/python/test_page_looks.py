@@ -327,6 +327,7 @@ def test_a_tooltip_tells_what_is_there(show: Open, story: pprofdiff.Diff):
         ("all", lambda: page.keyboard.press("0")),
         ("searched", lambda: page.fill("#search", "names|strings|runtime")),
         ("a function found", lambda: page.evaluate("document.querySelector('#table tbody button').click()")),
+        ("what that opened is closed", lambda: page.keyboard.press("e")),
         ("keys", lambda: page.evaluate("document.getElementById('help').click()")),
         ("no keys", lambda: page.keyboard.press("Escape")),
         ("another size", lambda: page.set_viewport_size({"width": 1000, "height": 800})),

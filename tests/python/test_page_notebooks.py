@@ -6,7 +6,7 @@ from pathlib import Path
 from playwright.sync_api import Browser
 
 import pprofdiff
-from page_model import EXAMPLE, NOTE, ROW, settle
+from page_model import EXAMPLE, NOTE, ROW, bright, settle
 
 
 def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
@@ -29,6 +29,18 @@ def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.D
     assert frame.locator("#type option").count() == 1
     assert len(frame.evaluate("boxes")) > 100
     assert frame.evaluate("document.documentElement.scrollHeight <= innerHeight"), "not all of it is in sight"
+    # It leads with the account, whose causes show their stacks, and has the switch for noise.
+    assert frame.locator("#why .account .whole:visible").count() == 2
+    frame.locator("#why [data-cause='0']").click()
+    settle(frame)
+    assert 1 < len(bright(frame)) < len(frame.evaluate("boxes")) / 2
+    frame.locator("#why [data-cause='0']").click()
+    settle(frame)
+    colours = frame.evaluate("new Set(fills).size")
+    frame.click("#grey")
+    settle(frame)
+    assert frame.evaluate("new Set(fills).size") > colours
+    frame.click("#grey")
     frame.locator("#canvas").click(position={"x": 50, "y": 6 * ROW + 5})
     assert frame.inner_text("#details .name") == "logmill/names.Same"
     frame.click("#copy")

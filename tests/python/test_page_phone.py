@@ -1,5 +1,7 @@
 """The page on a phone: views as tabs, a table of three columns, the call graph as a path."""
 
+import pytest
+
 import pprofdiff
 from page_model import EXAMPLE, PHONE, ROW, SCREEN, Open, settle
 
@@ -65,42 +67,32 @@ def test_on_a_phone_views_are_tabs(show: Open, story: pprofdiff.Diff):
     other = show(story.to_html(source_path=sources), "tab=callgraph", viewport=PHONE)
     assert other.is_visible("#callgraph")
     assert other.is_hidden("#flame")
-    # A screen has room for all.
+    # A screen has room for all; callers and source lines open there.
     page.set_viewport_size(SCREEN)
     settle(page)
+    assert seen() == ["flame", "functions", "callgraph"]
+    page.click("#open")
     assert seen() == views
     assert page.is_hidden("#tabs")
 
 
-def test_on_a_phone_source_lines_begin_with_their_changes(show: Open, story: pprofdiff.Diff):
+@pytest.mark.parametrize(("size", "view"), [(PHONE, "tab=source"), (SCREEN, "pane=1")], ids=["phone", "screen"])
+def test_source_lines_begin_with_their_changes(show: Open, story: pprofdiff.Diff, size: dict[str, int], view: str):
     sources = EXAMPLE.parents[1] / "tests" / "producers" / "story"
-    page = show(story.to_html(source_path=sources), "tab=source", viewport=PHONE)
+    page = show(story.to_html(source_path=sources), view, viewport=size)
     routine = page.locator("#source details").filter(has_text="logmill/headers.tableInsensitive in")
-
-    def head_and_line() -> list[list[str]]:
-        line = routine.locator("tr", has_text="names.Same(table[i].name, name)")
-        return [routine.locator("th").all_text_contents(), [t.strip() for t in line.locator("td").all_text_contents()]]
-
-    text = "if names.Same(table[i].name, name) {"
-    head, line = head_and_line()
-    assert head == [
+    line = routine.locator("tr", has_text="names.Same(table[i].name, name)")
+    assert routine.locator("th").all_text_contents() == [
         *("flat: delta", "cum: delta", "line", "source"), *("flat: base", "new", "cum: base", "new"),
         *("growth", "of total", "line: base"),
     ]  # fmt: skip
-    assert line[:4] == ["-30ms", "+1.45s", "64", text]
-    assert line[6:] == ["0.33s", "1.78s", "x5.39", "+76.32%", "64"]
-    for cell in routine.locator("tr", has_text="names.Same(table[i].name").locator("td").all()[:3]:
+    cells = [text.strip() for text in line.locator("td").all_text_contents()]
+    assert cells[:4] == ["-30ms", "+1.45s", "64", "if names.Same(table[i].name, name) {"]
+    assert cells[6:] == ["0.33s", "1.78s", "x5.39", "+76.32%", "64"]
+    for cell in line.locator("td").all()[:3]:
         box = cell.bounding_box()
         assert box
-        assert box["x"] + box["width"] <= PHONE["width"]
-    page.set_viewport_size(SCREEN)
-    settle(page)
-    head, line = head_and_line()
-    assert head == [
-        *("flat: base", "new", "delta"), *("cum: base", "new", "delta", "growth", "of total"),
-        *("line: base", "new", "source"),
-    ]  # fmt: skip
-    assert line[3:] == ["0.33s", "1.78s", "+1.45s", "x5.39", "+76.32%", "64", "64", text]
+        assert box["x"] + box["width"] <= size["width"]
 
 
 def test_the_call_graph_opens_on_the_heaviest_changed_path(show: Open, story: pprofdiff.Diff):
@@ -118,6 +110,9 @@ def test_the_call_graph_opens_on_the_heaviest_changed_path(show: Open, story: pp
     assert page.is_hidden("#path")
     marked = page.locator("#callgraph g.path").evaluate_all("all => all.map(g => g.dataset.name)")
     assert set(path) <= set(marked)
+    # They are marked, and their letters are those that their boxes were made for.
+    letters = "all => [...new Set(all.map(text => getComputedStyle(text).fontFamily))]"
+    assert len(page.locator("#callgraph g.node text").evaluate_all(letters)) == 1
     assert len(marked) < 15
 
 

@@ -1,13 +1,14 @@
 //! Why two sides differ, as Python sees it.
 
 use pprofdiff::explain::ExplainOptions;
+use pprofdiff::{Normalize, Query};
 use pprofdiff_report::{Format, Report, Style, Table as EngineTable, explain_html};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::error;
 use crate::profile::rebuild;
 use crate::table::{Table, text};
+use crate::{error, runtime};
 
 /// Why two sides differ, made by Diff.explain(). A notebook shows the causes with bars of both sides.
 #[pyclass(frozen, module = "pprofdiff")]
@@ -25,6 +26,20 @@ pub fn options(ops: Option<(f64, f64)>, min_effect: f64) -> ExplainOptions {
     let mut options = ExplainOptions::default().with_min_effect(min_effect);
     options.ops = ops;
     options
+}
+
+/// The account of what a diff's table shows, for notebooks: nothing where there is nothing to explain. Not normalized, since the
+/// scale is found.
+pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> PyResult<String> {
+    if !diff.is_two_sided() {
+        return Ok(String::new());
+    }
+    let (diff, mut query) = (diff.clone(), query.clone().with_normalize(Normalize::None));
+    query.sample_type = query.sample_type.or_else(|| diff.default_sample_type().map(str::to_owned));
+    runtime::run(py, move || {
+        let explanation = diff.explain(&query, &[], &ExplainOptions::default());
+        Ok(explanation.map_or_else(|_| String::new(), |e| explain_html(&e)))
+    })
 }
 
 /// The text, with what shows the stacks of the first cause as a call, for a diff with the name `d`.

@@ -50,7 +50,7 @@ mod _native {
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
     #[pymodule_export]
     use crate::options::{check_loading, options};
-    use crate::options::{loading, of_sides, take_loading, view_query, without_base};
+    use crate::options::{loading, of_sides, signature, take_loading, view_query, without_base};
     #[pymodule_export]
     use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     #[pymodule_export]
@@ -75,6 +75,7 @@ mod _native {
         m.add("PprofError", error::pprof_error(m.py())?)
     }
 
+    #[doc = signature!(loading "load(source, *")]
     /// Load a profile: gzip, zstd or raw.
     ///
     /// `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others work,
@@ -87,7 +88,7 @@ mod _native {
     ///
     /// Raises PprofError for anything that is not a valid profile, and OSError from the system.
     #[pyfunction]
-    #[pyo3(signature = (source, **options))]
+    #[pyo3(signature = (source, **options), text_signature = None)]
     fn load(py: Python<'_>, source: &Bound<'_, PyAny>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Profile>> {
         if let Ok(profile) = source.cast::<Profile>() {
             return Ok(profile.clone().unbind());
@@ -97,6 +98,7 @@ mod _native {
         Profile::new(py, profile)
     }
 
+    #[doc = signature!(loading "diff(base, new, *, sum=False")]
     /// Compare two sides, `base` and `new`.
     ///
     /// Each is whatever load() takes, or a list or tuple of such, or a pattern of paths as "main-*.pb.gz": runs of one
@@ -107,7 +109,7 @@ mod _native {
     /// Raises PprofError for an invalid profile, for a written diff (which is two sides already: load() it), for
     /// sides without a common sample type and for values that add up past int64; OSError from the system.
     #[pyfunction]
-    #[pyo3(signature = (base, new, *, sum = false, **options))]
+    #[pyo3(signature = (base, new, *, sum = false, **options), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
     fn diff(
         py: Python<'_>,
@@ -123,6 +125,7 @@ mod _native {
         Diff::wrap(py, diff, base.given, new.given)
     }
 
+    #[doc = signature!(loading "merge(profiles, *, weights=None")]
     /// Add profiles up to one.
     ///
     /// `profiles` is an iterable of whatever load() takes. Sample types that all have are kept, in the
@@ -132,7 +135,7 @@ mod _native {
     ///
     /// Raises PprofError and OSError as diff() does, and PprofError for written diffs beside other profiles.
     #[pyfunction]
-    #[pyo3(signature = (profiles, *, weights = None, **options))]
+    #[pyo3(signature = (profiles, *, weights = None, **options), text_signature = None)]
     fn merge(
         py: Python<'_>,
         profiles: &Bound<'_, PyAny>,
@@ -153,6 +156,7 @@ mod _native {
         Profile::new(py, merged.into())
     }
 
+    #[doc = signature!(loading "delta(prev, cur, cumulative=None, *, on_reset='error'")]
     /// What happened between two snapshots of a growing profile, such as Go's heap, mutex and block profiles.
     ///
     /// `prev` (the older) and `cur` are whatever load() takes. The sample types that `cumulative` names are
@@ -170,7 +174,7 @@ mod _native {
     /// Raises PprofError also for snapshots in the wrong order or with other cumulative sample types, and for written
     /// diffs; and as load().
     #[pyfunction]
-    #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", **options))]
+    #[pyo3(signature = (prev, cur, cumulative = None, *, on_reset = "error", **options), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
     fn delta(
         py: Python<'_>,
@@ -192,6 +196,7 @@ mod _native {
         Profile::new(py, profile.into())
     }
 
+    #[doc = signature!(loading "check(base, new, fail_on=..., *, config=None, floor=None, strict=False, paired=False, require_power=False")]
     /// Is what changed within limits? For CI.
     ///
     /// `base` and `new` are as for diff(), but several profiles on a side are runs of the same program and do not add
@@ -214,7 +219,7 @@ mod _native {
     #[pyo3(signature = (
         base, new, fail_on = Vec::new(), *, config = None, floor = None, strict = false, paired = false,
         require_power = false, **options
-    ))]
+    ), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
     fn check(
         py: Python<'_>,

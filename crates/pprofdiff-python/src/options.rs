@@ -13,6 +13,21 @@ use pyo3::types::{PyDict, PyFloat, PyInt};
 
 use crate::error;
 
+/// The first line of a docstring, as CPython reads it for `inspect.signature`: what a notebook completes are the names of the
+/// tables' rows, and not `**options`.
+macro_rules! signature {
+    (query $before:literal) => {
+        concat!($before, pprofdiff::query_keywords!(), pprofdiff::filter_keywords!(), ", **options)\n--\n\n")
+    };
+    (filters $before:literal) => {
+        concat!($before, pprofdiff::filter_keywords!(), ", **filters)\n--\n\n")
+    };
+    (loading $before:literal) => {
+        concat!($before, pprofdiff::loading_keywords!(), ", **options)\n--\n\n")
+    };
+}
+pub(crate) use signature;
+
 /// An argument that may be one value or a list of them.
 #[derive(FromPyObject)]
 pub enum OneOrMore<T> {
@@ -161,11 +176,12 @@ pub fn without_base(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> 
     loading.to_options_without_base().map_err(|e| error::from_engine(py, &e))
 }
 
-/// The keywords for `types.py`: under which heading, the name, its type and what it does.
+/// The keywords for `types.py`: under which heading, the name, its type and what it does. Each may be None: not given.
 #[pyfunction(name = "_options")]
-pub fn options() -> Vec<(String, &'static str, &'static str, &'static str)> {
-    fn row<T>(o: OptionRow<T>) -> (String, &'static str, &'static str, &'static str) {
-        (format!("{:?}", o.heading), o.name, o.annotation, o.about)
+pub fn options() -> Vec<(String, &'static str, String, &'static str)> {
+    fn row<T>(o: OptionRow<T>) -> (String, &'static str, String, &'static str) {
+        let none = if o.annotation.ends_with("None") { "" } else { " | None" };
+        (format!("{:?}", o.heading), o.name, format!("{}{none}", o.annotation), o.about)
     }
     Query::options().map(row).chain(Loading::options().map(row)).collect()
 }

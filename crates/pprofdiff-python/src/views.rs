@@ -15,7 +15,7 @@ use crate::delta::warn;
 use crate::explain::{self, Explanation};
 use crate::flamegraph::{self, FlameGraph};
 use crate::options::{
-    OneOrMore, is_filter, of_sides, page_sources, parse_compression, parse_normalize, parse_sort, set_query,
+    OneOrMore, is_filter, of_sides, page_sources, parse_compression, parse_normalize, parse_sort, set_query, signature,
     source_dirs, take_loading, view_query, view_query_by, write_options,
 };
 use crate::pictures::{CallGraph, Listing};
@@ -207,6 +207,7 @@ impl Views {
         self.diff.default_sample_type()
     }
 
+    #[doc = signature!(query "top($self, n=None, *, sort='flat', significant=False")]
     /// The frames, ordered by the magnitude of the delta of `sort` ("flat": own cost; "cum": with what is
     /// called), then by that of the other, then by name; of one profile, by the values.
     ///
@@ -219,7 +220,7 @@ impl Views {
     /// all rows that differ so clearly), of the cost that `sort` names; None where the runs can't tell, and
     /// left_out (why they are not asked: "profiling" or "inlining" decides by chance whether the frame is there).
     /// `significant` leaves the rows with a q of at most 0.05; it needs no runs, but is the sharper with them.
-    #[pyo3(signature = (n = None, *, sort = "flat", significant = false, **options))]
+    #[pyo3(signature = (n = None, *, sort = "flat", significant = false, **options), text_signature = None)]
     fn top(
         &self,
         py: Python<'_>,
@@ -232,12 +233,13 @@ impl Views {
         self.table(py, query, Ask::Top { sort, limit: n, significant })
     }
 
+    #[doc = signature!(query "peek($self, regex, n=None, *, sort='flat'")]
     /// The callers and callees of the frames that match a regular expression, which is searched in their
     /// names (with file and line where the granularity has them).
     ///
     /// Columns: node, other, relation ("caller" or "callee"), base, new, delta; of one profile weight. The
     /// rows of `n` nodes, or all. No row if nothing matches.
-    #[pyo3(signature = (regex, n = None, *, sort = "flat", **options))]
+    #[pyo3(signature = (regex, n = None, *, sort = "flat", **options), text_signature = None)]
     fn peek(
         &self,
         py: Python<'_>,
@@ -250,11 +252,12 @@ impl Views {
         self.table(py, query, Ask::Peek { regex, sort, limit: n })
     }
 
+    #[doc = signature!(query "roots($self, regex, n=None, *")]
     /// The callers of the frames that match a regular expression, as in peek(): whole chains from the root to the
     /// first frame that matches.
     ///
     /// Columns as stacks(). `n` rows, or all. No row if nothing matches.
-    #[pyo3(signature = (regex, n = None, **options))]
+    #[pyo3(signature = (regex, n = None, **options), text_signature = None)]
     fn roots(
         &self,
         py: Python<'_>,
@@ -266,8 +269,9 @@ impl Views {
         self.table(py, query, Ask::Roots { regex, limit: n })
     }
 
+    #[doc = signature!(query "tree($self, n=None, *, sort='flat'")]
     /// The callers and callees of all frames; columns as peek().
-    #[pyo3(signature = (n = None, *, sort = "flat", **options))]
+    #[pyo3(signature = (n = None, *, sort = "flat", **options), text_signature = None)]
     fn tree(
         &self,
         py: Python<'_>,
@@ -279,12 +283,13 @@ impl Views {
         self.table(py, query, Ask::Tree { sort, limit: n })
     }
 
+    #[doc = signature!(query "stacks($self, n=None, *, labels=False")]
     /// Whole stacks.
     ///
     /// Columns: frames (a list, root first), base, new, delta, status; of one profile weight. With
     /// `labels`, stacks whose samples have different labels are told apart, and a column labels (a list
     /// of "key=value") follows frames. `n` rows, or all.
-    #[pyo3(signature = (n = None, *, labels = false, **options))]
+    #[pyo3(signature = (n = None, *, labels = false, **options), text_signature = None)]
     fn stacks(
         &self,
         py: Python<'_>,
@@ -296,16 +301,18 @@ impl Views {
         self.table(py, query, Ask::Stacks { by_labels: labels, limit: n })
     }
 
+    #[doc = signature!(query "labels($self, n=None, *")]
     /// What the values of each label cost.
     ///
     /// Columns: key, value, unit (of numeric labels only), base, new, delta, status; of one profile weight.
     /// `n` rows, or all.
-    #[pyo3(signature = (n = None, **options))]
+    #[pyo3(signature = (n = None, **options), text_signature = None)]
     fn labels(&self, py: Python<'_>, n: Option<usize>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
         let query = self.asked(py, options)?;
         self.table(py, query, Ask::Labels { limit: n })
     }
 
+    #[doc = signature!(query "explain($self, *, ops=None, min_effect=0.002, noise=None, heap=None, config=None")]
     /// Why the sides differ: the few causes of the difference, what only moved, and how much of it is chance.
     ///
     /// The profiles of a side are runs of the same program, and do not add up: give several to measure the
@@ -323,7 +330,7 @@ impl Views {
     /// Raises PprofError for one profile, a normalization, and a granularity other than functions.
     #[pyo3(signature = (
         *, ops = None, min_effect = 0.002, noise = None, heap = None, config = None, **options
-    ))]
+    ), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
     fn explain(
         &self,
@@ -360,22 +367,25 @@ impl Views {
         })
     }
 
+    #[doc = signature!(query "folded($self, *")]
     /// Stacks as text for flame graph tools, a line each: "root;caller;leaf BASE NEW"; of one profile
     /// "root;caller;leaf VALUE".
-    #[pyo3(signature = (**options))]
+    #[pyo3(signature = (**options), text_signature = None)]
     fn folded(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
         let query = self.asked(py, options)?;
         self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "folded")
     }
 
+    #[doc = signature!(query "to_speedscope($self, *")]
     /// Stacks as JSON for speedscope.app: a diff is two profiles, base and new, between which it switches.
     /// Negative values, which it does not have, are left out with a warning.
-    #[pyo3(signature = (**options))]
+    #[pyo3(signature = (**options), text_signature = None)]
     fn to_speedscope(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
         let query = self.asked(py, options)?;
         self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "speedscope")
     }
 
+    #[doc = signature!(query "callgraph($self, n=80, *, sort=None, node_fraction=0.005, edge_fraction=0.001, call_tree=False")]
     /// The call graph: the `n` most telling frames (0: any number) and what they call.
     ///
     /// Frames whose cum is less than `node_fraction` of the total are left out, and calls that are less than
@@ -387,7 +397,7 @@ impl Views {
     /// a diff, for the changes (red: more, blue: less, thick border: added, dashed: removed).
     #[pyo3(signature = (
         n = 80, *, sort = None, node_fraction = 0.005, edge_fraction = 0.001, call_tree = false, **options
-    ))]
+    ), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
     fn callgraph(
         &self,
@@ -412,6 +422,7 @@ impl Views {
         }
     }
 
+    #[doc = signature!(query "list($self, regex, *, base_source=None, new_source=None, source_path=None")]
     /// Source lines with their flat and cum, of the functions whose name matches a regular expression.
     ///
     /// `base_source` and `new_source` are folders (or lists of them) with the sources of the two builds,
@@ -423,7 +434,7 @@ impl Views {
     /// function, and the notes say so.
     ///
     /// Of profiles that were loaded with `binary`, lines open to their instructions (`instructions` of each line).
-    #[pyo3(signature = (regex, *, base_source = None, new_source = None, source_path = None, **options))]
+    #[pyo3(signature = (regex, *, base_source = None, new_source = None, source_path = None, **options), text_signature = None)]
     fn list(
         &self,
         py: Python<'_>,
@@ -438,6 +449,7 @@ impl Views {
         self.listing(py, Request { query, ask: Ask::List { regex, sources, limit: None } })
     }
 
+    #[doc = signature!(query "disasm($self, regex, *")]
     /// Instructions with their flat and cum, of the functions whose name matches a regular expression.
     ///
     /// The profiles are to be loaded with `binary`, each side with that of its own build (x86-64 or arm64). The
@@ -445,12 +457,13 @@ impl Views {
     /// are not. Instructions are written as objdump does (AT&T's syntax); an address is the binary's own.
     ///
     /// Values are per address, whatever was inlined there. Missing binaries raise PprofError, which names them.
-    #[pyo3(signature = (regex, **options))]
+    #[pyo3(signature = (regex, **options), text_signature = None)]
     fn disasm(&self, py: Python<'_>, regex: String, options: Option<&Bound<'_, PyDict>>) -> PyResult<Listing> {
         let query = view_query_by(py, &self.query, "disasm", Granularity::Addresses, options)?;
         self.listing(py, Request { query, ask: Ask::Disasm { regex, limit: None } })
     }
 
+    #[doc = signature!(query "to_html($self, *, min_width=None, max_frames=None, base_source=None, new_source=None, source_path=None")]
     /// The page for a browser, as text: summary, what explain() says, flame graph, table, callers and callees, and
     /// call graph of every sample type (of more than a hundred, the first), in one file that asks nobody for anything.
     ///
@@ -464,7 +477,7 @@ impl Views {
     #[pyo3(signature = (
         *, min_width = None, max_frames = None,
         base_source = None, new_source = None, source_path = None, **options
-    ))]
+    ), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
     fn to_html(
         &self,
@@ -481,11 +494,12 @@ impl Views {
         Ok(self.page(py, query, min_width, max_frames, Content::All(sources))?.html)
     }
 
+    #[doc = signature!(query "save_html($self, path, *, min_width=None, max_frames=None, base_source=None, new_source=None, source_path=None")]
     /// Write to_html() to a path.
     #[pyo3(signature = (
         path, *, min_width = None, max_frames = None,
         base_source = None, new_source = None, source_path = None, **options
-    ))]
+    ), text_signature = None)]
     #[allow(clippy::too_many_arguments)]
     fn save_html(
         &self,
@@ -504,12 +518,13 @@ impl Views {
         flamegraph::save(py, path, page.html)
     }
 
+    #[doc = signature!(query "flamegraph($self, *, min_width=None, max_frames=None")]
     /// The flame graph of both sides, of one sample type, which a notebook shows; `.save(path)` writes it.
     ///
     /// A box is as wide as the sum, over the stacks beneath it, of the larger of their two values: so what
     /// vanished is drawn too. Its colour is the change, from blue (less) to red (more). `min_width` and
     /// `max_frames` as to_html().
-    #[pyo3(signature = (*, min_width = None, max_frames = None, **options))]
+    #[pyo3(signature = (*, min_width = None, max_frames = None, **options), text_signature = None)]
     fn flamegraph(
         &self,
         py: Python<'_>,
@@ -521,6 +536,7 @@ impl Views {
         Ok(FlameGraph::new(self.page(py, query, min_width, max_frames, Content::Flame)?))
     }
 
+    #[doc = signature!(filters "filter($self, *")]
     /// The same profiles, filtered; the filters have pprof's names and meaning.
     ///
     /// Regular expressions are searched in function names, file names and the binary's name, or in labels
@@ -529,7 +545,7 @@ impl Views {
     ///
     /// Filters that were given before stay, unless given again; an empty one is taken away. Totals and
     /// percentages stay those before filters. A filter that matches nothing is said in the views' warnings.
-    #[pyo3(signature = (**filters))]
+    #[pyo3(signature = (**filters), text_signature = None)]
     fn filter(slf: &Bound<'_, Self>, filters: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Diff>> {
         let mut query = slf.get().query.clone();
         set_query(slf.py(), &mut query, filters, is_filter)?;
@@ -600,8 +616,10 @@ impl Views {
         Bound::new(py, self.default_table(py)?)?.call_method1("__arrow_c_stream__", (requested_schema,))
     }
 
+    // Why the sides differ, as a picture, and the table.
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        self.show(py, |table| table.to_html(ROWS_SHOWN))
+        let why = explain::account_html(py, &self.diff, &self.query)?;
+        Ok(why + &self.show(py, |table| table.to_html(ROWS_SHOWN))?)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

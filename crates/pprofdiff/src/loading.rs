@@ -19,7 +19,7 @@ options! {
     /// How profiles are loaded, as users say it. Its options are [`Loading::options`].
     #[derive(Debug, Clone, Default)]
     #[non_exhaustive]
-    pub struct Loading, docs loading_docs, others {}
+    pub struct Loading, docs loading_docs loading_keywords, others {}
 
     Loading {
         input_format: Option<&'static InputFormat> = "input_format" {

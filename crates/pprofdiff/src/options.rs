@@ -348,11 +348,12 @@ by_text! {
 }
 
 /// Describes the options of a struct once: each row becomes a field of it and a row of its `FIELDS`. `$docs` is a macro
-/// of the rows as lines of a docstring, in which `$others` are fields that are no options.
+/// of the rows as lines of a docstring, `$keywords` one of them as Python's signatures have them; `$others` are fields that
+/// are no options.
 macro_rules! options {
     (
         $(#[$attribute:meta])*
-        pub struct $target:ident, docs $docs:ident, others { $($(#[$other_attribute:meta])* $other:ident: $other_type:ty,)* }
+        pub struct $target:ident, docs $docs:ident $keywords:ident, others { $($(#[$other_attribute:meta])* $other:ident: $other_type:ty,)* }
         $($heading:ident {$(
             $field:ident: $type:ty = $name:literal {
                 about: $about:literal,
@@ -395,6 +396,13 @@ macro_rules! options {
         #[macro_export]
         macro_rules! $docs {
             () => { concat!($($("\n- `", $name, "`: ", $about, ".", $notes),*),*) };
+        }
+
+        /// The options as keywords of a signature.
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! $keywords {
+            () => { concat!($($(", ", $name, "=None"),*),*) };
         }
     };
 }

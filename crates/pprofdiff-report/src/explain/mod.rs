@@ -4,7 +4,6 @@
 mod commits;
 mod markup;
 mod notebook;
-#[cfg(feature = "html")]
 mod panel;
 mod words;
 

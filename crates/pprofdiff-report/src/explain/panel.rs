@@ -1,4 +1,4 @@
-//! An explanation as the page opens with it: the account as one picture, from the base's total down to that of the new side,
+//! The account as one picture, which the page and notebooks open with: from the base's total down to that of the new side,
 //! with a sentence beside each part. HTML and SVG, drawn here, so that it can be read before any script has run.
 //!
 //! The page's policy allows no style in elements: bars have their places as attributes, in percent of the column.
@@ -6,7 +6,9 @@
 use std::fmt::Write as _;
 
 use super::markup::Markup;
-use super::words::{ExplanationText, MAX_CAUSES, Priority, SURE, is_replaced, percent};
+#[cfg(feature = "html")]
+use super::words::SURE;
+use super::words::{ExplanationText, MAX_CAUSES, Priority, is_replaced, percent};
 use crate::numbers::{figure, p_words};
 use pprofdiff::explain::{Cause, Explanation, Verdict};
 
@@ -18,8 +20,9 @@ const NAMED: f64 = 0.005;
 /// Where parts cancel out to less than this of their sum, none is a part of the whole.
 const CANCELLED: f64 = 0.05;
 
-/// The explanation as HTML. A button has the number of its cause, for a script that shows its stacks; after the causes
+/// The explanation as the page has it. A button has the number of its cause, for a script that shows its stacks; after the causes
 /// comes what is nearest to one, if nothing is. Everything from the input is escaped. Warnings are left to the page.
+#[cfg(feature = "html")]
 pub(crate) fn explain_panel(e: &Explanation) -> String {
     let words = ExplanationText { e, markup: Markup::Html };
     let mut html = "<h2>What changed</h2>".to_owned();
@@ -27,19 +30,24 @@ pub(crate) fn explain_panel(e: &Explanation) -> String {
     if e.noise.runs != (1, 1) {
         html.insert_str(html.len() - "</h2>".len(), " <span class=\"caption\">in the mean of a side's runs</span>");
     }
-    if let Some(verdict) = words.verdict() {
-        let _ = write!(html, "<p class=\"verdict\">{verdict}</p>");
-    }
-    if let Some(rewrite) = &e.rewrite {
-        let _ = write!(html, "<p>{}</p>", words.rewrite(rewrite));
-    }
-    Waterfall::new(&words).draw(&mut html);
+    push_account(&words, true, &mut html);
     let small = |about: &Priority| matches!(about, Priority::Moved | Priority::Scale | Priority::Noise);
     html.push_str("<ul class=\"notes\">");
     for line in words.lines().iter().filter(|line| small(&line.about)) {
         let _ = write!(html, "<li>{}</li>", line.text);
     }
     html + "</ul>"
+}
+
+/// The verdict, and the picture; its causes are buttons where a script shows their stacks.
+pub(super) fn push_account(words: &ExplanationText, buttons: bool, html: &mut String) {
+    if let Some(verdict) = words.verdict() {
+        let _ = write!(html, "<p class=\"verdict\">{verdict}</p>");
+    }
+    if let Some(rewrite) = &words.e.rewrite {
+        let _ = write!(html, "<p>{}</p>", words.rewrite(rewrite));
+    }
+    Waterfall::new(words, buttons).draw(html);
 }
 
 /// What comes nearest to a cause, where nothing is one: the page shows its stacks, too.
@@ -51,6 +59,7 @@ pub(crate) fn nearest_cause(e: &Explanation) -> Option<&Cause> {
 /// The account, a row a part: each begins where the one before it ends.
 struct Waterfall<'a> {
     words: &'a ExplanationText<'a>,
+    buttons: bool,
     /// What the left end of the axis stands for, and how much the whole of it.
     from: f64,
     across: f64,
@@ -61,7 +70,7 @@ struct Waterfall<'a> {
 }
 
 impl<'a> Waterfall<'a> {
-    fn new(words: &'a ExplanationText<'a>) -> Waterfall<'a> {
+    fn new(words: &'a ExplanationText<'a>, buttons: bool) -> Waterfall<'a> {
         let (e, account) = (words.e, &words.e.account);
         let deltas = || {
             let causes = e.causes.iter().map(|cause| cause.delta);
@@ -83,7 +92,7 @@ impl<'a> Waterfall<'a> {
         };
         let moved: f64 = deltas().map(f64::abs).sum();
         let delta = if account.delta.abs() < CANCELLED * moved { 0.0 } else { account.delta };
-        Waterfall { words, from, across: (high - from).max(f64::MIN_POSITIVE), at: e.total.0, delta }
+        Waterfall { words, buttons, from, across: (high - from).max(f64::MIN_POSITIVE), at: e.total.0, delta }
     }
 
     fn draw(mut self, html: &mut String) {
@@ -198,12 +207,12 @@ impl<'a> Waterfall<'a> {
 
     fn button(&self, html: &mut String, number: usize, cause: &Cause, text: &str) {
         // Labels are in no stack: without a function there is nothing to show.
-        let _ = match cause.function {
-            Some(_) => write!(
+        let _ = match self.buttons && cause.function.is_some() {
+            true => write!(
                 html,
                 "<button type=\"button\" class=\"what\" title=\"{TITLE}\" data-cause=\"{number}\" aria-pressed=\"false\">{text}</button>"
             ),
-            None => write!(html, "<span class=\"what\">{text}</span>"),
+            false => write!(html, "<span class=\"what\">{text}</span>"),
         };
     }
 
@@ -227,7 +236,18 @@ impl<'a> Waterfall<'a> {
     }
 }
 
-/// True if the whole changed by more than chance where no cause was found: what changed with it is not chance either.
+/// A difference of the totals is more than chance, where a cause was found, from this on; where none was, it has to be sure.
+#[cfg(feature = "html")]
+const SIGNIFICANT: f64 = 0.01;
+
+/// True if the whole changed by more than chance: what has most of that is not chance either. Where it is work that changed, that
+/// is no news of a frame.
+#[cfg(feature = "html")]
 pub(crate) fn whole_changed(e: &Explanation) -> bool {
-    e.verdict == Verdict::Inconclusive && !e.account.by_chance && e.account.p.is_some_and(|p| p < SURE)
+    let least = match e.verdict {
+        Verdict::Inconclusive if !e.account.by_chance => SURE,
+        Verdict::Change if e.scale.factor == 1.0 => SIGNIFICANT,
+        _ => return false,
+    };
+    e.account.p.is_some_and(|p| p < least)
 }

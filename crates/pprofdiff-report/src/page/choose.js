@@ -13,6 +13,7 @@ let written = "", typed = "";
  * so are the stacks that the keyboard walks along.
  */
 function keepInFragment(field = "") {
+  clearTimeout(settling);
   const fragment = toFragment();
   if (fragment === written) return;
   const isStep = begun && !(field && field === typed);
@@ -37,6 +38,7 @@ function write(how, steps, fragment) {
 }
 
 function back() {
+  if (settling) keepInFragment("span");
   if (trail.length === 0) return;
   // What is as before a reload, or was gone forward to, has no text here: only the history has it.
   const fragment = trail.pop();
@@ -115,8 +117,44 @@ function follow() {
   if (listing) { listing.open = true; within(listing.closest(".scroll"), listing.firstElementChild); }
 }
 
+const nameOfListing = (listing) => listing.querySelector("b").textContent;
+
 /** The source lines of a function, if they are here. */
-const listingOf = (frame) => [...$("source").querySelectorAll("details")].find((listing) => listing.querySelector("b").textContent === data.names[frame]);
+const listingOf = (frame) => [...$("source").querySelectorAll("details")].find((listing) => nameOfListing(listing) === data.names[frame]);
+
+/** What is chosen, at the lower edge of a desk's window, and its source lines alone. */
+function showPane() {
+  const b = type().table, row = b?.rowOf.get(view.fn), all = printing || narrow.matches;
+  $("pane").hidden = !b;
+  $("pane").classList.toggle("open", view.pane);
+  $("open").setAttribute("aria-expanded", String(view.pane));
+  const listings = [...$("source").querySelectorAll("details")], own = view.fn < 0 ? undefined : listingOf(view.fn);
+  $("source").hidden = listings.length === 0;
+  $("open").textContent = listings.length > 0 ? "Callers, callees, source" : "Callers, callees";
+  $("chosen").replaceChildren(element("span", view.fn < 0 ? "No function is chosen." : data.names[view.fn], view.fn < 0 ? "note" : "name"));
+  if (row !== undefined) $("chosen").append(pairElement(b.cum_base[row], b.cum_new[row], b.cum_chance[row]));
+  for (const listing of listings) listing.hidden = !all && view.fn >= 0 && listing !== own;
+  if (all || view.pane) orderLines();
+  if (own && view.pane) own.open = true;
+  $("source").querySelector(".others")?.remove();
+  if (all || view.fn < 0 || own || listings.length === 0) return;
+  const note = element("p", "This page has no source lines of it, but of these: ", "others note");
+  for (const listing of listings) {
+    const button = element("button", nameOfListing(listing));
+    button.type = "button";
+    button.dataset.frame = data.names.indexOf(nameOfListing(listing));
+    note.append(button, " ");
+  }
+  $("source").lastElementChild.append(note);
+}
+
+/** Scrolls what was clicked out from behind the pane that this has opened. */
+function keepAbovePane(clicked) {
+  const pane = $("pane").getBoundingClientRect(), spot = clicked.getBoundingClientRect();
+  const isPinned = !narrow.matches && pane.bottom >= innerHeight - 1;
+  const isHidden = spot.top < innerHeight && spot.bottom > pane.top;
+  if (isPinned && isHidden && !$("pane").contains(clicked)) scrollBy(0, spot.bottom - pane.top + 12);
+}
 
 /** Points out the stacks of a cause in the graph, and its function everywhere; or all again. */
 function choose(cause) {
@@ -126,6 +164,7 @@ function choose(cause) {
   if (cause >= 0) {
     const { functions } = type().raw.causes[cause], row = (frame) => type().table?.rowOf.get(frame) ?? Infinity;
     view.zoom = 0;
+    view.span = "";
     view.fn = functions.toSorted((a, b) => row(a) - row(b))[0];
   }
   show();
@@ -138,8 +177,9 @@ function choose(cause) {
 
 function zoomTo(node) {
   const t = tree();
-  if (node < 0 || node === view.zoom || t.width[view.width][node] <= 0) return;
+  if (node < 0 || (node === view.zoom && !view.span) || t.width[view.width][node] <= 0) return;
   view.zoom = node;
+  view.span = "";
   show();
 }
 
@@ -154,6 +194,7 @@ function select(node) {
 function changeTree(change, keep) {
   const before = tree(), zoom = view.zoom, chosen = selected;
   change();
+  view.span = "";
   view.zoom = keep ? sameNode(before, zoom, tree()) : 0;
   selected = keep && chosen > 0 ? sameNode(before, chosen, tree()) || -1 : -1;
   if (tree().width[view.width][view.zoom] <= 0) view.zoom = 0;
@@ -166,12 +207,14 @@ function find(frame) {
   view.search = "";
   view.cause = -1;
   view.find = true;
+  view.pane = true;
   if (view.fold && !tree().kind.includes(frame + FIRST_FRAME)) view.fold = false;
   const t = tree(), width = t.width[view.width];
   const widest = widestOf(t, (i) => frameOf(t, i) === frame);
   let where = 0;
   selected = widest;
   if (widest >= 0) {
+    if (!isInSight(widest)) view.span = "";
     const spot = spotOf(widest);
     // A graph that a phone does not show now has no width.
     if (canvas.clientWidth > 0 && (!spot || spot.w < 12)) {
@@ -187,6 +230,12 @@ function find(frame) {
   if (widest >= 0) reveal(widest);
   else $("details").replaceChildren(element("div", data.names[frame], "name"),
     element("div", "Only in stacks that are too thin to be drawn.", "note"));
+}
+
+/** Whether some of a box is to be seen, as far as the width is concerned. */
+function isInSight(node) {
+  const spot = spotOf(node);
+  return Boolean(spot) && Math.min(spot.x + spot.w, canvas.clientWidth) - Math.max(spot.x, 0) > 2;
 }
 
 /** Scrolls the picture so that a node is in sight. */
@@ -260,6 +309,7 @@ function walk(key) {
   const z = view.zoom;
   // Whoever walks out of what is zoomed in on takes the zoom along.
   if (node < z || node >= t.end[z]) view.zoom = node < z && t.end[node] > z ? node : t.parent[node];
+  if (!isInSight(node)) view.span = "";
   show("walk");
   follow();
   reveal(node);

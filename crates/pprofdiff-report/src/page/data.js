@@ -1,6 +1,6 @@
 // What the page is of: reads the data block into types, each with its trees and its table as typed arrays.
 //
-// The page's script is data.js, names.js, flame.js, courses.js, view.js, choose.js, table.js, summary.js and page.js, one
+// The page's script is data.js, names.js, flame.js, zoom.js, courses.js, view.js, choose.js, table.js, summary.js and page.js, one
 // after the other in one function.
 
 const $ = (id) => document.getElementById(id);

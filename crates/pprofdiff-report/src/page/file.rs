@@ -20,7 +20,7 @@ static STYLE: LazyLock<String> = LazyLock::new(|| {
             let _ = writeln!(style, "  --{name}{suffix}: light-dark({}, {});", hex(light), hex(dark));
         }
     }
-    style + "}\n" + include_str!("page.css")
+    style + "}\n" + include_str!("account.css") + include_str!("page.css")
 });
 /// One function, so that no name of it is a window's. Its comments are for who reads the source.
 static SCRIPT: LazyLock<String> = LazyLock::new(|| {
@@ -29,6 +29,7 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
         include_str!("data.js"),
         include_str!("names.js"),
         include_str!("flame.js"),
+        include_str!("zoom.js"),
         include_str!("courses.js"),
         include_str!("view.js"),
         include_str!("choose.js"),

@@ -114,10 +114,10 @@ let pointer = null, hovered = -1;              // where the mouse is in the wind
 
 /** How a node is placed now: zoomed nodes' callers take the whole width. */
 function place() {
-  const t = tree(), width = t.width[view.width], left = leftOf(t, view.width);
-  const across = canvas.clientWidth;
-  const scale = width[view.zoom] > 0 ? across / width[view.zoom] : 0;
-  return { t, width, left, across, scale, from: left[view.zoom] };
+  const t = tree(), width = t.width[view.width], left = leftOf(t, view.width), [begin, end] = span();
+  const across = canvas.clientWidth, whole = width[view.zoom];
+  const scale = whole > 0 ? across / whole / (end - begin) : 0;
+  return { t, width, left, across, scale, from: left[view.zoom] + begin * whole };
 }
 
 /** The y of a depth, in the whole picture. */
@@ -188,6 +188,9 @@ function draw() {
   const box = (node, x, w, faded) => {
     const y = top(t.depth[node]) - scrolled;
     if (y > height || y + ROW < 0) return;
+    // Of what goes on beyond an edge, what is in sight has the name.
+    if (x < 0) { w += x; x = 0; }
+    w = Math.min(w, across - x + 1);
     const { fill, ink } = boxOf(t, node);
     const alpha = pointed && !pointed[node] ? DIM : faded ? FADED : 1;
     context.globalAlpha = alpha;
@@ -208,6 +211,7 @@ function draw() {
   for (let i = view.zoom, up = t.parent[i]; up >= 0; up = t.parent[up]) box(up, 0, across, true);
   for (let i = view.zoom; i < t.end[view.zoom];) {
     const x = (left[i] - from) * scale, w = width[i] * scale, depth = t.depth[i];
+    if (i !== view.zoom && (x > across || x + w < 0)) { i = t.end[i]; continue; }
     if (w < THIN && i !== view.zoom) {
       const hit = Boolean(pointed?.[i]);
       if (w > 0) {
@@ -231,6 +235,7 @@ function draw() {
   painted = true;
   outline(selected, 2);
   if (hovered !== selected) outline(hovered, 1);
+  showMap();
 }
 
 function outline(node, thick) {
@@ -290,7 +295,8 @@ function label(t, node, x, y, room, strong, quiet) {
 function valuesIn(t, node, room) {
   if (room < 40) return "";
   const base = t.base[node], fresh = t.new[node];
-  const both = twoSided ? `${type().show(base)} → ${type().show(fresh)}` : type().show(fresh);
+  const { sides } = type().scalesOf([base], [fresh]);
+  const both = twoSided ? `${type().show(base, sides)} → ${type().show(fresh, sides)}` : type().show(fresh);
   const all = `${both}  ${twoSided ? growth(base, fresh) : type().share(fresh)}`;
   return [all, both].find((values) => context.measureText(values).width <= room) ?? "";
 }

@@ -121,13 +121,16 @@ pub struct Page {
     pub title: String,
     /// Boxes on top of each other, in the flame graph that is shown first.
     rows: u32,
+    /// Whether the account stands above it.
+    #[serde(default)]
+    explained: bool,
 }
 
 impl Page {
     /// The page in a frame, for notebooks: what is in it can run, but has no rights to what is around it.
     pub fn framed(&self) -> String {
         // The rows, and what is above and below them; no more than fits on a screen.
-        let height = (self.rows.saturating_mul(20)).saturating_add(330).min(720);
+        let height = (self.rows.saturating_mul(20)).saturating_add(330).min(if self.explained { 900 } else { 720 });
         format!(
             "<iframe sandbox=\"allow-scripts\" title=\"{}\" style=\"width:100%;height:{height}px;border:0\" \
              srcdoc=\"{}\"></iframe>",
@@ -256,7 +259,8 @@ fn assemble(
     data["system"] = bits(are_system(&names.texts).into_iter()).into();
     data["names"] = names.texts.into();
     data["types"] = parts.into();
-    Page { html: fill(&format!("{title} · pprofdiff"), &panels, source, &data), title, rows }
+    let explained = !explained.is_empty();
+    Page { html: fill(&format!("{title} · pprofdiff"), &panels, source, &data), title, rows, explained }
 }
 
 /// Why the sides differ in a sample type. Nothing where that can't be said: of one side, of other granularities than
@@ -264,7 +268,7 @@ fn assemble(
 fn explain(diff: &Diff, query: &Query, sample_type: usize, options: &PageOptions) -> Option<Explanation> {
     let name = &diff.sample_types()[sample_type].0;
     // Of two types with one name only the first can be asked for.
-    if options.only_flame || !diff.is_two_sided() || diff.find_sample_type(Some(name)).ok() != Some(sample_type) {
+    if !diff.is_two_sided() || diff.find_sample_type(Some(name)).ok() != Some(sample_type) {
         return None;
     }
     let query = query.clone().with_sample_type(name).with_normalize(Normalize::None);

@@ -10,7 +10,7 @@ function show(field = "") {
   document.documentElement.dataset.theme = printing ? "light" : view.theme;
   document.documentElement.classList.toggle("printing", printing);
   if (!palette) readPalette();
-  const of = `${view.type} ${view.sort} ${view.descending} ${view.filter} ${view.grey}`;
+  const of = `${view.type} ${view.sort} ${view.descending} ${view.filter} ${view.grey} ${view.columns}`;
   if ($("search").value !== view.search) $("search").value = view.search;
   if (tabled !== of) {
     if ($("filter").value !== view.filter) $("filter").value = view.filter;
@@ -29,6 +29,7 @@ function show(field = "") {
   if (graphed !== graph) { showCallGraph(); showControls(); graphed = graph; }
   showPruned();
   showEdges();
+  showPane();
   for (const node of $("callgraph").querySelectorAll("g.node")) node.classList.toggle("chosen", Number(node.dataset.frame) === view.fn);
   showRest();
   for (const tr of $("table").tBodies[0].querySelectorAll("tr[data-frame]")) tr.setAttribute("aria-selected", String(Number(tr.dataset.frame) === view.fn));
@@ -47,12 +48,16 @@ const KEYS = [
   ["f", "root at the bottom, or at the top", () => $("upward").click()],
   ["r", "what calls of the runtime cost is one box, or all of them", () => $("fold").click()],
   ["g", "what is no more than chance is grey, or not", () => $("grey").click()],
-  ["Arrows", "walk the stacks, once the graph was clicked"],
+  ["Arrows", "walk the stacks, once the graph was clicked; with Shift, move along"],
   ["Enter", "zoom in on the selected box"],
+  ["Wheel", "with Ctrl, or a pinch: zoom in or out there; a drag moves"],
+  ["+", "zoom in; in the call graph, that", () => zoomFocused(1.5)],
+  ["-", "zoom out", () => zoomFocused(1 / 1.5)],
   ["Backspace", "back: undo what was chosen last", back],
   ["0", "show all", reset],
   ["Esc", "show all; in the search, clear it"],
   ["c", "copy the selected stack", copyStack],
+  ["e", "callers, callees and source lines of the chosen function", () => $("open").click()],
   ["t", "theme: dark, light or as the system", () => $("theme").click()],
   ["?", "these keys", () => $("help").click()],
 ];
@@ -106,15 +111,25 @@ function controls() {
   for (const place of [$("movers"), $("table").tBodies[0], $("edges")]) {
     place.onclick = (e) => {
       const row = e.target.closest("tr[data-frame]");
-      if (row) find(Number(row.dataset.frame));
+      if (!row) return;
+      find(Number(row.dataset.frame));
+      keepAbovePane(row);
     };
   }
   $("callgraph").onclick = (e) => {
     const node = e.target.closest("g.node[data-frame], li[data-frame]");
-    if (node) find(Number(node.dataset.frame));
+    if (!node) return;
+    find(Number(node.dataset.frame));
+    keepAbovePane(node);
+  };
+  $("open").onclick = () => { view.pane = !view.pane; show(); };
+  $("source").onclick = (e) => {
+    const other = e.target.closest("button[data-frame]");
+    if (other) find(Number(other.dataset.frame));
   };
   $("fit").onclick = () => {
     view.fit = fitted() ? "0" : "1";
+    view.scale = "";
     showControls();
     seekChange();
     keepInFragment();
@@ -133,15 +148,18 @@ function controls() {
   // A finger points at nothing once it is lifted: what it touched is told below the graph.
   canvas.onpointermove = (e) => { if (e.pointerType !== "touch") follow({ x: e.clientX, y: e.clientY }); };
   canvas.onpointerleave = () => follow(null);
+  zoomFlame();
+  zoomCallGraph();
   canvas.onclick = (e) => {
     const spot = canvas.getBoundingClientRect();
     const node = nodeAt(e.clientX - spot.left, e.clientY - spot.top);
     if (node < 0) return;
     select(node);
-    if (node === view.zoom || tree().kind[node] === PRUNED) show(); else zoomTo(node);
+    if ((node === view.zoom && !view.span) || tree().kind[node] === PRUNED) show(); else zoomTo(node);
   };
   canvas.onkeydown = (e) => {
-    if (e.key.startsWith("Arrow")) { e.preventDefault(); walk(e.key); }
+    if (e.shiftKey && /^Arrow[LR]/.test(e.key)) { e.preventDefault(); moveAlong(e.key === "ArrowLeft" ? -0.2 : 0.2); }
+    else if (e.key.startsWith("Arrow")) { e.preventDefault(); walk(e.key); }
     else if (e.key === "Enter") zoomTo(selected);
     else if (e.key === "Escape") reset();
   };
@@ -149,18 +167,19 @@ function controls() {
     if ($("keys").open) return;
     if (e.key === "Escape") {
       follow(null);
-      if (view.cause >= 0) choose(-1);
+      // What was clicked in the pane may be gone from it.
+      if (view.pane && (e.target === document.body || $("pane").contains(e.target))) { $("open").click(); $("open").focus(); } else if (view.cause >= 0) choose(-1);
     }
     if (e.target.closest("input, select") || e.ctrlKey || e.metaKey || e.altKey) {
       if (e.key === "Escape" && e.target.id === "search") { view.search = ""; show(); canvas.focus(); }
       return;
     }
-    const act = KEYS.find(([key]) => key === e.key)?.[2];
+    const act = KEYS.find(([key]) => key === (e.key === "=" ? "+" : e.key))?.[2];
     if (act) { e.preventDefault(); act(); }
   });
   addEventListener("resize", () => { showControls(); if (courses) showCourse(); redraw(); });
   new ResizeObserver(redraw).observe(document.body);
-  narrow.addEventListener("change", () => { headOfTable(); columnsOfLines(); tabled = ""; show(); });
+  narrow.addEventListener("change", () => { tabled = ""; show(); });
   for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
     addEventListener(event, () => {
       const folds = document.querySelectorAll("#about > details, #why details");
@@ -178,13 +197,18 @@ function controls() {
 
 function setWidth(mode) {
   view.width = mode;
+  view.span = "";
   const t = tree();
   while (view.zoom > 0 && t.width[mode][view.zoom] <= 0) view.zoom = t.parent[view.zoom];
   show();
 }
 
+/** Of what the keyboard is in: the call graph or, as everywhere else, the flame graph. */
+const zoomFocused = (factor) => ($("callgraph").contains(document.activeElement) ? zoomGraphBy : zoomByKey)(factor);
+
 function reset() {
   view.zoom = 0;
+  view.span = "";
   view.search = "";
   view.find = false;
   view.cause = -1;
@@ -210,8 +234,7 @@ if (courses) {
   makeCourses();
   $("type-of").textContent = "change";
 }
-headOfTable();
-columnsOfLines();
+makeChoice();
 $("title").textContent = document.title;
 makeTabs();
 controls();

@@ -20,7 +20,11 @@ function showSummary() {
   $("about").querySelector("p").textContent = (twoSided ? "Growth is a row's own, “of total” its delta in the base's total. " : "") + data.generator;
   // The folder that both are in says nothing here.
   const paths = sides.map((side) => side.querySelector(".path").textContent), folder = /^.*\//.exec(paths[0])?.[0] ?? "";
-  const inside = (path) => (paths.every((other) => other.startsWith(folder)) ? path.slice(folder.length) : path);
+  const inside = (path) => {
+    // Of several runs, each one's.
+    if (/^\w+ of \d+ \w+: /.test(path)) return path.replace(/[^\s,:]*\//g, "");
+    return paths.every((other) => other.startsWith(folder)) ? path.slice(folder.length) : path;
+  };
   $("names").replaceChildren(...paths.flatMap((path, i) => [i > 0 ? " → " : "", element("span", inside(path), "path")]));
   $("total").replaceChildren();
   const [base, fresh] = type().kept, total = element("span");
@@ -100,10 +104,11 @@ function showControls() {
   }
   $("fit").hidden = !(graphWidth() > $("callgraph").lastElementChild.clientWidth);
   $("fit").setAttribute("aria-pressed", String(fitted()));
-  $("callgraph").classList.toggle("fitted", fitted());
+  sizeGraph();
   $("fold").setAttribute("aria-pressed", String(view.fold && !view.inverted));
   $("back").disabled = trail.length === 0;
-  $("reset").disabled = view.zoom === 0 && !pointed;
+  for (const box of $("choice").querySelectorAll("input")) box.checked = shown.includes(box.value);
+  $("reset").disabled = view.zoom === 0 && !view.span && !pointed;
   if ($("search").value !== view.search) $("search").value = view.search;
   if ($("filter").value !== view.filter) $("filter").value = view.filter;
   const theme = $("theme");
@@ -144,7 +149,7 @@ function showCallGraph() {
       paper.setAttribute(name, box[i]);
     }
   }
-  $("callgraph").classList.toggle("fitted", fitted());
+  sizeGraph();
   seekChange();
 }
 
@@ -153,6 +158,7 @@ const graphWidth = () => Number($("callgraph").querySelector("svg")?.getAttribut
 
 /** Whether the call graph is as wide as the page: where nobody decided, on a phone, and where it stays readable. */
 function fitted() {
+  if (view.scale) return false;
   if (view.fit !== "") return view.fit === "1";
   return narrow.matches || $("callgraph").lastElementChild.clientWidth > 0.6 * graphWidth();
 }

@@ -5,11 +5,52 @@
 // A phone has room for three columns only: the rest of a row comes when it is touched.
 const narrow = matchMedia("screen and (max-width: 640px)");
 
+/** The columns besides the name: those that were chosen, else all that there is room for. */
+function columnsShown() {
+  if (view.columns) return COLUMNS.filter((column) => view.columns.split(".").includes(column));
+  return COLUMNS.filter((column) => !narrow.matches || column.endsWith(twoSided ? "_delta" : "_new"));
+}
+
 /** The columns from left to right, in groups: [flat or cum, which of its values]. */
-function groupsOfTable() {
-  const wide = twoSided ? ["base", "new", "delta", "growth", "share"] : ["new", "share"];
-  const values = !narrow.matches ? wide : twoSided ? ["delta"] : ["new"];
-  return [["flat", values], ["cum", values]];
+function groupsOf(shown) {
+  const groups = ["flat", "cum"].map((cost) => [cost, VALUES.filter((value) => shown.includes(`${cost}_${value}`))]);
+  return groups.filter(([, values]) => values.length > 0);
+}
+
+/** What a value is called over its column. */
+const headOf = (value, cost) => (value === "share" ? "of total" : twoSided ? value : cost);
+
+/** What people choose columns with. */
+function makeChoice() {
+  const place = $("choice").lastElementChild;
+  place.style.gridTemplateRows = `repeat(${VALUES.length}, auto)`;
+  for (const column of COLUMNS) {
+    const [cost, value] = column.split("_"), label = element("label"), box = element("input");
+    box.type = "checkbox";
+    box.value = column;
+    label.append(box, value ? `${cost}: ${headOf(value, "cost")}` : column);
+    place.append(label);
+  }
+  const usual = element("button", "As at first");
+  usual.type = "button";
+  place.append(usual);
+  const choose = (columns) => {
+    view.columns = "";
+    // A table of names alone is a choice, too.
+    if (columns && columns !== columnsShown().join(".")) view.columns = columns;
+    showTable();
+    showControls();
+    showRest();
+    keepInFragment("columns");
+  };
+  usual.onclick = () => choose("");
+  place.onchange = () => choose([...place.querySelectorAll(":checked")].map((box) => box.value).join(".") || "name");
+  document.addEventListener("click", (e) => { if (!$("choice").contains(e.target)) $("choice").open = false; });
+  $("choice").onkeydown = (e) => {
+    if (e.key !== "Escape") return;
+    $("choice").open = false;
+    $("choice").firstElementChild.focus();
+  };
 }
 
 let order = [];
@@ -17,58 +58,68 @@ const columnOf = {
   name: (b, i) => data.names[b.frame[i]], status: (b, i) => b.status[i],
   flat_base: (b, i) => b.flat_base[i], flat_new: (b, i) => b.flat_new[i], flat_delta: (b, i) => b.flat_new[i] - b.flat_base[i],
   cum_base: (b, i) => b.cum_base[i], cum_new: (b, i) => b.cum_new[i], cum_delta: (b, i) => b.cum_new[i] - b.cum_base[i],
+  flat_growth: (b, i) => timesOf(b.flat_base[i], b.flat_new[i]), cum_growth: (b, i) => timesOf(b.cum_base[i], b.cum_new[i]),
 };
+// Of the same base.
+columnOf.flat_share = columnOf.flat_delta;
+columnOf.cum_share = columnOf.cum_delta;
 
-/** Where the columns of source lines stand on a phone, and what they are called there. */
+/** How often a row has its base, to sort by: what is new first, and last what has no growth. */
+const timesOf = (base, fresh) => (base < 0n || fresh < 0n || (base === 0n && fresh === 0n) ? -1 : base === 0n ? Infinity : Number(fresh) / Number(base));
+
+/** Where the columns of source lines go, and what they are called there: what changed first, then the line. */
 const LINES = [[2, "flat: delta"], [5, "cum: delta"], [9, "line"], [10, "source"], [0, "flat: base"], [1, "new"],
   [3, "cum: base"], [4, "new"], [6, "growth"], [7, "of total"], [8, "line: base"]];
-const linesAsWritten = new Map();
+let linesAreOrdered = !twoSided;
 
-function columnsOfLines() {
-  if (!twoSided || (!narrow.matches && linesAsWritten.size === 0)) return;
+/** Orders them when they are first looked at. */
+function orderLines() {
+  if (linesAreOrdered) return;
+  linesAreOrdered = true;
   for (const tr of $("source").querySelectorAll("tr")) {
-    if (!linesAsWritten.has(tr)) linesAsWritten.set(tr, [...tr.cells].map((cell) => [cell, cell.textContent]));
-    const written = linesAsWritten.get(tr), isHead = tr.parentNode === tr.closest("table").tHead;
-    const wanted = narrow.matches ? LINES.map(([i, name]) => [written[i][0], name]) : written;
-    tr.replaceChildren(...wanted.map(([cell]) => cell));
-    if (isHead) for (const [cell, name] of wanted) cell.textContent = name;
+    const cells = [...tr.cells];
+    tr.replaceChildren(...LINES.map(([i]) => cells[i]));
+    if (tr.parentNode.tagName === "THEAD") for (const [i, name] of LINES) cells[i].textContent = name;
   }
 }
 
 const COSTS = { flat: "what a function costs itself", cum: "with all that it calls" };
 
+/** The columns that the table has, and their groups. */
+let headed = null, shown = [], groupsShown = [];
+
 function headOfTable() {
+  shown = columnsShown();
+  if (headed === shown.join()) return;
+  headed = shown.join();
+  groupsShown = groupsOf(shown);
   const groups = element("tr"), columns = element("tr");
   const column = (key, text, className) => {
     const th = element("th", undefined, className), button = element("button", text);
     th.scope = "col";
     button.type = "button";
-    button.disabled = !key;
-    if (key) {
-      th.dataset.key = key;
-      button.onclick = () => {
-        view.descending = view.sort === key ? !view.descending : key !== "name" && key !== "status";
-        view.sort = key;
-        showTable();
-        keepInFragment();
-      };
-    }
+    th.dataset.key = key;
+    button.onclick = () => {
+      view.descending = view.sort === key ? !view.descending : key !== "name" && key !== "status";
+      view.sort = key;
+      showTable();
+      keepInFragment();
+    };
     th.append(button);
     columns.append(th);
   };
   column("name", "function", "t");
   groups.append(element("td"));
-  for (const [cost, values] of groupsOfTable()) {
+  for (const [cost, values] of groupsShown) {
     const th = element("th", cost, "group-start");
     th.colSpan = values.length;
     th.title = COSTS[cost];
     groups.append(th);
     for (const [i, value] of values.entries()) {
-      const text = value === "share" ? "of total" : twoSided ? value : cost;
-      column(value === "share" || value === "growth" ? "" : `${cost}_${value}`, text, twoSided && i === 0 ? "group-start" : "");
+      column(`${cost}_${value}`, headOf(value, cost), twoSided && i === 0 ? "group-start" : "");
     }
   }
-  if (twoSided && !narrow.matches) column("status", "status", "t");
+  if (shown.includes("status")) column("status", "status", "t");
   $("table").tHead.replaceChildren(...(twoSided ? [groups] : []), columns);
 }
 
@@ -77,10 +128,11 @@ function showTable() {
   const b = type().table;
   $("functions").hidden = $("neighbours").hidden = !b;
   if (!b) return;
+  headOfTable();
   const regex = compile($("filter"));
   order = [];
   for (let i = 0; i < b.n; i++) if (!regex || regex.test(data.names[b.frame[i]])) order.push(i);
-  const value = columnOf[view.sort], magnitude = view.sort.endsWith("delta"), up = view.descending ? -1 : 1;
+  const value = columnOf[view.sort], magnitude = /_(delta|share)$/.test(view.sort), up = view.descending ? -1 : 1;
   const abs = (v) => (v < 0n ? -v : v);
   // As everywhere: rows that are equal in flat are ordered by cum, or the other way round, then by name.
   const other = view.sort.startsWith("flat") ? columnOf.cum_delta : columnOf.flat_delta;
@@ -126,7 +178,7 @@ function rowElement(b, i) {
     td.title = why;
     tr.append(td);
   };
-  for (const [cost, values] of groupsOfTable()) {
+  for (const [cost, values] of groupsShown) {
     const base = b[cost + "_base"][i], fresh = b[cost + "_new"][i], delta = fresh - base;
     const chance = b[cost + "_chance"][i] && delta !== 0n, why = chance ? t.chance(base, fresh) : "", tone = toneOf(delta, chance);
     for (const [at, value] of values.entries()) {
@@ -138,7 +190,7 @@ function rowElement(b, i) {
       else cell(t.share(delta), twoSided ? className + tone : className, why);
     }
   }
-  if (twoSided && !narrow.matches) cell(STATUSES[Number(b.status[i])], "w");
+  if (shown.includes("status")) cell(STATUSES[Number(b.status[i])], "w");
   return tr;
 }
 

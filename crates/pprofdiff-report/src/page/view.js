@@ -5,13 +5,13 @@
 
 // ---------------------------------------------------------------- view
 
-const SORTS = twoSided
-  ? ["name", "flat_base", "flat_new", "flat_delta", "cum_base", "cum_new", "cum_delta", "status"]
-  : ["name", "flat_new", "cum_new"];
+const VALUES = twoSided ? ["base", "new", "delta", "growth", "share"] : ["new", "share"];
+/** All columns of the table but the first, the name. */
+const COLUMNS = [...["flat", "cum"].flatMap((cost) => VALUES.map((value) => `${cost}_${value}`)), ...twoSided ? ["status"] : []];
 const start = {
   type: data.shown, width: twoSided ? "max" : "new", inverted: false, upward: false, zoom: 0,
-  search: "", fn: -1, find: false, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
-  fold: false, tab: "flame", fit: "", grey: true, cause: -1, course: courses?.rows.length ? 0 : -1,
+  span: "", search: "", fn: -1, find: false, sort: twoSided ? "cum_delta" : "cum_new", descending: true, filter: "", theme: "",
+  columns: "", pane: false, fold: false, tab: "flame", fit: "", scale: "", grey: true, cause: -1, course: courses?.rows.length ? 0 : -1,
 };
 const view = { ...start };
 let selected = -1;            // the node that the keyboard walks from
@@ -44,9 +44,11 @@ function fromFragment(text) {
     else view[key] = value;
   }
   if (!twoSided || !MODES.some(([mode]) => mode === view.width)) view.width = start.width;
-  if (!SORTS.includes(view.sort)) view.sort = start.sort;
+  if (![...COLUMNS, "name"].includes(view.sort)) view.sort = start.sort;
   if (!["", "dark", "light"].includes(view.theme)) view.theme = "";
   if (!["", "0", "1"].includes(view.fit)) view.fit = "";
+  if (!(view.scale >= 0.01 && view.scale <= 4)) view.scale = "";
+  if (span()[1] - span()[0] === 1) view.span = "";
   if (!TABS.some(([tab]) => tab === view.tab)) view.tab = start.tab;
   if (view.zoom < 0 || view.zoom >= tree().n) view.zoom = 0;
   if (!type().raw.causes?.[view.cause]?.functions.length) view.cause = -1;

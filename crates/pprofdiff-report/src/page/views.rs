@@ -31,7 +31,7 @@ pub(super) struct Chance<'a> {
     pub(super) factor: f64,
     /// How many runs the values of each side are sums of.
     pub(super) runs: [f64; 2],
-    /// How much the total changed, where that is certain and no cause was found: a frame that has most of it changed, too.
+    /// How much the total changed, where that is certain: a frame that has most of it changed, too.
     pub(super) whole: Option<i64>,
 }
 

@@ -62,6 +62,13 @@ macro_rules! filters {
         macro_rules! filter_docs {
             () => { concat!($("\n- `", stringify!($name), "`: ", $about, "."),*) };
         }
+
+        /// The filters as keywords of a signature.
+        #[doc(hidden)]
+        #[macro_export]
+        macro_rules! filter_keywords {
+            () => { concat!($(", ", stringify!($name), "=None"),*) };
+        }
     };
 }
 

@@ -13,7 +13,7 @@ options! {
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     #[non_exhaustive]
-    pub struct Query, docs query_docs, others {
+    pub struct Query, docs query_docs query_keywords, others {
         /// More sample types, side by side with the first, in views of rows.
         extra_sample_types: Vec<String>,
         /// Which samples and frames take part. They see names as they are.

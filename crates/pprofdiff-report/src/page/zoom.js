@@ -1,0 +1,218 @@
+// Zooming and moving, by wheel, pinch, drag and keys: the part of the flame graph that is in sight, the map that shows where
+// it is, and the call graph.
+
+/**
+ * Tells of what is done on a place: zoom(factor, x, y) around a point of the window, and move(dx, dy, how) in pixels by "wheel",
+ * "mouse", "touch" or "pinch", which answers whether anything moved. A wheel alone scrolls the page, as everywhere; with Ctrl, which is also
+ * how browsers tell of a pinch on a pad, it zooms. A drag that moved something is no click.
+ */
+function gestures(place, zoom, move) {
+  const down = new Map();
+  let dragged = false;
+  place.addEventListener("wheel", (e) => {
+    const line = e.deltaMode === 0 ? 1 : 20, [across, along] = e.shiftKey && !e.deltaX ? [e.deltaY, 0] : [e.deltaX, e.deltaY];
+    if (e.ctrlKey || e.metaKey) zoom(Math.exp(-line * e.deltaY / 200), e.clientX, e.clientY);
+    else if (Math.abs(across) <= Math.abs(along) || !move(-line * across, 0, "wheel")) return;
+    e.preventDefault();
+  }, { passive: false });
+  place.addEventListener("pointerdown", (e) => {
+    if (e.button !== 0) return;
+    if (down.size === 0) dragged = false;
+    down.set(e.pointerId, { x: e.clientX, y: e.clientY });
+  });
+  place.addEventListener("pointermove", (e) => {
+    const last = down.get(e.pointerId), now = { x: e.clientX, y: e.clientY };
+    if (!last) return;
+    const far = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
+    // A hand is never quite still.
+    if (!dragged && down.size === 1 && far(last, now) < 5) return;
+    down.set(e.pointerId, now);
+    if (down.size === 1) dragged = move(now.x - last.x, now.y - last.y, e.pointerType === "touch" ? "touch" : "mouse") || dragged;
+    else {
+      const other = [...down].find(([id]) => id !== e.pointerId)[1];
+      // What is below the fingers stays there.
+      if (far(last, other) > 0) zoom(far(now, other) / far(last, other), (last.x + other.x) / 2, (last.y + other.y) / 2);
+      move((now.x - last.x) / 2, (now.y - last.y) / 2, "pinch");
+      dragged = true;
+    }
+    if (dragged) place.setPointerCapture(e.pointerId);
+  });
+  for (const end of ["pointerup", "pointercancel"]) place.addEventListener(end, (e) => down.delete(e.pointerId));
+  place.addEventListener("click", (e) => { if (dragged) e.stopImmediatePropagation(); dragged = false; }, true);
+}
+
+/** Says to the address where somebody has moved to, once that is over: browsers refuse to write it sixty times a second. */
+let settling = 0;
+function settleAt(what) {
+  clearTimeout(settling);
+  settling = setTimeout(() => { settling = 0; keepInFragment(what); }, 60);
+}
+
+// ---------------------------------------------------------------- the flame graph
+
+const CLOSEST = 1e-6;                          // the least part of a box that fills the width
+
+/** Which part of the box that is zoomed in on is in sight: where it begins and ends, as parts of its width. */
+function span() {
+  const [from, to] = view.span.split("_").map(Number);
+  return from >= 0 && from < to && to <= 1 ? [from, to] : [0, 1];
+}
+
+/** Brings a part into sight; what it had to be is cut to what there is. True if that is another one. */
+function setSpan(from, size) {
+  const before = view.span;
+  size = Math.max(CLOSEST, Math.min(1, size));
+  from = Math.max(0, Math.min(1 - size, from));
+  view.span = size > 0.999 ? "" : `${Number(from.toPrecision(9))}_${Number(Math.min(1, from + size).toPrecision(9))}`;
+  if (view.span === before) return false;
+  layout();
+  showControls();
+  redraw();
+  settleAt("span");
+  return true;
+}
+
+/** Makes what is in sight a part of the whole, and no longer of a box, so that it can be left. */
+function leaveBox() {
+  if (view.zoom === 0) return;
+  const { width, left } = place(), [from, to] = span();
+  const [begin, whole] = [left[view.zoom], width[view.zoom]];
+  view.zoom = 0;
+  view.span = `${(begin + from * whole) / width[0]}_${Math.min(1, (begin + to * whole) / width[0])}`;
+}
+
+/** Zooms around a point of the canvas. */
+function zoomAt(factor, x) {
+  if (tree().width[view.width][view.zoom] <= 0) return;
+  if ((span()[1] - span()[0]) / factor > 1) leaveBox();
+  const [from, to] = span(), at = x / canvas.clientWidth, size = Math.max(CLOSEST, Math.min(1, (to - from) / factor));
+  setSpan(from + at * (to - from - size), size);
+}
+
+/** Moves along by a part of what is in sight. */
+function moveAlong(part) {
+  const [from, to] = span();
+  return setSpan(from + part * (to - from), to - from);
+}
+
+/** By keys: around the selected box if that is in sight, else the middle. */
+function zoomByKey(factor) {
+  const spot = selected > 0 && spotOf(selected), middle = spot ? spot.x + spot.w / 2 : -1, across = canvas.clientWidth;
+  zoomAt(factor, middle >= 0 && middle <= across ? middle : across / 2);
+}
+
+function zoomFlame() {
+  gestures(canvas, (factor, x) => zoomAt(factor, x - canvas.getBoundingClientRect().left), (dx, dy, how) => {
+    const v = $("view"), before = v.scrollTop;
+    if (how !== "touch") v.scrollTop -= dy;
+    return moveAlong(-dx / canvas.clientWidth) || v.scrollTop !== before;
+  });
+  const map = $("map"), seek = (e) => {
+    const { left, width, top, height } = map.getBoundingClientRect(), v = $("view");
+    leaveBox();
+    const [from, to] = span();
+    setSpan((e.clientX - left) / width - (to - from) / 2, to - from);
+    v.scrollTop = (e.clientY - top) / height * v.scrollHeight - v.clientHeight / 2;
+    redraw();
+  };
+  map.onpointerdown = (e) => { map.setPointerCapture(e.pointerId); seek(e); };
+  map.onpointermove = (e) => { if (map.hasPointerCapture(e.pointerId)) seek(e); };
+}
+
+// ---------------------------------------------------------------- its map
+
+const MAPPED = 1.5;                            // pixels below which the map leaves a box out
+let mapped = "", mapDepth = 0;
+
+/** The whole graph in small, where not all of it is in sight, with a frame around what is. */
+function showMap() {
+  const map = $("map"), v = $("view"), whole = tree().width[view.width][0];
+  const isPart = view.zoom > 0 || view.span !== "", isTall = v.scrollHeight > v.clientHeight + ROW;
+  const wasHidden = map.hidden;
+  map.hidden = printing || !(isPart || isTall) || whole <= 0;
+  // It takes its room from the graph where that takes all there is.
+  if (map.hidden !== wasHidden && !hasTable) { layout(); redraw(); }
+  if (map.hidden) return;
+  const of = [view.type, view.width, view.inverted, view.fold, view.upward, view.grey, palette.text, map.clientWidth, sharpness()].join();
+  // The graph is seen before it.
+  if (mapped === of) frameMap(); else setTimeout(() => { drawMap(); frameMap(); });
+  mapped = of;
+}
+
+function drawMap() {
+  const { t, width, left } = place(), w = $("map").clientWidth, h = $("map").clientHeight, ratio = sharpness();
+  const boxes = [], scale = w / width[0];
+  for (let i = 0; i < t.n;) if (width[i] * scale < MAPPED) i = t.end[i]; else boxes.push(i++);
+  mapDepth = boxes.reduce((deepest, i) => Math.max(deepest, t.depth[i]), 0);
+  const row = h / (mapDepth + 1), picture = $("map").firstElementChild, small = picture.getContext("2d");
+  [picture.width, picture.height] = [w * ratio, h * ratio];
+  small.scale(ratio, ratio);
+  for (const i of boxes) {
+    const box = boxOf(t, i), depth = view.upward ? mapDepth - t.depth[i] : t.depth[i];
+    small.fillStyle = box === palette.gone ? palette.less : box.fill;
+    small.fillRect(left[i] * scale, depth * row, width[i] * scale, row > 2 ? row - 0.5 : row);
+  }
+}
+
+/** Around what is in sight, of the rows that the graph has now. */
+function frameMap() {
+  const { width, scale, from, across } = place(), v = $("view"), h = $("map").clientHeight, row = h / (mapDepth + 1);
+  const first = v.scrollTop / ROW - (view.upward ? rows - 1 - mapDepth : 0), top = Math.max(0, Math.min(h - 4, first * row));
+  Object.assign($("map").lastElementChild.style, {
+    left: `${100 * from / width[0]}%`,
+    width: `max(3px, ${100 * Math.min(1, across / scale / width[0])}%)`,
+    top: `${top}px`,
+    height: `${Math.max(4, Math.min(h - top, v.clientHeight / ROW * row))}px`,
+  });
+}
+
+// ---------------------------------------------------------------- the call graph
+
+/** How large the call graph is drawn, 1 being its own size. */
+function graphScale() {
+  const svg = $("callgraph").querySelector("svg");
+  return svg ? svg.getBoundingClientRect().width / graphWidth() : 1;
+}
+
+/** As large as the view says: fitted, or by a factor. */
+function sizeGraph() {
+  const svg = $("callgraph").querySelector("svg");
+  $("callgraph").classList.toggle("fitted", fitted());
+  if (!svg) return;
+  svg.style.width = view.scale && `${Number(view.scale) * graphWidth()}px`;
+  svg.style.height = view.scale && "auto";
+}
+
+/** Zooms around a point of the window, which stays where it is. */
+function zoomGraph(factor, x, y) {
+  const svg = $("callgraph").querySelector("svg"), scroll = $("callgraph").lastElementChild;
+  if (!svg) return;
+  const whole = scroll.clientWidth / graphWidth(), before = svg.getBoundingClientRect();
+  view.scale = String(Number(Math.max(Math.min(0.2, whole), Math.min(4, graphScale() * factor)).toPrecision(4)));
+  sizeGraph();
+  const after = svg.getBoundingClientRect();
+  scroll.scrollLeft += after.left + (x - before.left) / before.width * after.width - x;
+  scroll.scrollTop += after.top + (y - before.top) / before.height * after.height - y;
+  showControls();
+  settleAt("scale");
+}
+
+/** Around the middle of what is in sight. */
+function zoomGraphBy(factor) {
+  const { left, top, width, height } = $("callgraph").lastElementChild.getBoundingClientRect();
+  zoomGraph(factor, left + width / 2, top + height / 2);
+}
+
+function zoomCallGraph() {
+  const scroll = $("callgraph").lastElementChild;
+  // A finger and a wheel scroll it already.
+  gestures(scroll, zoomGraph, (dx, dy, how) => {
+    if (how !== "mouse" && how !== "pinch") return false;
+    const { scrollLeft, scrollTop } = scroll;
+    scroll.scrollLeft -= dx;
+    scroll.scrollTop -= dy;
+    return scroll.scrollLeft !== scrollLeft || scroll.scrollTop !== scrollTop;
+  });
+  $("larger").onclick = () => zoomGraphBy(1.25);
+  $("smaller").onclick = () => zoomGraphBy(0.8);
+}
