@@ -14,7 +14,7 @@ use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
 use crate::git;
-use crate::input::{Inputs, one_stdin, recorded_runs, recorded_sources};
+use crate::input::{Inputs, one_stdin, recorded_sources};
 use crate::outputs::Outputs;
 use crate::{Failure, Result, is_stdin, open, packing, say, write_to};
 
@@ -132,7 +132,7 @@ fn new_side(args: &InputArgs) -> Result<Vec<PathBuf>> {
     if let [dir] = args.files.as_slice()
         && Recording::is_in(dir)
     {
-        let [_, new] = recorded_runs(dir)?;
+        let [_, new] = Recording::read_sides(dir)?;
         return Ok(new);
     }
     let new = if args.files.is_empty() { &args.new } else { &args.files };

@@ -120,8 +120,11 @@ pub fn open_with(
     if let [dir] = args.files.as_slice()
         && Recording::is_in(dir)
     {
-        let inputs = Inputs::new(&with_binaries(load, dir), outputs)?;
-        let [mut base, new] = recorded_runs(dir)?.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
+        let mut load = load.clone();
+        Recording::add_binaries(dir, &mut load.profiles.0);
+        let inputs = Inputs::new(&load, outputs)?;
+        let [mut base, new] =
+            Recording::read_sides(dir)?.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
         base.extend(further(&inputs)?);
         let diff = Diff::load(&base, &new, &inputs.options)?;
         advise(&diff);
@@ -154,31 +157,11 @@ pub fn open_with(
     Ok(diff)
 }
 
-/// The profiles of a folder of runs that are compared, of both sides.
-pub fn recorded_runs(dir: &Path) -> Result<[Vec<PathBuf>; 2]> {
-    let sides = Recording::read(dir)?.sides(dir);
-    if sides.iter().any(Vec::is_empty) {
-        return Err(Failure::Message(format!("{}: a side has no run", dir.display())));
-    }
-    Ok(sides)
-}
-
 /// Where the sources of runs are, if a folder of them is named.
 pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
     let [dir] = files else { return None };
     let [base, new] = Recording::sources(dir);
     (Recording::is_in(dir) && (base.is_dir() || new.is_dir())).then(|| SourceDirs::new(vec![base], vec![new]))
-}
-
-/// How the profiles of a folder of runs are loaded: with the binaries that are kept there, behind those that are named.
-fn with_binaries(load: &LoadArgs, dir: &Path) -> LoadArgs {
-    let mut load = load.clone();
-    let [base, new] = Recording::binaries(dir);
-    let loading = &mut load.profiles.0;
-    for (side, kept) in [(&mut loading.base_binary, base), (&mut loading.new_binary, new)] {
-        side.extend(Some(kept).filter(|kept| kept.is_dir()));
-    }
-    load
 }
 
 /// True of what names no file, so that it can only be a pattern.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::loading::Loading;
 use crate::{Error, Result};
 
 /// The file that describes the folder.
@@ -144,6 +145,26 @@ impl Recording {
             let runs = self.runs.iter().filter(|run| run.side == side);
             runs.filter_map(|run| run.profiles.first()).map(|profile| dir.join(profile)).collect()
         })
+    }
+
+    /// The profiles of a folder that are compared, of the base and of the new side.
+    ///
+    /// # Errors
+    /// As [`Recording::read`]; a side without a run.
+    pub fn read_sides(dir: &Path) -> Result<[Vec<PathBuf>; 2]> {
+        let sides = Recording::read(dir)?.sides(dir);
+        if sides.iter().any(Vec::is_empty) {
+            return Err(Error::query("a side has no run").in_input(&dir.display().to_string()));
+        }
+        Ok(sides)
+    }
+
+    /// Adds the binaries that a folder of runs keeps to how profiles are loaded, behind those that are named.
+    pub fn add_binaries(dir: &Path, loading: &mut Loading) {
+        let [base, new] = Recording::binaries(dir);
+        for (side, kept) in [(&mut loading.base_binary, base), (&mut loading.new_binary, new)] {
+            side.extend(Some(kept).filter(|kept| kept.is_dir()));
+        }
     }
 
     /// The operations of a run of either side, if all runs know theirs.

@@ -14,6 +14,11 @@ use crate::{Failure, Result, check, explain, say, write_to};
 /// What can't be written is said before a run is taken.
 pub fn check_args(args: &BenchArgs) -> Result<()> {
     let format = args.output.format()?;
+    let request = pprofdiff_report::Request::default();
+    let explains = request.asking(Ask::Explain(Default::default())).for_format(format);
+    if answers(format) && !has_limits(args) {
+        explains?;
+    }
     if answers(format) || args.output.path().is_some() {
         for path in &args.report {
             Format::of_path(path)?;
@@ -21,6 +26,11 @@ pub fn check_args(args: &BenchArgs) -> Result<()> {
         return args.fail_on.iter().try_for_each(|rule| Ok(pprofdiff::check::Rules::default().fail_on(rule)?));
     }
     Err(Failure::Message(format!("{} needs a file: name one with -o", format.name)))
+}
+
+/// True if it ends as check does.
+fn has_limits(args: &BenchArgs) -> bool {
+    !args.fail_on.is_empty() || args.config.is_some() || args.baseline.is_some()
 }
 
 /// True of formats that say causes or findings; others show what was compared.
@@ -53,7 +63,7 @@ pub fn answer(mut args: BenchArgs, dir: &Path, recording: &Recording) -> Result<
         args.output = args.output.without_path();
     }
     let explained = ExplainArgs::of(input(), git(), &args);
-    let (code, candidates) = if args.fail_on.is_empty() && args.config.is_none() && args.baseline.is_none() {
+    let (code, candidates) = if !has_limits(&args) {
         let (report, diff, format) = explain::answer(&explained)?;
         write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
         for path in &files {

@@ -121,14 +121,17 @@ mod tests {
 
     #[test]
     fn pairs_have_known_values() {
-        // Of the 32 ways to give five ranks a sign, two are as far out; and six of 8 with ranks 1, 2, 3 to one side but 1.
+        // Of the 32 ways to give five ranks a sign, two are as far out; of the 8 of three, four as far as all but the least.
         assert!((signed_rank_test(&[1.0, 2.0, 3.0, 4.0, 5.0]) - 2.0 / 32.0).abs() < 1e-12);
         assert!((signed_rank_test(&[-1.0, 2.0, 3.0, 0.0]) - 0.5).abs() < 1e-12);
+        // Two that are alike have the mean of their ranks; it does not matter which sign most have.
+        assert!((signed_rank_test(&[-1.0, -1.0, 2.0, 10.0]) - 10.0 / 16.0).abs() < 1e-12);
+        assert!((signed_rank_test(&[-1.0, -2.0, -3.0, -4.0, -5.0]) - 2.0 / 32.0).abs() < 1e-12);
         assert!((signed_rank_test(&[-2.0, 2.0]) - 1.0).abs() < 1e-12 && signed_rank_test(&[]) >= 1.0);
-        let alternating =
-            |n: usize| (0..n).map(|i| if i % 3 == 0 { -(i as f64) } else { i as f64 + 0.5 }).collect::<Vec<_>>();
-        let (counted, normal) = (signed_rank_test(&alternating(51)), signed_rank_test(&alternating(52)));
-        assert!((counted - normal).abs() < 0.02, "{counted} {normal}");
+        // The last of 50 that are counted, and 51 by the normal distribution: as they are if both are counted.
+        let mixed = |n: i32| (0..n).map(|i| f64::from(if i % 3 == 0 { -2 * i } else { 2 * i + 1 })).collect::<Vec<_>>();
+        assert!((signed_rank_test(&mixed(51)) - 0.026_167).abs() < 1e-6);
+        assert!((signed_rank_test(&mixed(52)) - 0.055_980).abs() < 1e-3);
     }
 
     #[test]

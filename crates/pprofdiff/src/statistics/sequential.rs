@@ -7,7 +7,7 @@
 //! `sqrt(r) ((1 + t²/(n-1)) / (1 + r t²/(n-1)))^(n/2)`, and by Ville's inequality exceeds `1/alpha` once in `1/alpha`
 //! sequences at most, however long they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::rank::signed_rank_test;
 
@@ -102,16 +102,15 @@ impl Pairs {
         }
         let (before, mean) = (self.logs.len(), (base.total + new.total) / 2.0);
         self.logs.push(log);
-        for name in base.frames.keys().chain(new.frames.keys()) {
+        let names: BTreeSet<&String> = base.frames.keys().chain(new.frames.keys()).collect();
+        for name in names {
             let [base, new] = [base, new].map(|side| side.frames.get(name).copied().unwrap_or_default());
             for (i, is_cum) in [false, true].into_iter().enumerate() {
                 let frame = self.frames.entry((name.clone(), is_cum)).or_default();
+                // It had none in the pairs before it came.
                 frame.differences.resize(before, 0.0);
-                // Of a name that both sides have it comes twice.
-                if frame.differences.len() == before {
-                    frame.differences.push((new[i] - base[i]) / mean);
-                    (frame.base, frame.new) = (frame.base + base[i] / mean, frame.new + new[i] / mean);
-                }
+                frame.differences.push((new[i] - base[i]) / mean);
+                (frame.base, frame.new) = (frame.base + base[i] / mean, frame.new + new[i] / mean);
             }
         }
         self.frames.values_mut().for_each(|frame| frame.differences.resize(before + 1, 0.0));
@@ -208,7 +207,7 @@ impl Pairs {
     fn asked_frames(&self) -> Vec<(&(String, bool), &FramePairs)> {
         let least = FLOOR * self.logs.len() as f64;
         let mut asked: Vec<(&(String, bool), &FramePairs)> = Vec::new();
-        let mut known = std::collections::BTreeSet::new();
+        let mut known = BTreeSet::new();
         for (key, frame) in self.frames.iter().filter(|(_, frame)| frame.base.max(frame.new) >= least) {
             if known.insert(frame.differences.iter().map(|value| value.to_bits()).collect::<Vec<_>>()) {
                 asked.push((key, frame));
@@ -378,6 +377,61 @@ mod tests {
         let (_, found) = simulate_frames(0.2, 100);
         assert!(found >= 95, "{found} of 100");
         eprintln!("frames: {alarms} alarms of 400, {found} found of 100");
+    }
+
+    /// Pairs of runs whose frames have these costs, all with what they call half as much again.
+    fn pairs_of(runs: usize, cost: impl Fn(usize, bool) -> Vec<(&'static str, f64)>) -> Pairs {
+        let mut pairs = Pairs::new(0.02);
+        for i in 0..runs {
+            let [base, new] = [false, true].map(|is_new| {
+                let mut run = RunCost::of_total(100.0);
+                run.frames.extend(cost(i, is_new).into_iter().map(|(name, own)| (name.to_owned(), [own, own * 1.5])));
+                run
+            });
+            pairs.push(&base, &new);
+        }
+        pairs
+    }
+
+    #[test]
+    fn frames_are_asked_that_are_large_enough_and_named_by_how_much_they_moved() {
+        let wobble = |i: usize| (i % 3) as f64 / 10.0;
+        let pairs = pairs_of(20, |i, is_new| {
+            let mut frames = match is_new {
+                false => vec![("less", 40.0 + wobble(i)), ("more", 20.0), ("tiny", 0.2)],
+                true => vec![("less", 34.0), ("more", 24.0 + wobble(i + 1)), ("tiny", 0.6)],
+            };
+            // A frame that only some runs have.
+            frames.extend((is_new && i > 2).then_some(("fresh", 2.0 + wobble(i))));
+            frames
+        });
+        let changes = pairs.changed_frames();
+        let said: Vec<(&str, bool)> = changes.iter().map(|frame| (frame.name.as_str(), frame.is_cum)).collect();
+        let wanted = ["less", "more", "fresh"].into_iter().flat_map(|name| [(name, true), (name, false)]);
+        let mut wanted: Vec<_> = wanted.collect();
+        wanted.swap(1, 2);
+        assert_eq!(said, wanted);
+        assert!(changes.windows(2).all(|two| two[0].of_total.abs() >= two[1].of_total.abs()), "{changes:?}");
+        let [less, fresh] = [changes[2].clone(), changes[5].clone()];
+        assert!((less.of_total + 0.061).abs() < 0.001 && (less.growth + 0.152).abs() < 0.001, "{less:?}");
+        assert!((fresh.of_total - 0.0179).abs() < 0.0002 && fresh.growth.is_infinite(), "{fresh:?}");
+        let of_fresh = &pairs.frames[&("fresh".to_owned(), false)].differences;
+        assert!(of_fresh.len() == 20 && of_fresh[..3] == [0.0; 3] && of_fresh[3..].iter().all(|d| *d > 0.0));
+        // Frames with the same values are asked once.
+        let alike = pairs_of(4, |i, _| vec![("a", 30.0 + wobble(i)), ("b", 30.0 + wobble(i))]);
+        assert_eq!((alike.frames.len(), alike.asked), (4, 1));
+    }
+
+    #[test]
+    fn no_larger_change_is_none_of_a_frame_either() {
+        let swap = |much: f64| {
+            pairs_of(12, move |i, is_new| {
+                let by = if is_new { much * [1.0, -1.0, 0.5, -0.5][i % 4] } else { 0.0 };
+                vec![("a", 30.0 + by), ("b", 30.0 - by)]
+            })
+        };
+        assert_eq!(swap(0.1).decision(), Decision::NoLargerChange);
+        assert_eq!(swap(10.0).decision(), Decision::Open);
     }
 
     #[test]
