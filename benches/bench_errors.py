@@ -2,8 +2,8 @@
 """How often `pprofdiff bench` is wrong, and how soon it is right, on a machine whose load comes and goes.
 
 Three small programs (Go, C by perf, Node), each as a repository. Equal: both sides are checkouts of one commit, and
-"change" is wrong; beside it the naive way, the medians of the times of five runs of one side, then of five of the other,
-at 2 %. Planted: one function does so much more that all is 5 % or 2 % more. Prints docs/bench.md's table.
+"change" is wrong; beside it the naive way, the medians of the times of five runs of one side, then of five of the
+other, at 2 %. Planted: one function does so much more that all is 5 % or 2 % more. Prints docs/bench.md's table.
 
     benches/bench_errors.py [--equal 200] [--planted 20] [--runs 12] path/to/pprofdiff
 """
@@ -41,7 +41,7 @@ func main() {
 	runtime.SetCPUProfileRate(1000)
 	file, _ := os.Create(os.Getenv("PPROFDIFF_PROFILE"))
 	pprof.StartCPUProfile(file)
-	for i := 0; i < 40; i++ { twist(ROUNDS); fold(600000); spin(600000) }
+	for i := 0; i < 15; i++ { twist(ROUNDS); fold(600000); spin(600000) }
 	pprof.StopCPUProfile()
 }
 """
@@ -49,13 +49,13 @@ C = """static volatile unsigned kept;
 __attribute__((noinline)) void twist(unsigned n) { for (unsigned i = 0; i < n; i++) kept = kept * 31 + i % 7; }
 __attribute__((noinline)) void fold(unsigned n) { for (unsigned i = 0; i < n; i++) kept = kept * 17 + i % 5; }
 __attribute__((noinline)) void spin(unsigned n) { for (unsigned i = 0; i < n; i++) kept = kept * 13 + i % 3; }
-int main(void) { for (int i = 0; i < 40; i++) { twist(ROUNDS); fold(500000); spin(500000); } return 0; }
+int main(void) { for (int i = 0; i < 15; i++) { twist(ROUNDS); fold(500000); spin(500000); } return 0; }
 """
 NODE = """let kept = 0;
 function twist(n) { for (let i = 0; i < n; i++) kept = (kept * 31 + i) % 1000003; }
 function fold(n) { for (let i = 0; i < n; i++) kept = (kept * 17 + i) % 1000003; }
 function spin(n) { for (let i = 0; i < n; i++) kept = (kept * 13 + i) % 1000003; }
-for (let i = 0; i < 40; i++) { twist(ROUNDS); fold(200000); spin(200000); }
+for (let i = 0; i < 15; i++) { twist(ROUNDS); fold(200000); spin(200000); }
 """
 PROGRAMS = {
     "Go": ("app.go", GO, ["go", "build", "-o", "app", "app.go"], ["./app"], 600_000),
@@ -78,7 +78,9 @@ def repository(home: Path, name: str) -> tuple[Path, list[str], list[str]]:
         subprocess.run(build, cwd=home, check=True, env={**os.environ, "GO111MODULE": "off"})
         subprocess.run([*git, "add", "-A"], check=True)
         subprocess.run([*git, "commit", "-qm", f"x {factor}"], check=True)
-        commits.append(subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip())
+        commits.append(
+            subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        )
     return home, command, commits
 
 
@@ -149,8 +151,11 @@ def main() -> None:
                 said, _, _ = bench(program, home, command, f"{commits[0]}..{commits[0]}", args.runs, i)
                 alarms, ruled_out, asked = alarms + (said == "a change of"), ruled_out + (said == "no change of"), i + 1
                 naive_alarms += naive(home, command)
-                print(f"equal: change {alarms}, ruled out {ruled_out}, of {asked}; {wilson(alarms, asked)};"
-                      f" naive {naive_alarms}; {wilson(naive_alarms, asked)}", flush=True)
+                print(
+                    f"equal: change {alarms}, ruled out {ruled_out}, of {asked}; {wilson(alarms, asked)};"
+                    f" naive {naive_alarms}; {wilson(naive_alarms, asked)}",
+                    flush=True,
+                )
             for planted, factor in enumerate(PLANTED[1:], 1):
                 found = []
                 for i in range(args.planted):
@@ -158,9 +163,12 @@ def main() -> None:
                     of = f"{commits[0]}..{commits[planted]}"
                     found.append(bench(program, home, command, of, args.planted_runs, i))
                     right = [one for one in found if one[0] == "a change of"]
-                    print(f"x {factor}: found {len(right)} of {len(found)}, runs a side"
-                          f" {statistics.mean(one[1] for one in found):.1f}, seconds"
-                          f" {statistics.mean(one[2] for one in found):.0f}", flush=True)
+                    print(
+                        f"x {factor}: found {len(right)} of {len(found)}, runs a side"
+                        f" {statistics.mean(one[1] for one in found):.1f}, seconds"
+                        f" {statistics.mean(one[2] for one in found):.0f}",
+                        flush=True,
+                    )
         finally:
             stop.set()
             loading.join()

@@ -73,7 +73,13 @@ def bench(
     said = ""
     # In a session of its own: a terminal's Ctrl-C comes to us alone, and what we pass on ends it once.
     with subprocess.Popen(
-        words, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+        words,
+        cwd=cwd,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        start_new_session=True,
     ) as process:
         is_ended = False
         while not is_ended:

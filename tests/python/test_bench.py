@@ -62,7 +62,9 @@ def test_what_is_refused(repository: Path):
 def test_python_is_profiled_by_py_spy(repository: Path, tmp_path: Path):
     spy = [sys.executable, "-m", "py_spy", "record", "--rate", "500"]
     tried = subprocess.run(
-        [*spy, "-o", tmp_path / "tried.svg", "--", sys.executable, "-c", "sum(range(10**7))"], capture_output=True, text=True
+        [*spy, "-o", tmp_path / "tried.svg", "--", sys.executable, "-c", "sum(range(10**7))"],
+        capture_output=True,
+        text=True,
     )
     if tried.returncode and "ermission" in tried.stderr:
         if "CI" in os.environ:

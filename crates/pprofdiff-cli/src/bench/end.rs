@@ -76,6 +76,8 @@ pub fn answer(mut args: BenchArgs, dir: &Path, recording: &Recording) -> Result<
         (0, candidates)
     } else {
         let candidates = if args.bisect {
+            // Its format is that of findings, perhaps.
+            let explained = ExplainArgs { output: args.output.without_path(), ..explained };
             match explain::answer(&explained)?.0 {
                 Report::Explain(explanation) => direct(&explanation),
                 _ => Vec::new(),

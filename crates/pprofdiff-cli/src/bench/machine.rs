@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fs::read_to_string;
 use std::path::Path;
+use std::time::Instant;
 
 use pprofdiff::Work;
 use pprofdiff::recording::{RecordedRun, Recording, SIDES};
@@ -18,6 +19,8 @@ const LOADED: f64 = 0.5;
 const DISTURBED: f64 = 1.5;
 /// So were runs beside which others used so many more processors than beside its side's median.
 const BUSY: f64 = 0.5;
+/// In less time, in seconds, ticks say nothing of processors, and a file that no cache has is half a run.
+const SHORT: f64 = 0.1;
 /// Processes that used less of a processor are not named.
 const NAMED: f64 = 0.2;
 /// Ticks of a second in /proc, on all systems that we know.
@@ -202,20 +205,22 @@ fn process_ticks(path: &str) -> Option<(String, f64, f64)> {
 /// Watches what the machine does besides while a run is made.
 pub struct Watch {
     now: Vec<(String, f64)>,
+    begun: Instant,
     ticks: Ticks,
 }
 
 impl Watch {
     pub fn begin() -> Watch {
-        Watch { now: now(), ticks: Ticks::read() }
+        Watch { now: now(), begun: Instant::now(), ticks: Ticks::read() }
     }
 
-    /// What it did in so many seconds: processors that others used, and that the host took, how often a limit was reached,
+    /// What it did since: processors that others used, and that the host took, how often a limit was reached,
     /// and the process that used most.
-    pub fn end(self, seconds: f64) -> Vec<(String, f64)> {
+    pub fn end(self) -> Vec<(String, f64)> {
         let mut facts = self.now;
         let (before, after) = (self.ticks, Ticks::read());
-        if after.busy <= 0.0 || seconds <= 0.0 {
+        let seconds = self.begun.elapsed().as_secs_f64();
+        if after.busy <= 0.0 || seconds < SHORT {
             return facts;
         }
         let processors = |ticks: f64| (100.0 * ticks.max(0.0) / TICKS / seconds).round() / 100.0;
@@ -253,7 +258,7 @@ pub fn mark_disturbed(runs: &mut [RecordedRun]) {
         let (others, throttled) = (usual(OTHERS), usual("throttled"));
         for run in runs.iter_mut().filter(|run| run.side == side) {
             let mut why = Vec::new();
-            if run.seconds > DISTURBED * seconds {
+            if run.seconds > DISTURBED * seconds && run.seconds > seconds + SHORT {
                 why.push(format!("it took {:.1} times the median's time", run.seconds / seconds));
             }
             if let (Some(usual), Some(others)) =
@@ -381,7 +386,9 @@ mod tests {
 
     #[test]
     fn what_others_do_is_seen_while_a_run_is_made() {
-        let facts = Watch::begin().end(0.1);
+        let mut watch = Watch::begin();
+        watch.begun -= std::time::Duration::from_secs(1);
+        let facts = watch.end();
         assert!(facts.iter().all(|(_, value)| value.is_finite() && *value >= 0.0), "{facts:?}");
         assert_eq!(facts.iter().any(|(name, _)| name == OTHERS), cfg!(target_os = "linux"), "{facts:?}");
     }

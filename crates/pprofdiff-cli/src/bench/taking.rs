@@ -234,7 +234,7 @@ impl<'a> Bench<'a> {
         let begun = Instant::now();
         let status = process::run(&job, self.work)?;
         let seconds = (begun.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
-        let machine = watch.end(seconds);
+        let machine = watch.end();
         if !status.success() {
             let line = process::last_line(&output);
             return Err(Failure::Message(format!(

@@ -44,7 +44,9 @@ pub fn verdict(pairs: &Pairs, effect: f64) -> Vec<String> {
     let mut lines = Vec::new();
     match pairs.decision() {
         Decision::Change if pairs.has_total_changed() => {
-            lines.push(format!("a change of the total: {change}{} {runs}", between(ALARMS)));
+            let is_clear = pairs.interval(ALARMS).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+            let how = if is_clear { between(ALARMS) } else { ", by the ranks of all pairs".to_owned() };
+            lines.push(format!("a change of the total: {change}{how} {runs}"));
         }
         Decision::Change => {
             lines.push(format!("a change of a function; the total is undecided: {change}{} {runs}", between(MISSES)));
