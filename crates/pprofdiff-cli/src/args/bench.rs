@@ -131,7 +131,7 @@ Examples:
   pprofdiff bench HEAD --build 'npm ci' -- node bench.js         HEAD against what is not committed
   pprofdiff bench v1.4..v1.5 --build make -- perf record -g ./app input
   pprofdiff bench main..branch -- ./run --cpuprofile {profile}   or the file of $PPROFDIFF_PROFILE
-  pprofdiff bench --base-dir old --new-dir new --effect 1% --time 10m -- python3 -m py_spy record -- python3 app.py
+  pprofdiff bench --base-dir old --new-dir new --effect 1% --time 10m -- py-spy record -- python3 app.py
   pprofdiff bench --base-cmd './app -old {profile}' --new-cmd 'GOGC=50 ./app {profile}'   two commands, here
   pprofdiff bench main..branch --fail-on 'total>+5%' --bisect -o report.html -- node bench.js
   pprofdiff bench --more pprofdiff-runs --runs 40                go on

@@ -9,13 +9,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::distributions::student_tail;
 use super::rank::signed_rank_test;
 
 /// `c²`: differences of about two standard deviations are found soonest.
 const PRIOR: f64 = 0.25;
 /// The probability of a change that is none, over all looks and all frames. It is spent on the total and on frames, for
-/// each in part on all looks together, in part on the one last look that was planned: there runs are ranked, which finds
-/// what a sequence, that must hold for ever, does not find yet.
+/// each in part on all looks together, in part on the one last look that was planned: a test that is asked once finds what
+/// a sequence, that must hold for ever, does not find yet.
 pub const ALARMS: f64 = 0.01;
 const TOTAL_ALARMS: f64 = 0.003;
 const TOTAL_LAST_ALARMS: f64 = 0.003;
@@ -23,6 +24,10 @@ const FRAME_ALARMS: f64 = 0.002;
 const FRAME_LAST_ALARMS: f64 = 0.002;
 /// That of a change larger than the one that was ruled out.
 pub const MISSES: f64 = 0.05;
+/// From so many pairs on the last look ranks them, which no load that comes and goes disturbs; with fewer it asks Student's
+/// test, since ranks of few can't be as rare as is asked. With fewer than the least it asks nothing.
+const RANKED: usize = 20;
+const MIN_LAST_LOOK: usize = 5;
 /// Frames with less of either side's total are not asked, as `check` asks none.
 const FLOOR: f64 = 0.01;
 
@@ -199,7 +204,7 @@ impl Pairs {
     fn has_changed(&self, values: &[f64], alarms: f64, last_alarms: f64) -> bool {
         let is_clear = interval(values, alarms).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
         is_clear
-            || self.last_look.and_then(|pairs| values.get(..pairs)).is_some_and(|v| signed_rank_test(v) <= last_alarms)
+            || self.last_look.and_then(|pairs| values.get(..pairs)).is_some_and(|v| last_p(v) <= last_alarms)
     }
 
     /// The frames that are large enough, and of those with the same values one, as a function that calls nothing and its
@@ -234,6 +239,20 @@ fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     let t = ((n - 1.0) * (k - 1.0) / (1.0 - r * k)).sqrt();
     let half = t * (variance / n).sqrt();
     Some((mean - half, mean + half))
+}
+
+/// The p-value of the last look: of the mean of differences being none.
+fn last_p(values: &[f64]) -> f64 {
+    let n = values.len();
+    if n >= RANKED {
+        return signed_rank_test(values);
+    }
+    let mean = mean(values);
+    if n < MIN_LAST_LOOK || mean == 0.0 {
+        return 1.0;
+    }
+    let variance = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1) as f64;
+    2.0 * student_tail(mean.abs() / (variance / n as f64).sqrt(), n as u32 - 1)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -317,6 +336,14 @@ mod tests {
             ));
             assert!(alarms <= 10, "{alarms} of 1000 with {noise} and {load}");
         }
+        // Few runs, of which the last look is a test of its own.
+        for (noise, load) in [(0.03, 0.0), (0.03, 0.3)] {
+            let (alarms, ..) = simulate(0.0, noise, load, 8);
+            said.push(format!("8 pairs, noise {noise} load {load}: alarms {alarms} in 1000"));
+            assert!(alarms <= 10, "{alarms} of 1000 with {noise} and {load}");
+        }
+        let (found, ..) = simulate(0.25, 0.1, 0.0, 8);
+        said.push(format!("8 pairs, change 0.25 noise 0.1: found {found} in 1000"));
         for (change, noise) in [(0.05, 0.01), (0.02, 0.01), (0.05, 0.03), (0.02, 0.03), (0.25, 0.2)] {
             let (found, _, pairs) = simulate(change, noise, 0.0, 30);
             said.push(format!("change {change} noise {noise}: found {found} in 1000 after {pairs:.1} pairs"));
@@ -437,15 +464,23 @@ mod tests {
     #[test]
     fn the_last_look_is_taken_once_and_of_the_pairs_before_it() {
         let mut pairs = Pairs::new(0.02);
-        // Too few and too different for the sequence; all are larger, which is rare.
-        let growths = [1.0, 30.0, 2.0, 25.0, 3.0, 28.0, 1.5, 33.0, 4.0, 26.0, 2.5];
-        growths.iter().for_each(|growth| push(&mut pairs, 100.0, 100.0 + growth));
+        // Too different for the sequence; all are larger, which is rare.
+        let growth = |i: usize| if i % 5 == 0 { 80.0 } else { 1.0 + i as f64 / 10.0 };
+        (0..20).for_each(|i| push(&mut pairs, 100.0, 100.0 + growth(i)));
         assert_eq!(pairs.decision(), Decision::Open);
         pairs.look_last();
-        assert_eq!((pairs.decision(), pairs.last_look()), (Decision::Change, Some(11)));
+        assert_eq!((pairs.decision(), pairs.last_look()), (Decision::Change, Some(20)));
         let mut early = pairs.clone();
         early.looked_last_after(Some(3));
         early.look_last();
         assert_eq!((early.decision(), early.last_look()), (Decision::Open, Some(3)));
+        // Equal to the last digit, they are decided by no fewer than five.
+        let decided = |runs: usize| {
+            let mut pairs = Pairs::new(0.02);
+            (0..runs).for_each(|_| push(&mut pairs, 100.0, 110.0));
+            pairs.look_last();
+            pairs.decision()
+        };
+        assert_eq!([decided(4), decided(5)], [Decision::Open, Decision::Change]);
     }
 }
