@@ -106,6 +106,7 @@ fn a_change_is_found_and_its_commit_named() {
     let short = shop.git(&["rev-parse", "--short", "HEAD"]);
     let line = format!("   {} validate emails, shop/email.go:5: its own lines", short.trim());
     assert!(stdout.lines().any(|l| l == line), "{stdout}");
+    assert!(stdout.contains("pprofdiff peek '^shop\\.validate$' ") && !stdout.contains("--base"), "{stdout}");
     // The folder says the same again, and knows what was run.
     let (output, again, stderr) = shop.run(&["explain", "pprofdiff-runs", "--git", "HEAD~2..HEAD", "--format", "json"]);
     assert!(output.status.success(), "{stderr}");
@@ -167,7 +168,10 @@ fn what_goes_wrong_is_said_in_one_line() {
     let output = Command::new("sh").args(["-c", &full]).current_dir(&shop.0).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2), "{stderr}");
-    assert!(stderr.lines().last().is_some_and(|line| line.contains("runs.toml") && line.contains("File too large")), "{stderr}");
+    assert!(
+        stderr.lines().last().is_some_and(|line| line.contains("runs.toml") && line.contains("File too large")),
+        "{stderr}"
+    );
     assert_eq!(shop.git(&["worktree", "list"]).lines().count(), 1);
     // Outside of a repository.
     let outside = std::env::temp_dir().join(format!("pprofdiff-bench-none-{}", std::process::id()));
@@ -275,7 +279,10 @@ fn limits_end_it_as_check_and_files_are_written_besides() {
     assert_eq!(place["region"], serde_json::json!({"startLine": 5, "endLine": 5}));
     // A store takes the base's place: of a folder of runs the new side is stored, and compared later.
     let check = |rule: &str, more: &[&str]| {
-        shop.run(&[&["check", "pprofdiff-runs", "--baseline", "store", "--fail-on", rule], more].concat()).0.status.code()
+        shop.run(&[&["check", "pprofdiff-runs", "--baseline", "store", "--fail-on", rule], more].concat())
+            .0
+            .status
+            .code()
     };
     assert_eq!(check("total>+5%", &["--store"]), Some(0));
     assert_eq!(check("total>+5%", &[]), Some(0));
@@ -342,7 +349,8 @@ fn a_program_in_c_is_recorded_by_perf_and_can_be_listed_afterwards() {
             "#include <stdio.h>\n\nstatic volatile unsigned kept;\n\nvoid work(void) {{\n  for (unsigned i = 0; i < {rounds}; i++)\n    kept = kept * 31 + i;\n}}\n\nint main(void) {{\n  work();\n  return kept == 7;\n}}\n"
         )
     };
-    repository.commit("begin", &[("app.c", &source(20_000_000)), ("Makefile", "app: app.c\n\tcc -g -O1 -o app app.c\n")]);
+    repository
+        .commit("begin", &[("app.c", &source(20_000_000)), ("Makefile", "app: app.c\n\tcc -g -O1 -o app app.c\n")]);
     repository.commit("more rounds", &[("app.c", &source(60_000_000))]);
     let bench = ["bench", "HEAD~1..HEAD", "--runs", "3", "--build", "make", "--", "perf", "record", "-g", "./app"];
     let (output, stdout, stderr) = repository.run(&bench);
@@ -383,8 +391,8 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
     // The worktrees are gone, and what they had can be shown.
     let (_, stdout, stderr) = repository.run(&["list", "shop.Work", "pprofdiff-runs"]);
     assert!(stdout.contains("i < 10000;") && stdout.contains("i < 50000;"), "{stdout} {stderr}");
-    let (_, stdout, stderr) = repository.run(&["disasm", "shop.Work", "pprofdiff-runs"]);
-    assert!(stdout.to_lowercase().contains("add"), "{stdout} {stderr}");
+    let (output, stdout, stderr) = repository.run(&["disasm", "shop.Work", "pprofdiff-runs"]);
+    assert!(output.status.success() && stdout.lines().count() > 10, "{stdout} {stderr}");
 }
 
 #[test]

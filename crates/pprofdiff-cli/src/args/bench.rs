@@ -18,7 +18,7 @@ pub struct BenchArgs {
     #[arg(value_name = "BASE..NEW", conflicts_with_all = ["base_dir", "new_dir", "more"])]
     pub range: Option<String>,
     /// The base's folder, without git
-    #[arg(long, value_name = "DIR", requires = "new_dir", conflicts_with = "more")]
+    #[arg(long, value_name = "DIR", requires = "new_dir", conflicts_with = "more", hide_short_help = true)]
     pub base_dir: Option<PathBuf>,
     /// The new side's folder
     #[arg(long, value_name = "DIR", requires = "base_dir", hide_short_help = true)]
@@ -32,7 +32,7 @@ pub struct BenchArgs {
     /// Run this in a shell on each side first
     #[arg(long, value_name = "CMD")]
     pub build: Option<String>,
-    /// The change that matters: no more runs are taken once a larger one is ruled out
+    /// The change that matters: end when a larger one is ruled out [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub effect: Option<f64>,
     /// The most runs of a side [default: 20]
@@ -56,7 +56,7 @@ pub struct BenchArgs {
     /// Go on with the runs of this folder
     #[arg(long, value_name = "RUNS")]
     pub more: Option<PathBuf>,
-    /// When a change is certain, measure commits between to find the one that made it
+    /// Measure commits between, to find the one that made a change
     #[arg(long)]
     pub bisect: bool,
     /// End as check does: a limit such as 'total>+5%'
@@ -83,7 +83,7 @@ pub struct BenchArgs {
     pub output: OutputArgs,
     #[command(flatten)]
     pub load: LoadArgs,
-    /// The benchmark: go test -bench, node, py-spy record, perf record, or any command with {profile} in it
+    /// The benchmark: go test -bench, node, py-spy, perf, or any with {profile} in it
     #[arg(last = true, value_name = "CMD", num_args = 1..)]
     pub command: Vec<OsString>,
 }

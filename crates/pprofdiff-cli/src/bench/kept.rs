@@ -1,6 +1,5 @@
 //! What is kept of a side when its worktree is gone: the sources and binaries that its profiles name.
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ const MAX_BINARY_BYTES: u64 = 1 << 30;
 
 /// Copies what is below the side's folder. A file has the whole path that the profile gives it, so that it is found by
 /// that; what lies elsewhere (a runtime's) is left where it is.
-pub fn keep(dir: &Path, side: usize, checkout: &Checkout, named: &[BTreeSet<String>; 2]) -> io::Result<()> {
+pub fn keep(dir: &Path, side: usize, checkout: &Checkout, named: &[Vec<String>; 2]) -> io::Result<()> {
     let sources = &Recording::sources(dir)[side];
     let dirs = SourceDirs::new(vec![checkout.dir.clone(), checkout.root.clone()], Vec::new());
     let files = dirs.files();

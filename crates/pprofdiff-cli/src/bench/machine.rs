@@ -1,6 +1,5 @@
 //! What is known of the machine, and what it did during each run: recorded, and said where sides or times differ.
 
-use std::collections::HashMap;
 use std::fs::read_to_string;
 use std::path::Path;
 use std::time::Instant;
@@ -167,7 +166,8 @@ struct Ticks {
     stolen: f64,
     own: f64,
     throttled: f64,
-    processes: HashMap<u32, (String, f64)>,
+    /// By their ids, in order.
+    processes: Vec<(u32, String, f64)>,
 }
 
 impl Ticks {
@@ -185,9 +185,11 @@ impl Ticks {
         let process = |entry: std::fs::DirEntry| {
             let id: u32 = entry.file_name().to_str()?.parse().ok()?;
             let (name, own, _) = process_ticks(&format!("/proc/{id}/stat"))?;
-            Some((id, (name, own)))
+            Some((id, name, own))
         };
-        let processes = entries.filter_map(process).filter(|(id, _)| *id != std::process::id()).collect();
+        let mut processes: Vec<(u32, String, f64)> = entries.filter_map(process).collect();
+        processes.retain(|(id, ..)| *id != std::process::id());
+        processes.sort_by_key(|(id, ..)| *id);
         Ticks { busy, stolen: at(7), own, throttled: throttled.unwrap_or(0.0), processes }
     }
 }
@@ -227,10 +229,10 @@ impl Watch {
         facts.push((OTHERS.to_owned(), processors(after.busy - before.busy - (after.own - before.own))));
         facts.push(("stolen".to_owned(), processors(after.stolen - before.stolen)));
         facts.push(("throttled".to_owned(), after.throttled - before.throttled));
-        let used = after
-            .processes
-            .into_iter()
-            .filter_map(|(id, (name, ticks))| Some((name, processors(ticks - before.processes.get(&id)?.1))));
+        let used = after.processes.into_iter().filter_map(|(id, name, ticks)| {
+            let at = before.processes.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
+            Some((name, processors(ticks - before.processes[at].2)))
+        });
         let busiest = used.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, used)| *used >= NAMED);
         facts.extend(busiest.map(|(name, used)| (format!("{BUSIEST}{name}"), used)));
         facts

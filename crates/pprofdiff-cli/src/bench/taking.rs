@@ -1,6 +1,5 @@
 //! The runs themselves, in turns, and when there are enough.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -36,7 +35,7 @@ struct Side<'a> {
     words: Vec<String>,
     adapter: &'static Adapter,
     /// The files that its profiles name: sources, and binaries.
-    named: [BTreeSet<String>; 2],
+    named: [Vec<String>; 2],
 }
 
 pub struct Bench<'a> {
@@ -260,9 +259,12 @@ impl<'a> Bench<'a> {
         let Some(file) = profiles.first() else { return Err(Failure::Message("no profile was written".to_owned())) };
         let profile: Arc<Profile> =
             Source::Path(file.clone()).load(&self.inputs.options).map_err(|e| Failure::Message(error_line(&e)))?;
-        let named = &mut self.sides[side].named;
-        named[0].extend(profile.functions().file.iter().map(|&id| profile.text(id)));
-        named[1].extend(profile.mapping_files());
+        let files = profile.functions().file.iter().map(|&id| profile.text(id)).collect();
+        for (known, more) in self.sides[side].named.iter_mut().zip([files, profile.mapping_files()]) {
+            known.extend(more);
+            known.sort();
+            known.dedup();
+        }
         let top = Diff::of_profile(&profile)?.measure(&self.query.request(Ask::default()).query)?.top(Sort::Flat);
         let total = top.summary.total.new;
         if total <= 0 {

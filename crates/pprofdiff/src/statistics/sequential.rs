@@ -203,8 +203,7 @@ impl Pairs {
 
     fn has_changed(&self, values: &[f64], alarms: f64, last_alarms: f64) -> bool {
         let is_clear = interval(values, alarms).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
-        is_clear
-            || self.last_look.and_then(|pairs| values.get(..pairs)).is_some_and(|v| last_p(v) <= last_alarms)
+        is_clear || self.last_look.and_then(|pairs| values.get(..pairs)).is_some_and(|v| last_p(v) <= last_alarms)
     }
 
     /// The frames that are large enough, and of those with the same values one, as a function that calls nothing and its
