@@ -3,11 +3,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+#[path = "oracle/tools.rs"]
+mod tools;
+
+use tools::have;
 
 /// A folder with a repository, which goes with this.
 struct Repository(PathBuf);
@@ -48,7 +54,7 @@ impl Repository {
     /// A program that is a shell script: it writes folded stacks with the cost in a file.
     fn shop(name: &str, old: &str, new: &str) -> Repository {
         let repository = Repository::new(name);
-        let script = "read c < cost; echo run >> \"$PPROFDIFF_PROFILE.log\"\n\
+        let script = "c=${COST:-$(cat cost)}; echo run >> \"$PPROFDIFF_PROFILE.log\"\n\
                       printf 'main;shop.validate %s\\nmain;shop.render 5000\\nmain;shop.load 3000\\nmain;shop.log 2000\\n' \
                       \"$c\" > \"$PPROFDIFF_PROFILE\"\n";
         repository.commit("begin", &[("run.sh", script), ("cost", old), ("shop/email.go", &go_source("return x"))]);
@@ -90,6 +96,8 @@ fn go_source(body: &str) -> String {
 #[test]
 fn a_change_is_found_and_its_commit_named() {
     let shop = Repository::shop("change", "4000", "9000");
+    // What is not committed is no part of a range.
+    std::fs::write(shop.0.join("cost"), "1").unwrap();
     let bench = ["bench", "HEAD~2..HEAD", "--", "sh", "run.sh"];
     let (output, stdout, stderr) = shop.run(&bench);
     assert!(output.status.success(), "{stderr}");
@@ -98,6 +106,7 @@ fn a_change_is_found_and_its_commit_named() {
     let short = shop.git(&["rev-parse", "--short", "HEAD"]);
     let line = format!("   {} validate emails, shop/email.go:5: its own lines", short.trim());
     assert!(stdout.lines().any(|l| l == line), "{stdout}");
+    assert!(stdout.contains("pprofdiff peek '^shop\\.validate$' ") && !stdout.contains("--base"), "{stdout}");
     // The folder says the same again, and knows what was run.
     let (output, again, stderr) = shop.run(&["explain", "pprofdiff-runs", "--git", "HEAD~2..HEAD", "--format", "json"]);
     assert!(output.status.success(), "{stderr}");
@@ -150,8 +159,20 @@ fn what_goes_wrong_is_said_in_one_line() {
     said(&["bench", "--into", "r6", "--", "true"], "name what to compare");
     said(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "more than 0%");
     said(&["bench", "--more", "none"], "none/runs.toml");
+    said(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
     said(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git knows no commit \"x\"");
     said(&["explain", "--git", "run.sh", "b.pb.gz"], "--git takes a range of commits, and run.sh is a file");
+    // As on a full disk: no file may grow beyond some blocks.
+    let program = env!("CARGO_BIN_EXE_pprofdiff");
+    let full = format!("trap '' XFSZ; ulimit -f 2; {program} bench HEAD~1..HEAD --into r9 -- sh run.sh");
+    let output = Command::new("sh").args(["-c", &full]).current_dir(&shop.0).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2), "{stderr}");
+    assert!(
+        stderr.lines().last().is_some_and(|line| line.contains("runs.toml") && line.contains("File too large")),
+        "{stderr}"
+    );
+    assert_eq!(shop.git(&["worktree", "list"]).lines().count(), 1);
     // Outside of a repository.
     let outside = std::env::temp_dir().join(format!("pprofdiff-bench-none-{}", std::process::id()));
     std::fs::create_dir_all(&outside).unwrap();
@@ -214,17 +235,136 @@ fn ctrl_c_and_kill_keep_what_is_measured_and_leave_nothing() {
     }
 }
 
-fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok();
-    if !found {
-        eprintln!("skipped: there is no {program}");
+#[test]
+fn two_commands_are_compared_where_we_are() {
+    let shop = Repository::shop("commands", "4000", "4000");
+    let bench = ["bench", "--base-cmd", "sh run.sh", "--new-cmd", "env COST=9000 sh 'run.sh'", "--runs", "3"];
+    let (output, _, stderr) = shop.run(&bench);
+    assert!(output.status.success() && stderr.contains("undecided: +35.7 %"), "{stderr}");
+    assert!(stderr.contains("note: the base has $COST none, the new side 9000"), "{stderr}");
+    let (_, stdout, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--runs", "9"]);
+    assert!(stderr.contains("a change of the total: +35.7 %") && stdout.contains("shop.validate"), "{stderr}");
+    assert!(shop.failure(&["bench", "--base-cmd", "sh run.sh"]).contains("the other none"));
+    assert!(shop.failure(&["bench", "--base-cmd", "a 'b", "--new-cmd", "c"]).contains("a ' is not closed"));
+}
+
+/// The total differs by far more than the function that changed.
+#[test]
+fn a_function_is_decided_where_the_total_is_not() {
+    let shop = Repository::new("function");
+    // What loading takes depends on the run alone.
+    let script = "run=$(basename \"$(dirname \"$PPROFDIFF_PROFILE\")\"); n=$(echo $run | cksum | cut -d' ' -f1)\n\
+                  printf 'main;shop.validate %s\nmain;shop.render 5000\nmain;shop.load %s\n' \
+                  $(cat cost) $((20000 + n % 20000)) > \"$PPROFDIFF_PROFILE\"\n";
+    shop.commit("begin", &[("run.sh", script), ("cost", "4000")]);
+    shop.commit("slower", &[("cost", "6000")]);
+    let (output, stdout, stderr) = shop.run(&["bench", "HEAD~1..HEAD", "--", "sh", "run.sh"]);
+    assert!(output.status.success() && stderr.contains("a change of a function; the total is undecided"), "{stderr}");
+    assert!(stderr.contains("changed: shop.validate itself +") && !stderr.contains("changed: shop.load"), "{stderr}");
+    assert!(stdout.contains("shop.validate"), "{stdout}");
+}
+
+#[test]
+fn limits_end_it_as_check_and_files_are_written_besides() {
+    let shop = Repository::shop("limits", "4000", "9000");
+    let bench = ["bench", "HEAD~2..HEAD", "--fail-on", "total>+5%", "--report", "page.html", "--report", "a.sarif"];
+    let (output, stdout, stderr) = shop.run(&[&bench[..], &["--format", "github", "--", "sh", "run.sh"]].concat());
+    assert!(output.status.code() == Some(1) && stdout.contains("::error"), "{stdout}{stderr}");
+    // The commit stands at its lines, for a pull request and for code scanning.
+    assert!(stdout.contains("::notice file=shop/email.go,line=5,endLine=5,title="), "{stdout}");
+    assert!(std::fs::read_to_string(shop.0.join("page.html")).unwrap().contains("shop.validate"));
+    let sarif: Value = serde_json::from_slice(&std::fs::read(shop.0.join("a.sarif")).unwrap()).unwrap();
+    let place = &sarif["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "shop/email.go", "{sarif}");
+    assert_eq!(place["region"], serde_json::json!({"startLine": 5, "endLine": 5}));
+    // A store takes the base's place: of a folder of runs the new side is stored, and compared later.
+    let check = |rule: &str, more: &[&str]| {
+        shop.run(&[&["check", "pprofdiff-runs", "--baseline", "store", "--fail-on", rule], more].concat())
+            .0
+            .status
+            .code()
+    };
+    assert_eq!(check("total>+5%", &["--store"]), Some(0));
+    assert_eq!(check("total>+5%", &[]), Some(0));
+    assert_eq!(check("total>1", &[]), Some(1));
+    let into = ["bench", "HEAD~2..HEAD", "--into", "r2", "--runs", "2", "-o", "r.html", "--", "sh", "run.sh"];
+    let (output, stdout, stderr) = shop.run(&into);
+    assert!(output.status.success() && stdout.contains("shop.validate") && shop.0.join("r.html").exists(), "{stderr}");
+    assert!(shop.failure(&["bench", "HEAD", "--fail-on", "total", "--", "true"]).contains("total"));
+}
+
+#[test]
+fn any_verb_of_two_sides_reads_a_folder_of_runs() {
+    let shop = Repository::shop("verbs", "4000", "9000");
+    shop.run(&["bench", "HEAD~2..HEAD", "--runs", "2", "--", "sh", "run.sh"]);
+    for verb in ["diff", "top", "tree", "stacks", "labels", "explain"] {
+        let (output, stdout, stderr) = shop.run(&[verb, "pprofdiff-runs"]);
+        assert!(output.status.success() && !stdout.is_empty(), "{verb}: {stderr}");
     }
-    found
+    let (output, stdout, stderr) = shop.run(&["check", "pprofdiff-runs", "--strict", "--fail-on", "total>+5%"]);
+    assert!(output.status.code() == Some(1) && stdout.contains("+35.7"), "{stdout}{stderr}");
+}
+
+#[test]
+fn what_remains_of_several_commits_is_measured_fewest_first() {
+    let shop = Repository::shop("bisect", "4000", "4000");
+    for (round, cost) in [(1, "4000"), (2, "9000"), (3, "9000"), (4, "9000")] {
+        let body = go_source(&format!("return x + {round}"));
+        shop.commit(&format!("round {round}"), &[("cost", cost), ("shop/email.go", &body)]);
+    }
+    let bench = ["bench", "HEAD~4..HEAD", "--bisect", "--runs", "8", "--", "sh", "run.sh"];
+    let (output, _, stderr) = shop.run(&bench);
+    assert!(output.status.success(), "{stderr}");
+    let measured = stderr.matches("commits are left; measuring").count();
+    assert!(measured == 2 && stderr.lines().last().unwrap().ends_with("round 2 did it"), "{stderr}");
+}
+
+/// Without a program, or with a kernel that does not let it, the test is skipped, which is said. A kernel is no fault of
+/// whoever runs the tests: then CI does not fail.
+fn is_denied(program: &str, args: &[&str]) -> bool {
+    match Command::new(program).args(args).stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(status) if status.success() => false,
+        _ => {
+            let line = format!("bench: {program} is missing, or the kernel does not let it\n");
+            std::io::stderr().write_all(format!("SKIPPED {line}").as_bytes()).unwrap();
+            if let (Some(list), None) = (std::env::var_os("PPROFDIFF_SKIPPED"), std::env::var_os("CI")) {
+                std::fs::OpenOptions::new().append(true).open(list).unwrap().write_all(line.as_bytes()).unwrap();
+            }
+            true
+        }
+    }
+}
+
+#[test]
+fn a_program_in_c_is_recorded_by_perf_and_can_be_listed_afterwards() {
+    let data = std::env::temp_dir().join(format!("pprofdiff-perf-{}", std::process::id()));
+    let denied = is_denied("perf", &["record", "-o", data.to_str().unwrap(), "true"]);
+    let _ = std::fs::remove_file(data);
+    if denied {
+        return;
+    }
+    let repository = Repository::new("perf");
+    let source = |rounds: u32| {
+        format!(
+            "#include <stdio.h>\n\nstatic volatile unsigned kept;\n\nvoid work(void) {{\n  for (unsigned i = 0; i < {rounds}; i++)\n    kept = kept * 31 + i;\n}}\n\nint main(void) {{\n  work();\n  return kept == 7;\n}}\n"
+        )
+    };
+    repository
+        .commit("begin", &[("app.c", &source(20_000_000)), ("Makefile", "app: app.c\n\tcc -g -O1 -o app app.c\n")]);
+    repository.commit("more rounds", &[("app.c", &source(60_000_000))]);
+    let bench = ["bench", "HEAD~1..HEAD", "--runs", "3", "--build", "make", "--", "perf", "record", "-g", "./app"];
+    let (output, stdout, stderr) = repository.run(&bench);
+    assert!(output.status.success() && stdout.contains("work"), "{stderr} {stdout}");
+    let runs = std::fs::read_to_string(repository.0.join("pprofdiff-runs/runs.toml")).unwrap();
+    assert!(runs.contains("[\"cc\", \""), "{runs}");
+    assert!(repository.0.join("pprofdiff-runs/binaries/new/app").exists());
+    let (_, stdout, stderr) = repository.run(&["list", "^work$", "pprofdiff-runs"]);
+    assert!(stdout.contains("i < 60000000") && stdout.contains("kept * 31"), "{stdout} {stderr}");
 }
 
 #[test]
 fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
-    if !has("go") {
+    if !have("go", "version", "golang", "bench") {
         return;
     }
     let repository = Repository::new("go");
@@ -236,9 +376,9 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
     let test = "package shop\n\nimport \"testing\"\n\nvar kept int\n\nfunc BenchmarkWork(b *testing.B) {\n\tfor i := 0; i < b.N; i++ {\n\t\tkept += Work(i)\n\t}\n}\n";
     repository.commit(
         "begin",
-        &[("go.mod", "module acme/shop\n\ngo 1.20\n"), ("work.go", &source(20_000)), ("work_test.go", test)],
+        &[("go.mod", "module acme/shop\n\ngo 1.20\n"), ("work.go", &source(10_000)), ("work_test.go", test)],
     );
-    repository.commit("more rounds", &[("work.go", &source(40_000))]);
+    repository.commit("more rounds", &[("work.go", &source(50_000))]);
     let go = ["--", "go", "test", "-bench", "Work", "-benchtime", "200ms", "."];
     let (output, stdout, stderr) = repository.run(&[&["bench", "HEAD~1..HEAD", "--runs", "8"][..], &go].concat());
     assert!(output.status.success() && stderr.contains("a change of the total: +"), "{stderr}");
@@ -247,11 +387,17 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
     let operations: Vec<&str> = runs.lines().filter(|line| line.starts_with("operations = ")).collect();
     assert!(operations.len() >= 10 && operations.iter().all(|line| *line == operations[0]), "{runs}");
     assert!(runs.contains("mem.pb.gz") && repository.0.join("pprofdiff-runs/base.bin").exists(), "{runs}");
+    assert!(runs.contains("[\"go\", \"go version "), "{runs}");
+    // The worktrees are gone, and what they had can be shown.
+    let (_, stdout, stderr) = repository.run(&["list", "shop.Work", "pprofdiff-runs"]);
+    assert!(stdout.contains("i < 10000;") && stdout.contains("i < 50000;"), "{stdout} {stderr}");
+    let (output, stdout, stderr) = repository.run(&["disasm", "shop.Work", "pprofdiff-runs"]);
+    assert!(output.status.success() && stdout.lines().count() > 10, "{stdout} {stderr}");
 }
 
 #[test]
 fn a_script_of_node_is_profiled_by_node() {
-    if !has("node") {
+    if !have("node", "--version", "nodejs", "bench") {
         return;
     }
     let repository = Repository::new("node");

@@ -12,11 +12,13 @@ or on the workers of an executor; `delta` and `deltas` say what happened between
 (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
 read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost,
 `flamegraph` and `save_html` are the pictures. `check` says whether what changed is within limits. `series` follows
-frames along a history of builds, or compares many builds with one base.
+frames along a history of builds, or compares many builds with one base. `bench` runs a benchmark of two commits until
+it is decided whether they differ, and `load_runs` reads its runs again.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
 from ._batch import Batch, batch
+from ._bench import bench
 from ._deltas import deltas
 from ._native import (
     CallGraph,
@@ -38,6 +40,7 @@ from ._native import (
     delta,
     diff,
     load,
+    load_runs,
     merge,
     pairs,
     series,
@@ -61,11 +64,13 @@ __all__ = [
     "Views",
     "__version__",
     "batch",
+    "bench",
     "check",
     "delta",
     "deltas",
     "diff",
     "load",
+    "load_runs",
     "merge",
     "pairs",
     "series",

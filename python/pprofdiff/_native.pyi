@@ -120,6 +120,15 @@ def diff(
     sides without a common sample type and for values that add up past int64; OSError from the system.
     """
 
+def load_runs(folder: str | PathLike[str], **options: Unpack[LoadOptions]) -> Diff:
+    """Compare the runs that bench() took, of the folder with its runs.toml.
+
+    The runs of a side are as those of diff(); binaries that are kept there are used. The other keywords are those of
+    load().
+
+    Raises PprofError for a folder without such runs, and as diff().
+    """
+
 def merge(
     profiles: Iterable[_Source],
     *,

@@ -444,6 +444,54 @@ def test_a_baseline_is_filled_by_the_default_branch(installed: Runner):
     assert "no profile of branch topic" in done.log
 
 
+def test_a_benchmark_of_both_sides_is_run_and_the_commit_stands_at_its_lines(installed: Runner):
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        return subprocess.run(
+            ["git", *who, *words], cwd=installed.work, check=True, capture_output=True, text=True
+        ).stdout
+
+    def commit(cost: int, body: str) -> str:
+        (installed.work / "cost").write_text(f"{cost}\n")
+        (installed.work / "shop").mkdir(exist_ok=True)
+        (installed.work / "shop" / "email.go").write_text(
+            f"package shop\n\nfunc validate(x int) int {{\n\t{body}\n}}\n"
+        )
+        git("add", "-A")
+        git("commit", "-qm", f"cost {cost}")
+        return git("rev-parse", "HEAD").strip()
+
+    git("init", "-q")
+    write = "printf 'main;shop.validate %s\\nmain;shop.load 9000\\n' $(cat cost) > \"$PPROFDIFF_PROFILE\"\n"
+    (installed.work / "run.sh").write_text(write)
+    base, new = commit(4000, "return x"), commit(9000, "return slow(x)")
+    installed.event["pull_request"] |= {"base": {"sha": base}, "head": {"sha": new}}
+    installed.environment["GITHUB_EVENT_NAME"] = "pull_request"
+    inputs = {"bench": "sh 'run.sh'", "build": "test -f cost", "rules": "total>+5%", "version": "installed"}
+    done = installed.run(**inputs)
+    assert (done.failed, done.outputs["outcome"]) == (["Check"], "fail"), done.log
+    assert re.search(r"^::notice file=shop/email.go,line=4,endLine=4,title=\w+ cost 9000::", done.log, re.MULTILINE), (
+        done.log
+    )
+    assert "report.html" in done.artifacts["pprofdiff"]
+    assert "cost 9000" in installed.comments()[0]["body"]
+    # The same of profiles that are there.
+    installed.put(
+        base=b"main;shop.validate 4000\nmain;shop.load 9000\n", new=b"main;shop.validate 9000\nmain;shop.load 9000\n"
+    )
+    done = installed.run(**STORY, rules="total>+500%", git=f"{base}..{new}", version="installed")
+    assert re.search(r"^::notice file=shop/email.go,line=4", done.log, re.MULTILINE), done.log
+    for wrong, said in [
+        ({"rules": ""}, "no limit is given"),
+        ({"new": "a"}, "bench takes the profiles itself"),
+        ({"git": "x"}, "needs a range"),
+    ]:
+        assert (
+            f"::error title=pprofdiff::pprofdiff: {said}" in (log := installed.run(**{**inputs, **wrong}).log)
+            or said in log
+        )
+
+
 def test_only_what_was_built_there_is_installed(runner: Runner):
     base, new = pair("story-cpu")
     runner.put(base=base, new=new)

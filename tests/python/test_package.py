@@ -180,7 +180,7 @@ def modules_of(code: str) -> list[str]:
     return done.stdout.splitlines()[-1].split()
 
 
-PACKAGE = ["pprofdiff", "pprofdiff._batch", "pprofdiff._deltas", "pprofdiff._native"]
+PACKAGE = ["pprofdiff", "pprofdiff._batch", "pprofdiff._bench", "pprofdiff._deltas", "pprofdiff._native"]
 
 
 def test_importing_it_imports_next_to_nothing():

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pprofdiff::check::{How, Outcome};
+use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
 use pprofdiff_report::{Ask, CheckOptions, Format, Report, Request, exit_code};
 
@@ -13,7 +14,7 @@ use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
 use crate::git;
-use crate::input::{Inputs, one_stdin};
+use crate::input::{Inputs, one_stdin, recorded_sources};
 use crate::outputs::Outputs;
 use crate::{Failure, Result, is_stdin, open, packing, say, write_to};
 
@@ -67,7 +68,10 @@ fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> 
     }
     let mut request = check.asking(Ask::default()).for_format(format)?;
     match &mut request.ask {
-        Ask::Page { options, .. } => options.explain = own_runtime(args.config.as_deref())?,
+        Ask::Page { options, sources } => {
+            options.explain = own_runtime(args.config.as_deref())?;
+            *sources = recorded_sources(&args.input.files);
+        }
         Ask::Profile(options) => *options = packing(Some(path)),
         _ => {}
     }
@@ -82,7 +86,9 @@ type Store<'a> = (Baseline<'a>, Vec<Arc<Profile>>);
 fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, Option<Store<'a>>)> {
     let outputs = Outputs::new(args.report.iter().map(PathBuf::as_path).chain(args.output.path()));
     let Some(dir) = &args.baseline.dir else {
-        if let [_] = args.input.files.as_slice() {
+        if let [one] = args.input.files.as_slice()
+            && !Recording::is_in(one)
+        {
             return Err(Failure::Message("a check needs BASE and NEW, or --baseline DIR and NEW".to_owned()));
         }
         let diff = open(&args.input, &args.load, outputs)?;
@@ -122,13 +128,19 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
 }
 
 /// The files of the new side, where there are no others.
-fn new_side(args: &InputArgs) -> Result<&[PathBuf]> {
+fn new_side(args: &InputArgs) -> Result<Vec<PathBuf>> {
+    if let [dir] = args.files.as_slice()
+        && Recording::is_in(dir)
+    {
+        let [_, new] = Recording::read_sides(dir)?;
+        return Ok(new);
+    }
     let new = if args.files.is_empty() { &args.new } else { &args.files };
     if new.is_empty() {
         return Err(Failure::Message("no profile is given; a check with --baseline needs NEW".to_owned()));
     }
     one_stdin(new.iter())?;
-    Ok(new)
+    Ok(new.clone())
 }
 
 /// The configuration that is named, or that is there: its name and text.

@@ -5,7 +5,7 @@ use std::path::Path;
 use pprofdiff::Diff;
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::recording::Recording;
-use pprofdiff_report::{Ask, Report, Style, explain_exit_code};
+use pprofdiff_report::{Ask, Format, Report, Style, explain_exit_code};
 
 use crate::args::ExplainArgs;
 use crate::check::config;
@@ -16,6 +16,21 @@ use crate::outputs::Outputs;
 use crate::{Failure, Result, open_with, write_to};
 
 pub fn run(args: &ExplainArgs) -> Result<u8> {
+    let (report, _, format) = answer(args)?;
+    let code = match &report {
+        Report::Explain(explanation) if args.exit_code => explain_exit_code(explanation),
+        _ => 0,
+    };
+    let style = Style { budget: args.budget, ..args.output.style() };
+    match write_to(args.output.path(), |out| (format.write)(&report, out, style)) {
+        // Who stops reading (`| head`) still wants the verdict.
+        Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
+        Err(e) => Err(e),
+    }
+}
+
+/// What is said, with the commits of causes; what was compared, and how it is to be written.
+pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     let format = args.output.format()?;
     let options = options(args)?;
     // What can't be asked is said before a profile is loaded.
@@ -42,16 +57,7 @@ pub fn run(args: &ExplainArgs) -> Result<u8> {
     if let (Report::Explain(explanation), Some(commits)) = (&mut report, &commits) {
         commits.rank(&diff, &request.query, explanation)?;
     }
-    let code = match &report {
-        Report::Explain(explanation) if args.exit_code => explain_exit_code(explanation),
-        _ => 0,
-    };
-    let style = Style { budget: args.budget, ..args.output.style() };
-    match write_to(args.output.path(), |out| (format.write)(&report, out, style)) {
-        // Who stops reading (`| head`) still wants the verdict.
-        Ok(()) | Err(Failure::ClosedPipe) => Ok(code),
-        Err(e) => Err(e),
-    }
+    Ok((report, diff, format))
 }
 
 /// The heap profiles of both sides, each a file or the runs of a pattern.

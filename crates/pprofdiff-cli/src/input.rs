@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pprofdiff::input::{Fetch, file_builds, pattern_builds};
+use pprofdiff::list::SourceDirs;
 use pprofdiff::recording::Recording;
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
@@ -119,12 +120,11 @@ pub fn open_with(
     if let [dir] = args.files.as_slice()
         && Recording::is_in(dir)
     {
-        let inputs = Inputs::new(load, outputs)?;
+        let mut load = load.clone();
+        Recording::add_binaries(dir, &mut load.profiles.0);
+        let inputs = Inputs::new(&load, outputs)?;
         let [mut base, new] =
-            Recording::read(dir)?.sides(dir).map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
-        if base.is_empty() || new.is_empty() {
-            return Err(Failure::Message(format!("{}: a side has no run", dir.display())));
-        }
+            Recording::read_sides(dir)?.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
         base.extend(further(&inputs)?);
         let diff = Diff::load(&base, &new, &inputs.options)?;
         advise(&diff);
@@ -155,6 +155,13 @@ pub fn open_with(
     let diff = Diff::load(&base, &new, &inputs.options)?;
     advise(&diff);
     Ok(diff)
+}
+
+/// Where the sources of runs are, if a folder of them is named.
+pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
+    let [dir] = files else { return None };
+    let [base, new] = Recording::sources(dir);
+    (Recording::is_in(dir) && (base.is_dir() || new.is_dir())).then(|| SourceDirs::new(vec![base], vec![new]))
 }
 
 /// True of what names no file, so that it can only be a pattern.

@@ -31,7 +31,7 @@ use args::{
     CONVERTED, Cli, ConvertArgs, InfoArgs, Later, MergeArgs, RawArgs, SourceArgs, TopArgs, Verb, ViewArgs, ViewVerb,
 };
 use clap::{CommandFactory, Parser};
-use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with};
+use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with, recorded_sources};
 use outputs::Outputs;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{redacted, sanitize};
@@ -146,7 +146,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let run = || match cli.verb {
         // It goes on when its work is stopped.
         Some(Verb::Batch(Later(args))) => batch::run(&args, &work),
-        Some(Verb::Bench(Later(args))) => bench::run(&args, &work),
+        Some(Verb::Bench(Later(args))) => bench::run(args, &work),
         _ => match work.run(|| execute(cli))? {
             // A pipe that was read ended by the same Ctrl-C, say.
             Err(_) if work.is_stopped() => Err(Failure::Interrupted),
@@ -223,7 +223,7 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Convert(Later(args))) => convert(&args),
         Some(Verb::Delta(Later(args))) => delta::run(&args),
         Some(Verb::Batch(Later(args))) => return batch::run(&args, &Work::new()),
-        Some(Verb::Bench(Later(args))) => return bench::run(&args, &Work::new()),
+        Some(Verb::Bench(Later(args))) => return bench::run(args, &Work::new()),
         Some(Verb::Series(Later(args))) => series::run(&args),
         Some(Verb::Check(Later(args))) => return check::run(&args),
         Some(Verb::Explain(Later(args))) => return explain::run(&args),
@@ -331,14 +331,18 @@ fn show_with(
             }
             (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
             options.explain = explain::own_runtime(None)?;
-            *dirs = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
+            let named = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
+            *dirs = named.or_else(|| recorded_sources(&args.input.files));
         }
         Ask::Profile(options) => *options = packing(output),
         Ask::Disasm { limit, .. } => *limit = args.n.filter(|&n| n > 0),
         Ask::List { limit, sources: dirs, .. } => {
             *limit = args.n.filter(|&n| n > 0);
             let is_watched = args.open || format.name == "text" && output.is_none() && io::stdout().is_terminal();
-            if is_watched && sources.is_none_or(SourceArgs::is_empty) {
+            let is_named = sources.is_some_and(|sources| !sources.is_empty());
+            if let (false, Some(kept)) = (is_named, recorded_sources(&args.input.files)) {
+                *dirs = kept;
+            } else if is_watched && !is_named {
                 // Whoever looks at a listing most likely stands in the checkout of what was built last.
                 *dirs = SourceDirs::new(Vec::new(), vec![PathBuf::from(".")]);
             }

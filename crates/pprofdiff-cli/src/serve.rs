@@ -21,6 +21,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, HeaderValue, 
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use pprofdiff::recording::Recording;
 use pprofdiff::{Source, Work};
 use pprofdiff_web::{ASSETS, Engine, Question, Session, Sides, choices, index, style};
 use serde::Deserialize;
@@ -36,7 +37,13 @@ use crate::{Failure, Inputs, Result, one_stdin, say, terminal};
 pub fn run(args: &ServeArgs) -> Result<()> {
     let inputs = Inputs::without_base(&args.load, Outputs::default())?;
     let mut session = Session::new(inputs.options.clone());
-    let (base, new) = if args.base.is_empty() && args.new.is_empty() {
+    let recorded = match args.files.as_slice() {
+        [dir] if Recording::is_in(dir) => Some(Recording::read_sides(dir)?),
+        _ => None,
+    };
+    let (base, new) = if let Some([base, new]) = &recorded {
+        (base.iter().collect(), new.iter().collect())
+    } else if args.base.is_empty() && args.new.is_empty() {
         match args.files.as_slice() {
             [base, new] => (vec![base], vec![new]),
             files => (Vec::new(), files.iter().collect()),

@@ -28,8 +28,9 @@ mod _native {
     use std::ffi::OsString;
     use std::path::PathBuf;
 
-    use pprofdiff::Query;
     use pprofdiff::check::How;
+    use pprofdiff::recording::Recording;
+    use pprofdiff::{Query, Source};
     use pprofdiff_report::{Ask, CheckOptions, Request};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
@@ -123,6 +124,27 @@ mod _native {
         let diff = runtime::run(py, move || pprofdiff::Diff::load(&base_sources, &new_sources, &options))?;
         let diff = if sum { diff.summed() } else { diff };
         Diff::wrap(py, diff, base.given, new.given)
+    }
+
+    #[doc = signature!(loading "load_runs(folder, *")]
+    /// Compare the runs that bench() took, of the folder with its runs.toml.
+    ///
+    /// The runs of a side are as those of diff(); binaries that are kept there are used. The other keywords are those of
+    /// load().
+    ///
+    /// Raises PprofError for a folder without such runs, and as diff().
+    #[pyfunction]
+    #[pyo3(signature = (folder, **options), text_signature = None)]
+    fn load_runs(py: Python<'_>, folder: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Diff>> {
+        let mut loading = loading(options)?;
+        Recording::add_binaries(&folder, &mut loading);
+        let options = of_sides(py, &loading)?;
+        let sides = Recording::read_sides(&folder).map_err(|e| error::from_engine(py, &e))?;
+        let given = sides.each_ref().map(|side| side.iter().map(|_| None).collect());
+        let [base, new] = sides.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
+        let diff = runtime::run(py, move || pprofdiff::Diff::load(&base, &new, &options))?;
+        let [base, new] = given;
+        Diff::wrap(py, diff, base, new)
     }
 
     #[doc = signature!(loading "merge(profiles, *, weights=None")]

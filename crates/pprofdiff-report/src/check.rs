@@ -10,6 +10,7 @@ use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;
 use pprofdiff::check::{ALPHA, Check, Finding, Halves, Outcome, RuleCheck, Runs};
+use pprofdiff::commits::RankedCommit;
 use pprofdiff::explain::Explanation;
 use pprofdiff::random::HashSet;
 use pprofdiff::text::sanitize;
@@ -171,6 +172,12 @@ pub(crate) fn whys(check: &Check, causes: fn(&Explanation) -> Vec<String>) -> Ve
         lines.filter(|line| said.insert((rule.sample_type.clone(), line.clone()))).collect()
     };
     check.rules.iter().map(&mut of_rule).collect()
+}
+
+/// The commit of each cause of a rule that reaches it most directly.
+pub(crate) fn commits(rule: &RuleCheck) -> impl Iterator<Item = &RankedCommit> {
+    let causes = rule.why.iter().flat_map(|why| &why.causes);
+    causes.filter_map(|cause| cause.commits.as_ref()?.first())
 }
 
 /// Writes the findings for people.

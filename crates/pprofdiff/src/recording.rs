@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::loading::Loading;
 use crate::{Error, Result};
 
 /// The file that describes the folder.
 pub const RUNS_FILE: &str = "runs.toml";
 const SCHEMA: &str = "pprofdiff-runs/1";
+/// What the sides are called.
+pub const SIDES: [&str; 2] = ["base", "new"];
 
 /// The runs of two sides, and how they were taken.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -19,6 +22,9 @@ pub struct Recording {
     pub schema: String,
     /// What was run.
     pub command: Vec<String>,
+    /// What was run of the new side, if it was not the same.
+    #[serde(default)]
+    pub new_command: Vec<String>,
     /// What was compared: `BASE..NEW` of a repository, or empty of two folders.
     #[serde(default)]
     pub range: String,
@@ -35,9 +41,15 @@ pub struct Recording {
     /// The operations that each run is asked to do, where that can be said.
     #[serde(default)]
     pub fixed_operations: Option<u64>,
+    /// After how many pairs runs ended as planned for the first time: then the one last look was taken.
+    #[serde(default)]
+    pub last_look: Option<usize>,
     /// What is known of the machine: names and values.
     #[serde(default)]
     pub machine: Vec<(String, String)>,
+    /// What each side runs on: a name (of a compiler, say), and what the base and the new side have.
+    #[serde(default)]
+    pub versions: Vec<(String, String, String)>,
     /// The runs, in the order in which they were taken.
     #[serde(default, rename = "run")]
     pub runs: Vec<RecordedRun>,
@@ -68,12 +80,30 @@ pub struct RecordedRun {
     /// What the machine did meanwhile: names and numbers.
     #[serde(default)]
     pub machine: Vec<(String, f64)>,
+    /// Why it is not like the other runs of its side; empty if it is.
+    #[serde(default)]
+    pub disturbed: String,
 }
 
 impl Recording {
     /// One without runs.
     pub fn new(command: &[String]) -> Recording {
         Recording { schema: SCHEMA.to_owned(), command: command.to_vec(), ..Recording::default() }
+    }
+
+    /// What a side runs: 0 the base, 1 the new side.
+    pub fn command_of(&self, side: usize) -> &[String] {
+        if side == 1 && !self.new_command.is_empty() { &self.new_command } else { &self.command }
+    }
+
+    /// Where the sources that the sides' profiles name are kept, of the base and of the new side.
+    pub fn sources(dir: &Path) -> [PathBuf; 2] {
+        SIDES.map(|side| dir.join("sources").join(side))
+    }
+
+    /// Where their binaries are kept.
+    pub fn binaries(dir: &Path) -> [PathBuf; 2] {
+        SIDES.map(|side| dir.join("binaries").join(side))
     }
 
     /// True if the folder has such a description.
@@ -99,7 +129,7 @@ impl Recording {
             let is_below = |profile: &String| {
                 Path::new(profile).components().all(|part| matches!(part, std::path::Component::Normal(_)))
             };
-            if !["base", "new"].contains(&run.side.as_str()) || run.profiles.is_empty() {
+            if !SIDES.contains(&run.side.as_str()) || run.profiles.is_empty() {
                 return Err(wrong(format!("run {} needs a side, base or new, and a profile", run.pair)));
             }
             if let Some(profile) = run.profiles.iter().find(|profile| !is_below(profile)) {
@@ -111,10 +141,30 @@ impl Recording {
 
     /// The profiles that are compared, of the base and of the new side.
     pub fn sides(&self, dir: &Path) -> [Vec<PathBuf>; 2] {
-        ["base", "new"].map(|side| {
+        SIDES.map(|side| {
             let runs = self.runs.iter().filter(|run| run.side == side);
             runs.filter_map(|run| run.profiles.first()).map(|profile| dir.join(profile)).collect()
         })
+    }
+
+    /// The profiles of a folder that are compared, of the base and of the new side.
+    ///
+    /// # Errors
+    /// As [`Recording::read`]; a side without a run.
+    pub fn read_sides(dir: &Path) -> Result<[Vec<PathBuf>; 2]> {
+        let sides = Recording::read(dir)?.sides(dir);
+        if sides.iter().any(Vec::is_empty) {
+            return Err(Error::query("a side has no run").in_input(&dir.display().to_string()));
+        }
+        Ok(sides)
+    }
+
+    /// Adds the binaries that a folder of runs keeps to how profiles are loaded, behind those that are named.
+    pub fn add_binaries(dir: &Path, loading: &mut Loading) {
+        let [base, new] = Recording::binaries(dir);
+        for (side, kept) in [(&mut loading.base_binary, base), (&mut loading.new_binary, new)] {
+            side.extend(Some(kept).filter(|kept| kept.is_dir()));
+        }
     }
 
     /// The operations of a run of either side, if all runs know theirs.
@@ -132,14 +182,26 @@ impl Recording {
         let mut text = String::new();
         let list = |all: &[String]| all.iter().map(|one| quoted(one)).collect::<Vec<_>>().join(", ");
         let _ = writeln!(text, "schema = {}\ncommand = [{}]", quoted(&self.schema), list(&self.command));
+        if !self.new_command.is_empty() {
+            let _ = writeln!(text, "new_command = [{}]", list(&self.new_command));
+        }
         let _ = writeln!(text, "range = {}\ndirs = [{}]", quoted(&self.range), list(&self.dirs));
         let _ = writeln!(text, "build = {}\nseed = {}\neffect = {:?}", quoted(&self.build), self.seed, self.effect);
         if let Some(operations) = self.fixed_operations {
             let _ = writeln!(text, "fixed_operations = {operations}");
         }
+        if let Some(pairs) = self.last_look {
+            let _ = writeln!(text, "last_look = {pairs}");
+        }
         let facts: Vec<String> =
             self.machine.iter().map(|(name, value)| format!("  [{}, {}],\n", quoted(name), quoted(value))).collect();
         let _ = writeln!(text, "machine = [\n{}]", facts.concat());
+        let versions: Vec<String> = self
+            .versions
+            .iter()
+            .map(|(name, base, new)| format!("  [{}, {}, {}],\n", quoted(name), quoted(base), quoted(new)))
+            .collect();
+        let _ = writeln!(text, "versions = [\n{}]", versions.concat());
         for run in &self.runs {
             let _ = writeln!(text, "\n[[run]]\nside = {}\npair = {}", quoted(&run.side), run.pair);
             let _ = writeln!(text, "commit = {}\nprofiles = [{}]", quoted(&run.commit), list(&run.profiles));
@@ -151,6 +213,9 @@ impl Recording {
             let facts: Vec<String> =
                 run.machine.iter().map(|(name, value)| format!("[{}, {value:?}]", quoted(name))).collect();
             let _ = writeln!(text, "machine = [{}]", facts.join(", "));
+            if !run.disturbed.is_empty() {
+                let _ = writeln!(text, "disturbed = {}", quoted(&run.disturbed));
+            }
         }
         text
     }
@@ -184,7 +249,9 @@ mod tests {
         std::fs::create_dir_all(&dir).unwrap();
         let mut recording = Recording::new(&["a \"b\"\n\u{7f}".to_owned(), "c\\d".to_owned()]);
         recording.machine.push(("cpu".to_owned(), "x".to_owned()));
-        recording.fixed_operations = Some(7);
+        (recording.fixed_operations, recording.last_look) = (Some(7), Some(2));
+        recording.new_command = vec!["d".to_owned()];
+        recording.versions.push(("go".to_owned(), "go1.23".to_owned(), "go1.24".to_owned()));
         for (side, operations) in [("base", 10.0), ("new", 30.0), ("new", 10.0)] {
             let machine = vec![("load".to_owned(), 0.5)];
             let profiles = vec![format!("{side}/cpu.pb.gz")];
@@ -195,6 +262,7 @@ mod tests {
                 operations,
                 machine,
                 total: 1e-9,
+                disturbed: "it took \"long\"".to_owned(),
                 ..RecordedRun::default()
             });
         }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::gates::percentage;
+use super::gates::{BaselineArgs, ExplainArgs, GitArgs, percentage};
 use super::jobs::duration;
 use super::table::{LoadArgs, QueryArgs};
-use super::views::OutputArgs;
+use super::views::{InputArgs, OutputArgs};
 
 #[derive(Args)]
 #[command(after_help = BENCH_HELP)]
@@ -18,15 +18,21 @@ pub struct BenchArgs {
     #[arg(value_name = "BASE..NEW", conflicts_with_all = ["base_dir", "new_dir", "more"])]
     pub range: Option<String>,
     /// The base's folder, without git
-    #[arg(long, value_name = "DIR", requires = "new_dir", conflicts_with = "more")]
+    #[arg(long, value_name = "DIR", requires = "new_dir", conflicts_with = "more", hide_short_help = true)]
     pub base_dir: Option<PathBuf>,
     /// The new side's folder
     #[arg(long, value_name = "DIR", requires = "base_dir", hide_short_help = true)]
     pub new_dir: Option<PathBuf>,
+    /// What the base runs, in place of CMD: words with quotes; NAME=value before them sets a variable
+    #[arg(long, value_name = "CMD", conflicts_with = "more", hide_short_help = true)]
+    pub base_cmd: Option<String>,
+    /// What the new side runs, in place of CMD
+    #[arg(long, value_name = "CMD", conflicts_with = "more", hide_short_help = true)]
+    pub new_cmd: Option<String>,
     /// Run this in a shell on each side first
     #[arg(long, value_name = "CMD")]
     pub build: Option<String>,
-    /// The change that matters: no more runs are taken once a larger one is ruled out
+    /// The change that matters: end when a larger one is ruled out [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub effect: Option<f64>,
     /// The most runs of a side [default: 20]
@@ -50,15 +56,73 @@ pub struct BenchArgs {
     /// Go on with the runs of this folder
     #[arg(long, value_name = "RUNS")]
     pub more: Option<PathBuf>,
+    /// Measure commits between, to find the one that made a change
+    #[arg(long)]
+    pub bisect: bool,
+    /// End as check does: a limit such as 'total>+5%'
+    #[arg(long, value_name = "RULE")]
+    pub fail_on: Vec<String>,
+    /// The same with the limits of this file
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub config: Option<PathBuf>,
+    /// The same against a branch's last profiles in this folder, as check --baseline
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
+    pub baseline: Option<PathBuf>,
+    /// Store the new side's profiles there, unless the check fails
+    #[arg(long, requires = "baseline", hide_short_help = true)]
+    pub store: bool,
+    /// The branch that is compared with, and under which profiles are stored
+    #[arg(long, value_name = "NAME", default_value = "main", requires = "baseline", hide_short_help = true)]
+    pub branch: String,
+    /// Write to this file as well: a page (.html), the findings (.md), a diff (.pb.gz)
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub report: Vec<PathBuf>,
     #[command(flatten)]
     pub query: QueryArgs<false>,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
     pub load: LoadArgs,
-    /// The benchmark: go test -bench, node, py-spy record, perf record, or any command with {profile} in it
+    /// The benchmark: go test -bench, node, py-spy, perf, or any with {profile} in it
     #[arg(last = true, value_name = "CMD", num_args = 1..)]
     pub command: Vec<OsString>,
+}
+
+impl BenchArgs {
+    /// What check is to know of the store.
+    pub fn baseline(&self, commit: Option<String>) -> BaselineArgs {
+        BaselineArgs {
+            dir: self.baseline.clone(),
+            branch: self.branch.clone(),
+            label: Vec::new(),
+            store: self.store,
+            accept: false,
+            commit,
+            time: None,
+            keep: 20,
+        }
+    }
+}
+
+impl ExplainArgs {
+    /// What bench explains: a folder of runs.
+    pub fn of(input: InputArgs, git: GitArgs, args: &BenchArgs) -> ExplainArgs {
+        ExplainArgs {
+            input,
+            ops: None,
+            ops_from: Vec::new(),
+            git,
+            min_effect: 0.002,
+            noise: Vec::new(),
+            with: Vec::new(),
+            config: args.config.clone(),
+            budget: None,
+            exit_code: false,
+            query: args.query.clone(),
+            output: args.output.clone(),
+            load: args.load.clone(),
+        }
+    }
 }
 
 const BENCH_HELP: &str = "\
@@ -67,9 +131,12 @@ Examples:
   pprofdiff bench HEAD --build 'npm ci' -- node bench.js         HEAD against what is not committed
   pprofdiff bench v1.4..v1.5 --build make -- perf record -g ./app input
   pprofdiff bench main..branch -- ./run --cpuprofile {profile}   or the file of $PPROFDIFF_PROFILE
-  pprofdiff bench --base-dir old --new-dir new --effect 1% --time 10m -- python3 -m py_spy record -- python3 app.py
+  pprofdiff bench --base-dir old --new-dir new --effect 1% --time 10m -- py-spy record -- python3 app.py
+  pprofdiff bench --base-cmd './app -old {profile}' --new-cmd 'GOGC=50 ./app {profile}'   two commands, here
+  pprofdiff bench main..branch --fail-on 'total>+5%' --bisect -o report.html -- node bench.js
   pprofdiff bench --more pprofdiff-runs --runs 40                go on
   pprofdiff explain pprofdiff-runs                               say it again
 
-Runs are taken in turns until a change of the total is certain, or one larger than --effect is ruled out. Ctrl-C ends with
-what is measured. Exit codes: 0 done, 2 usage or input error, 130 if too little was measured before Ctrl-C.";
+Runs are taken in turns until a change of the total or of a function is certain, or one larger than --effect is ruled out.
+Ctrl-C ends with what is measured. Exit codes: 0 done, 2 usage or input error, 130 if too little was measured before
+Ctrl-C; with limits those of check.";

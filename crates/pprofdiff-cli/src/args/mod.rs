@@ -20,7 +20,7 @@ pub use jobs::{
     BatchArgs, CONVERTED, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, Schedule, SeriesArgs, SeriesOrder, SeriesRows,
     ServeArgs,
 };
-pub use table::LoadArgs;
+pub use table::{LoadArgs, QueryArgs};
 pub use views::{InfoArgs, InputArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb, limited};
 
 use help::Unnamed;

@@ -99,6 +99,7 @@ impl<const ROWS: bool> FromArgMatches for QueryArgs<ROWS> {
 }
 
 /// How profiles are loaded, without what is the command's own.
+#[derive(Clone)]
 pub struct LoadingArgs(pub Loading);
 
 impl Args for LoadingArgs {
@@ -124,7 +125,7 @@ impl FromArgMatches for LoadingArgs {
 }
 
 /// How profiles are loaded: the same for all verbs.
-#[derive(Args)]
+#[derive(Clone, Args)]
 pub struct LoadArgs {
     #[command(flatten)]
     pub profiles: LoadingArgs,

@@ -89,7 +89,7 @@ impl From<SortBy> for Sort {
 const OUTPUT: &str = "Output";
 
 /// Where an answer goes, and how it is written: the same for all verbs that answer something.
-#[derive(Args)]
+#[derive(Clone, Args)]
 pub struct OutputArgs {
     /// Format, see `pprofdiff formats` [default: by the file, else text]
     #[arg(help_heading = OUTPUT, long, value_parser = formats(), hide_possible_values = true)]
@@ -106,6 +106,11 @@ impl OutputArgs {
     /// The file; none if it is standard output.
     pub fn path(&self) -> Option<&Path> {
         self.output.as_deref().filter(|path| !is_stdin(path))
+    }
+
+    /// The same to standard output as text.
+    pub fn without_path(&self) -> OutputArgs {
+        OutputArgs { format: None, output: None, ..self.clone() }
     }
 
     /// The format that is named, or that the output's name asks for.

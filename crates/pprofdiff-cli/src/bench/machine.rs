@@ -1,8 +1,14 @@
 //! What is known of the machine, and what it did during each run: recorded, and said where sides or times differ.
 
 use std::fs::read_to_string;
+use std::path::Path;
+use std::time::Instant;
 
-use pprofdiff::recording::RecordedRun;
+use pprofdiff::Work;
+use pprofdiff::recording::{RecordedRun, Recording, SIDES};
+
+use super::process::{self, Job};
+use crate::{Failure, Result};
 
 /// A clock that is slower by this is another machine.
 const SLOWER: f64 = 0.9;
@@ -10,6 +16,57 @@ const SLOWER: f64 = 0.9;
 const LOADED: f64 = 0.5;
 /// A run that took so much longer than its side's median was disturbed.
 const DISTURBED: f64 = 1.5;
+/// So were runs beside which others used so many more processors than beside its side's median.
+const BUSY: f64 = 0.5;
+/// In less time, in seconds, ticks say nothing of processors, and a file that no cache has is half a run.
+const SHORT: f64 = 0.1;
+/// Processes that used less of a processor are not named.
+const NAMED: f64 = 0.2;
+/// Ticks of a second in /proc, on all systems that we know.
+const TICKS: f64 = 100.0;
+/// The name of what others used, in the facts of a run, and how the busiest of them is named there.
+const OTHERS: &str = "others";
+const BUSIEST: &str = "busy ";
+
+/// Variables that change what programs do, of which the values are recorded: no others, for some are secrets.
+const VARIABLES: [&str; 27] = [
+    "CFLAGS",
+    "CXXFLAGS",
+    "CGO_ENABLED",
+    "GODEBUG",
+    "GOEXPERIMENT",
+    "GOFLAGS",
+    "GOGC",
+    "GOMAXPROCS",
+    "GOMEMLIMIT",
+    "JAVA_OPTS",
+    "LANG",
+    "LC_ALL",
+    "LDFLAGS",
+    "LD_PRELOAD",
+    "MALLOC_ARENA_MAX",
+    "MALLOC_CONF",
+    "NODE_ENV",
+    "NODE_OPTIONS",
+    "OMP_NUM_THREADS",
+    "PYTHONHASHSEED",
+    "PYTHONMALLOC",
+    "PYTHONOPTIMIZE",
+    "RAYON_NUM_THREADS",
+    "RUSTFLAGS",
+    "TOKIO_WORKER_THREADS",
+    "TZ",
+    "UV_THREADPOOL_SIZE",
+];
+
+/// What is asked for its version: a name, the command, and the file that says that a project is made with it.
+const VERSIONS: [(&str, &[&str], &str); 5] = [
+    ("go", &["go", "version"], "go.mod"),
+    ("rustc", &["rustc", "--version"], "Cargo.toml"),
+    ("cc", &["cc", "--version"], "Makefile"),
+    ("node", &["node", "--version"], "package.json"),
+    ("python3", &["python3", "--version"], "pyproject.toml"),
+];
 
 fn first_line(path: &str) -> Option<String> {
     Some(read_to_string(path).ok()?.lines().next()?.trim().to_owned()).filter(|line| !line.is_empty())
@@ -35,14 +92,18 @@ pub fn facts() -> Vec<(String, String)> {
         ("cores", cores),
         ("governor", first_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")),
         ("no_turbo", first_line("/sys/devices/system/cpu/intel_pstate/no_turbo")),
+        ("boost", first_line("/sys/devices/system/cpu/cpufreq/boost")),
         ("cpu_limit", first_line("/sys/fs/cgroup/cpu.max")),
         ("memory_limit", first_line("/sys/fs/cgroup/memory.max")),
     ];
-    all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    let variables =
+        VARIABLES.into_iter().map(|name| (name, std::env::var(name).ok().filter(|value| !value.is_empty())));
+    let variables = variables.filter_map(|(name, value)| Some((format!("${name}"), value?)));
+    all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).chain(variables).collect()
 }
 
 /// What the machine does now, as far as the system says it.
-pub fn now() -> Vec<(String, f64)> {
+fn now() -> Vec<(String, f64)> {
     let number = |text: &str| text.split_whitespace().next()?.parse::<f64>().ok();
     let clocks: Vec<f64> = cpu_info("cpu MHz").iter().filter_map(|text| number(text)).collect();
     let clock = (!clocks.is_empty()).then(|| clocks.iter().sum::<f64>() / clocks.len() as f64);
@@ -56,32 +117,205 @@ pub fn now() -> Vec<(String, f64)> {
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
+/// What a side runs on: the versions of compilers and runtimes that its command names or its folder is made with, and the
+/// variables that it sets.
+pub fn versions(
+    dir: &Path,
+    variables: &[(String, String)],
+    command: &[String],
+    build: &str,
+    output: &Path,
+    work: &Work,
+) -> Result<Vec<(String, String)>> {
+    let mut found: Vec<(String, String)> =
+        variables.iter().map(|(name, value)| (format!("${name}"), value.clone())).collect();
+    for (name, version, made_with) in VERSIONS {
+        let is_word = |text: &str| text.split(|c: char| !c.is_alphanumeric()).any(|word| word == name);
+        if !dir.join(made_with).exists() && !is_word(build) && !command.iter().any(|word| is_word(word)) {
+            continue;
+        }
+        let version: Vec<String> = version.iter().map(|&word| word.to_owned()).collect();
+        match process::run(&Job { command: &version, dir, variables, output }, work) {
+            Ok(status) if status.success() => {
+                let line = first_line(&output.display().to_string()).unwrap_or_default();
+                found.push((name.to_owned(), line));
+            }
+            Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// What both sides run on, side by side.
+pub fn beside(base: Vec<(String, String)>, new: Vec<(String, String)>) -> Vec<(String, String, String)> {
+    let of = |all: &[(String, String)], name: &str| {
+        all.iter().find(|(known, _)| known == name).map_or_else(String::new, |(_, value)| value.clone())
+    };
+    let mut all: Vec<(String, String, String)> =
+        base.iter().map(|(name, value)| (name.clone(), value.clone(), of(&new, name))).collect();
+    let only_new = new.iter().filter(|(name, _)| !base.iter().any(|(known, _)| known == name));
+    all.extend(only_new.map(|(name, value)| (name.clone(), String::new(), value.clone())));
+    all
+}
+
+/// What all processors did so far, and which processes: ticks.
+#[derive(Default)]
+struct Ticks {
+    busy: f64,
+    stolen: f64,
+    own: f64,
+    throttled: f64,
+    /// By their ids, in order.
+    processes: Vec<(u32, String, f64)>,
+}
+
+impl Ticks {
+    fn read() -> Ticks {
+        let numbers = |line: &str| line.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<f64>>();
+        let all = numbers(&first_line("/proc/stat").unwrap_or_default());
+        // User, nice, system, idle, iowait, irq, softirq, steal.
+        let at = |i: usize| all.get(i).copied().unwrap_or(0.0);
+        let busy = at(0) + at(1) + at(2) + at(5) + at(6);
+        // Ours, with those of children that ended.
+        let own = process_ticks("/proc/self/stat").map_or(0.0, |(_, own, children)| own + children);
+        let limits = read_to_string("/sys/fs/cgroup/cpu.stat").unwrap_or_default();
+        let throttled = limits.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok());
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let process = |entry: std::fs::DirEntry| {
+            let id: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let (name, own, _) = process_ticks(&format!("/proc/{id}/stat"))?;
+            Some((id, name, own))
+        };
+        let mut processes: Vec<(u32, String, f64)> = entries.filter_map(process).collect();
+        processes.retain(|(id, ..)| *id != std::process::id());
+        processes.sort_by_key(|(id, ..)| *id);
+        Ticks { busy, stolen: at(7), own, throttled: throttled.unwrap_or(0.0), processes }
+    }
+}
+
+/// A process's name, its ticks, and those of its children that ended.
+fn process_ticks(path: &str) -> Option<(String, f64, f64)> {
+    let text = read_to_string(path).ok()?;
+    // Names have blanks and brackets.
+    let (name, rest) = (text.get(text.find('(')? + 1..text.rfind(')')?)?, text.get(text.rfind(')')? + 1..)?);
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let at = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok());
+    Some((name.to_owned(), at(11)? + at(12)?, at(13)? + at(14)?))
+}
+
+/// Watches what the machine does besides while a run is made.
+pub struct Watch {
+    now: Vec<(String, f64)>,
+    begun: Instant,
+    ticks: Ticks,
+}
+
+impl Watch {
+    pub fn begin() -> Watch {
+        Watch { now: now(), begun: Instant::now(), ticks: Ticks::read() }
+    }
+
+    /// What it did since: processors that others used, and that the host took, how often a limit was reached,
+    /// and the process that used most.
+    pub fn end(self) -> Vec<(String, f64)> {
+        let mut facts = self.now;
+        let (before, after) = (self.ticks, Ticks::read());
+        let seconds = self.begun.elapsed().as_secs_f64();
+        if after.busy <= 0.0 || seconds < SHORT {
+            return facts;
+        }
+        let processors = |ticks: f64| (100.0 * ticks.max(0.0) / TICKS / seconds).round() / 100.0;
+        facts.push((OTHERS.to_owned(), processors(after.busy - before.busy - (after.own - before.own))));
+        facts.push(("stolen".to_owned(), processors(after.stolen - before.stolen)));
+        facts.push(("throttled".to_owned(), after.throttled - before.throttled));
+        let used = after.processes.into_iter().filter_map(|(id, name, ticks)| {
+            let at = before.processes.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
+            Some((name, processors(ticks - before.processes[at].2)))
+        });
+        let busiest = used.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, used)| *used >= NAMED);
+        facts.extend(busiest.map(|(name, used)| (format!("{BUSIEST}{name}"), used)));
+        facts
+    }
+}
+
+fn fact(run: &RecordedRun, name: &str) -> Option<f64> {
+    run.machine.iter().find(|(known, _)| known == name).map(|(_, value)| *value)
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// Says of each run why it is not like the others of its side.
+pub fn mark_disturbed(runs: &mut [RecordedRun]) {
+    for side in SIDES {
+        let of_side = || runs.iter().filter(|run| run.side == side);
+        if of_side().count() < 3 {
+            continue;
+        }
+        let seconds = median(of_side().map(|run| run.seconds).collect()).unwrap_or(0.0);
+        let usual = |name| median(of_side().filter_map(|run| fact(run, name)).collect());
+        let (others, throttled) = (usual(OTHERS), usual("throttled"));
+        for run in runs.iter_mut().filter(|run| run.side == side) {
+            let mut why = Vec::new();
+            if run.seconds > DISTURBED * seconds && run.seconds > seconds + SHORT {
+                why.push(format!("it took {:.1} times the median's time", run.seconds / seconds));
+            }
+            if let (Some(usual), Some(others)) =
+                (others, fact(run, OTHERS).filter(|o| others.is_some_and(|u| *o > u + BUSY)))
+            {
+                let busiest = run.machine.iter().find_map(|(name, _)| name.strip_prefix(BUSIEST));
+                let who = busiest.map_or_else(String::new, |name| format!(", most of them {name}"));
+                why.push(format!("others used {others:.1} processors{who}, and {usual:.1} beside the median"));
+            }
+            if throttled == Some(0.0) && fact(run, "throttled").is_some_and(|times| times > 0.0) {
+                why.push("the container's limit stopped it".to_owned());
+            }
+            run.disturbed = why.join("; ");
+        }
+    }
+}
+
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     let (sum, count) = values.fold((0.0, 0), |(sum, count), value| (sum + value, count + 1));
     (count > 0).then(|| sum / f64::from(count))
 }
 
 fn of<'a>(runs: impl Iterator<Item = &'a RecordedRun>, name: &str) -> Option<f64> {
-    mean(runs.filter_map(|run| run.machine.iter().find(|(known, _)| known == name).map(|(_, value)| *value)))
+    mean(runs.filter_map(|run| fact(run, name)))
 }
 
 /// What a reader should know: where the machine was not the same for both sides, or for the first and the last runs, and
-/// which runs took much longer than others of their side.
-pub fn notes(before: &[(String, String)], now: &[(String, String)], runs: &[RecordedRun]) -> Vec<String> {
+/// which runs were disturbed. `before` are the facts of runs that were gone on with.
+pub fn notes(before: &[(String, String)], recording: &Recording) -> Vec<String> {
+    let (now, runs) = (&recording.machine, &recording.runs);
     let mut notes = Vec::new();
-    for (name, value) in now {
-        match before.iter().find(|(known, _)| known == name) {
-            Some((_, other)) if other != value => notes.push(format!("earlier runs had {name} {other}, these {value}")),
-            _ => {}
+    let value =
+        |all: &[(String, String)], name: &str| all.iter().find(|(known, _)| known == name).map(|(_, v)| v.clone());
+    let mut names: Vec<&String> = before.iter().chain(now).map(|(name, _)| name).collect();
+    names.sort();
+    names.dedup();
+    for name in names.into_iter().filter(|_| !before.is_empty()) {
+        let none = || "none".to_owned();
+        let (earlier, now) = (value(before, name), value(now, name));
+        if earlier != now {
+            let (earlier, now) = (earlier.unwrap_or_else(none), now.unwrap_or_else(none));
+            notes.push(format!("earlier runs had {name} {earlier}, these {now}"));
         }
     }
+    for (name, base, new) in recording.versions.iter().filter(|(_, base, new)| base != new) {
+        let or_none = |value: &str| if value.is_empty() { "none".to_owned() } else { value.to_owned() };
+        notes.push(format!("the base has {name} {}, the new side {}", or_none(base), or_none(new)));
+    }
     let side = |name: &'static str| runs.iter().filter(move |run| run.side == name);
-    if let (Some(base), Some(new)) = (of(side("base"), "load"), of(side("new"), "load"))
-        && (base - new).abs() > LOADED
-    {
-        notes.push(format!(
-            "the machine's load was {base:.1} in runs of the base, and {new:.1} in those of the new side"
-        ));
+    for (name, words) in [("load", "the machine's load was"), (OTHERS, "others used, in processors,")] {
+        if let (Some(base), Some(new)) = (of(side("base"), name), of(side("new"), name))
+            && (base - new).abs() > LOADED
+        {
+            notes.push(format!("{words} {base:.1} in runs of the base, and {new:.1} in those of the new side"));
+        }
     }
     let part = runs.len().min(4);
     if let (Some(first), Some(last)) = (of(runs[..part].iter(), "mhz"), of(runs[runs.len() - part..].iter(), "mhz"))
@@ -90,16 +324,15 @@ pub fn notes(before: &[(String, String)], now: &[(String, String)], runs: &[Reco
     {
         notes.push(format!("the last {part} runs had {:.0} % of the clock of the first", 100.0 * last / first));
     }
-    for name in ["base", "new"] {
-        let mut times: Vec<f64> = side(name).map(|run| run.seconds).collect();
-        times.sort_by(f64::total_cmp);
-        let median = times.get(times.len() / 2).copied().unwrap_or(0.0);
-        let slow: Vec<String> =
-            side(name).filter(|run| run.seconds > DISTURBED * median).map(|run| run.pair.to_string()).collect();
-        if times.len() > 2 && !slow.is_empty() {
+    for name in SIDES {
+        let disturbed: Vec<&RecordedRun> = side(name).filter(|run| !run.disturbed.is_empty()).collect();
+        if let Some(first) = disturbed.first() {
+            let pairs: Vec<String> = disturbed.iter().map(|run| run.pair.to_string()).collect();
             notes.push(format!(
-                "runs {} of the {name} side took more than {DISTURBED} times the median's time",
-                slow.join(", ")
+                "disturbed of the {name} side, and counted: {} (run {}: {})",
+                pairs.join(", "),
+                first.pair,
+                first.disturbed
             ));
         }
     }
@@ -108,27 +341,57 @@ pub fn notes(before: &[(String, String)], now: &[(String, String)], runs: &[Reco
 
 #[cfg(test)]
 mod tests {
-    use super::{RecordedRun, facts, notes, now};
+    use super::{BUSIEST, OTHERS, RecordedRun, Recording, Watch, beside, facts, mark_disturbed, notes};
 
     fn run(side: &str, load: f64, mhz: f64, seconds: f64) -> RecordedRun {
         let mut run = RecordedRun::default();
         (run.side, run.seconds) = (side.to_owned(), seconds);
-        run.machine = vec![("load".to_owned(), load), ("mhz".to_owned(), mhz)];
+        run.machine = vec![("load".to_owned(), load), ("mhz".to_owned(), mhz), (OTHERS.to_owned(), 0.1)];
         run
+    }
+
+    fn said(before: &[(String, String)], now: &[(String, String)], runs: Vec<RecordedRun>) -> String {
+        let mut recording = Recording::new(&[]);
+        (recording.machine, recording.runs) = (now.to_vec(), runs);
+        let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+        recording.versions = beside(
+            pair("go", "1.23"),
+            now.iter().find(|(n, _)| n == "go").map_or_else(|| pair("go", "1.23"), |(_, version)| pair("go", version)),
+        );
+        mark_disturbed(&mut recording.runs);
+        notes(before, &recording).join("\n")
     }
 
     #[test]
     fn a_machine_that_changes_is_said() {
         let alike: Vec<_> = (0..8).map(|i| run(["base", "new"][i % 2], 1.0, 2000.0, 1.0)).collect();
-        assert!(notes(&facts(), &facts(), &alike).is_empty());
+        assert_eq!(said(&facts(), &facts(), alike), "");
         let mut other: Vec<_> =
             (0..8).map(|i| run(["base", "new"][i % 2], (i % 2) as f64, 2000.0 - 100.0 * i as f64, 1.0)).collect();
         other[3].seconds = 9.0;
-        let said =
-            notes(&[("cpu".to_owned(), "a".to_owned())], &[("cpu".to_owned(), "b".to_owned())], &other).join("\n");
-        for wanted in ["had cpu a, these b", "load was 0.0", "the last 4 runs had 78 %", "of the new side took more"] {
-            assert!(said.contains(wanted), "{said}");
+        other[4].machine[2].1 = 1.4;
+        other[4].machine.push((format!("{BUSIEST}make"), 1.2));
+        let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let said = said(&[fact("cpu", "a"), fact("$GOGC", "off")], &[fact("cpu", "b"), fact("go", "1.24")], other);
+        for wanted in [
+            "had cpu a, these b",
+            "had $GOGC off, these none",
+            "the base has go 1.23, the new side 1.24",
+            "load was 0.0",
+            "the last 4 runs had 78 %",
+            "of the new side, and counted: 0 (run 0: it took 9.0 times",
+            "others used 1.4 processors, most of them make, and 0.1 beside the median",
+        ] {
+            assert!(said.contains(wanted), "{wanted}: {said}");
         }
-        assert!(now().iter().all(|(_, value)| value.is_finite()));
+    }
+
+    #[test]
+    fn what_others_do_is_seen_while_a_run_is_made() {
+        let mut watch = Watch::begin();
+        watch.begun -= std::time::Duration::from_secs(1);
+        let facts = watch.end();
+        assert!(facts.iter().all(|(_, value)| value.is_finite() && *value >= 0.0), "{facts:?}");
+        assert_eq!(facts.iter().any(|(name, _)| name == OTHERS), cfg!(target_os = "linux"), "{facts:?}");
     }
 }

@@ -18,7 +18,7 @@ const GRACE_TICKS: usize = 200;
 pub struct Job<'a> {
     pub command: &'a [String],
     pub dir: &'a Path,
-    pub variables: Vec<(&'static str, String)>,
+    pub variables: &'a [(String, String)],
     pub output: &'a Path,
 }
 

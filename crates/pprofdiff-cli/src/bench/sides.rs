@@ -10,6 +10,8 @@ use crate::{Failure, Result};
 pub struct Checkout {
     /// Where commands run.
     pub dir: PathBuf,
+    /// All that belongs to the side: the worktree, or the folder.
+    pub root: PathBuf,
     /// The commit; empty where there is none.
     pub commit: String,
     /// Goes with this.
@@ -39,7 +41,7 @@ impl Checkout {
         if !full.is_dir() {
             return Err(wrong("it is no folder".to_owned()));
         }
-        Ok(Checkout { dir: full, commit: String::new(), _worktree: None })
+        Ok(Checkout { root: full.clone(), dir: full, commit: String::new(), _worktree: None })
     }
 
     /// A worktree of a revision, of which the folder is where we are in the repository.
@@ -58,7 +60,7 @@ impl Checkout {
         if !inside.is_dir() {
             return Err(Failure::Message(format!("{revision} has no folder {}, where we are", here.display())));
         }
-        Ok(Checkout { dir: inside, commit, _worktree: Some(worktree) })
+        Ok(Checkout { dir: inside, root: dir, commit, _worktree: Some(worktree) })
     }
 }
 
@@ -77,16 +79,19 @@ pub fn checkouts(range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
         ]),
         None => {
             let base = Checkout::of_revision(&root, &here, range, "base")?;
-            Ok([base, Checkout::of_dir(Path::new("."))?])
+            Ok([base, Checkout { root, ..Checkout::of_dir(Path::new("."))? }])
         }
     }
 }
 
-/// What the arguments name.
-pub fn named(args: &BenchArgs) -> Result<(String, Vec<PathBuf>)> {
+/// What the arguments name. Two commands are compared here, if nothing else is said.
+pub fn named(args: &BenchArgs, has_two_commands: bool) -> Result<(String, Vec<PathBuf>)> {
     match (&args.range, &args.base_dir, &args.new_dir) {
         (Some(range), None, None) => Ok((range.clone(), Vec::new())),
         (None, Some(base), Some(new)) => Ok((String::new(), vec![base.clone(), new.clone()])),
-        _ => Err(Failure::Message("name what to compare: BASE..NEW, or --base-dir and --new-dir".to_owned())),
+        _ if has_two_commands => Ok((String::new(), vec![PathBuf::from("."), PathBuf::from(".")])),
+        _ => Err(Failure::Message(
+            "name what to compare: BASE..NEW, --base-dir and --new-dir, or --base-cmd and --new-cmd".to_owned(),
+        )),
     }
 }

@@ -8,6 +8,7 @@ mod panel;
 mod words;
 
 use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -18,6 +19,7 @@ pub use notebook::explain_html;
 pub(crate) use panel::{explain_panel, nearest_cause, whole_changed};
 use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
+use pprofdiff::recording::Recording;
 #[cfg(feature = "check")]
 use words::MAX_CAUSES;
 use words::{ExplanationText, Priority, within};
@@ -86,12 +88,15 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
     match (e.base.as_slice(), e.new.as_slice()) {
         ([both], [new]) if both == new => words.push(operand(both, "FILE")),
         ([base], [new]) => words.extend([operand(base, "BASE"), operand(new, "NEW")]),
-        (base, new) => {
-            for (option, names, placeholder) in [("--base", base, "BASE"), ("--new", new, "NEW")] {
-                words.push(option.to_owned());
-                words.extend(names.iter().map(|name| operand(name, placeholder)));
+        (base, new) => match folder_of_runs(base, new) {
+            Some(dir) => words.push(operand(&dir, "RUNS")),
+            None => {
+                for (option, names, placeholder) in [("--base", base, "BASE"), ("--new", new, "NEW")] {
+                    words.push(option.to_owned());
+                    words.extend(names.iter().map(|name| operand(name, placeholder)));
+                }
             }
-        }
+        },
     }
     words.extend(["--sample-type".to_owned(), word(&e.sample_type)]);
     if let Some(ignore) = &cause.evidence.ignore {
@@ -101,6 +106,15 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
         words.extend(["--tagfocus".to_owned(), word(&format!("{}={}", label.key, label.value))]);
     }
     words.join(" ")
+}
+
+/// The folder that has these runs and no others, as `bench` leaves it: one name in place of forty.
+fn folder_of_runs(base: &[String], new: &[String]) -> Option<String> {
+    let dir = Path::new(base.first()?).parent()?.parent()?;
+    let recorded = Recording::read_sides(dir).ok()?;
+    let are_those =
+        |(names, files): (&[String], &Vec<PathBuf>)| names.iter().map(Path::new).eq(files.iter().map(PathBuf::as_path));
+    [base, new].into_iter().zip(&recorded).all(are_those).then(|| dir.display().to_string())
 }
 
 /// Writes the explanation for people, in at most 15 lines, and what belongs to it in a paragraph each.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::check::{finding, normalized, select_findings, verdict, whys};
+use crate::check::{commits, finding, normalized, select_findings, verdict, whys};
 use crate::explain::causes_text;
 use crate::format::{Format, check_of, of_checks};
 use pprofdiff::check::{Check, Outcome};
@@ -17,8 +17,9 @@ pub(crate) const FORMAT: Format =
 const ANNOTATIONS: usize = 10;
 
 /// Writes annotations for a GitHub workflow: an error a failure, a warning for what is inconclusive, a notice for
-/// what is allowed; of each rule those that people are told, where their functions stand, the first with the causes. GitHub
-/// shows ten of each kind; what is beyond that is counted in the last.
+/// what is allowed; of each rule those that people are told, where their functions stand, the first with the causes; and a
+/// notice on the lines of each commit that reaches one. GitHub shows ten of each kind; what is beyond that is counted in the
+/// last.
 ///
 /// # Errors
 /// The writer's.
@@ -43,6 +44,17 @@ pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()>
         if found.len() < all {
             let rest = all - found.len();
             writeln!(out, "::{command} title=pprofdiff::and {rest} more of outcome {}", outcome.name())?;
+        }
+    }
+    // Each commit on its own lines, which a pull request shows there.
+    let mut told: Vec<&str> = Vec::new();
+    for commit in check.rules.iter().flat_map(commits) {
+        if told.len() < ANNOTATIONS && !told.contains(&commit.commit.as_str()) {
+            told.push(&commit.commit);
+            let (first, last) = commit.lines;
+            let place = format!("file={},line={first},endLine={last}", property(&commit.file));
+            let title = property(&format!("{} {}", commit.short, commit.subject));
+            writeln!(out, "::notice {place},title={title}::it reaches a cause: {}", data(&commit.why))?;
         }
     }
     for warning in check.warnings.iter().take(ANNOTATIONS) {

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::check::finding;
+use crate::check::{commits, finding};
 use crate::format::{Format, check_of, of_checks};
 use pprofdiff::check::{Check, Finding, Outcome, RuleCheck};
 use pprofdiff::text::sanitize;
@@ -52,8 +52,12 @@ fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
 fn result(check: &Check, rule: &RuleCheck, index: usize, f: &Finding) -> Value {
     let subject = sanitize(f.frame.as_deref().unwrap_or(&rule.sample_type));
     let mut location = json!({"logicalLocations": [{"fullyQualifiedName": subject}]});
-    // Code scanning wants a file; what was looked at is the new side's profile.
-    if let Some(path) = check.new.first() {
+    // Code scanning wants a file: what a commit changed that reaches the cause, else what was looked at.
+    if let Some(commit) = commits(rule).next() {
+        let (first, last) = commit.lines;
+        let region = json!({"startLine": first.max(1), "endLine": last.max(first).max(1)});
+        location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(&commit.file)}, "region": region});
+    } else if let Some(path) = check.new.first() {
         location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(path)}});
     }
     json!({

@@ -7,43 +7,135 @@
 //! `sqrt(r) ((1 + t²/(n-1)) / (1 + r t²/(n-1)))^(n/2)`, and by Ville's inequality exceeds `1/alpha` once in `1/alpha`
 //! sequences at most, however long they are.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::distributions::student_tail;
+use super::rank::signed_rank_test;
+
 /// `c²`: differences of about two standard deviations are found soonest.
 const PRIOR: f64 = 0.25;
-/// The probability of a change that is none, over all looks.
+/// The probability of a change that is none, over all looks and all frames. It is spent on the total and on frames, for
+/// each in part on all looks together, in part on the one last look that was planned: a test that is asked once finds what
+/// a sequence, that must hold for ever, does not find yet.
 pub const ALARMS: f64 = 0.01;
+const TOTAL_ALARMS: f64 = 0.003;
+const TOTAL_LAST_ALARMS: f64 = 0.003;
+const FRAME_ALARMS: f64 = 0.002;
+const FRAME_LAST_ALARMS: f64 = 0.002;
 /// That of a change larger than the one that was ruled out.
 pub const MISSES: f64 = 0.05;
+/// From so many pairs on the last look ranks them, which no load that comes and goes disturbs; with fewer it asks Student's
+/// test, since ranks of few can't be as rare as is asked. With fewer than the least it asks nothing.
+const RANKED: usize = 20;
+const MIN_LAST_LOOK: usize = 5;
+/// Frames with less of either side's total are not asked, as `check` asks none.
+const FLOOR: f64 = 0.01;
 
 /// What pairs of runs say so far.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Decision {
-    /// The sides differ.
+    /// The sides differ: in total, or in a frame.
     Change,
-    /// They differ by no more than what was asked for.
+    /// They differ by no more than what was asked for: in total, and each frame by no more of the total.
     NoLargerChange,
     /// Neither is known yet.
     Open,
+}
+
+/// What a run cost by operation.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RunCost {
+    /// All of it.
+    pub total: f64,
+    /// By function, its own cost and that with what it calls.
+    pub frames: BTreeMap<String, [f64; 2]>,
+}
+
+impl RunCost {
+    /// The cost of a run of which no frames are known.
+    pub fn of_total(total: f64) -> RunCost {
+        RunCost { total, frames: BTreeMap::new() }
+    }
+}
+
+/// A frame that changed for certain.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct FrameChange {
+    /// The function.
+    pub name: String,
+    /// By its own cost, or with what it calls?
+    pub is_cum: bool,
+    /// The change, as a part of the total.
+    pub of_total: f64,
+    /// The change as a part of its own cost; infinite of what is new.
+    pub growth: f64,
+}
+
+/// Differences of a frame by pair, as parts of the pair's mean total, and its sums.
+#[derive(Debug, Clone, Default)]
+struct FramePairs {
+    differences: Vec<f64>,
+    base: f64,
+    new: f64,
 }
 
 /// Pairs of runs, one of each side, and the change that matters.
 #[derive(Debug, Clone)]
 pub struct Pairs {
     logs: Vec<f64>,
+    frames: BTreeMap<(String, bool), FramePairs>,
+    /// The most frames with different values that were asked at a look so far.
+    asked: usize,
     effect: f64,
+    /// After how many pairs the one last look was taken.
+    last_look: Option<usize>,
 }
 
 impl Pairs {
     /// None yet. `effect` is the change that matters, as a part: 0.02.
     pub fn new(effect: f64) -> Pairs {
-        Pairs { logs: Vec::new(), effect }
+        Pairs { logs: Vec::new(), frames: BTreeMap::new(), asked: 0, effect, last_look: None }
     }
 
-    /// Adds a pair by the totals of its runs. What is not positive says nothing, and is not counted.
-    pub fn push(&mut self, base: f64, new: f64) {
-        let log = (new / base).ln();
-        if log.is_finite() {
-            self.logs.push(log);
+    /// Adds a pair. A total that is not positive says nothing, and is not counted.
+    pub fn push(&mut self, base: &RunCost, new: &RunCost) {
+        let log = (new.total / base.total).ln();
+        if !log.is_finite() {
+            return;
         }
+        let (before, mean) = (self.logs.len(), (base.total + new.total) / 2.0);
+        self.logs.push(log);
+        let names: BTreeSet<&String> = base.frames.keys().chain(new.frames.keys()).collect();
+        for name in names {
+            let [base, new] = [base, new].map(|side| side.frames.get(name).copied().unwrap_or_default());
+            for (i, is_cum) in [false, true].into_iter().enumerate() {
+                let frame = self.frames.entry((name.clone(), is_cum)).or_default();
+                // It had none in the pairs before it came.
+                frame.differences.resize(before, 0.0);
+                frame.differences.push((new[i] - base[i]) / mean);
+                (frame.base, frame.new) = (frame.base + base[i] / mean, frame.new + new[i] / mean);
+            }
+        }
+        self.frames.values_mut().for_each(|frame| frame.differences.resize(before + 1, 0.0));
+        self.asked = self.asked.max(self.asked_frames().len());
+    }
+
+    /// Takes the one last look that was planned, at the end of all runs, whose number does not depend on what they say. A
+    /// later one is not taken.
+    pub fn look_last(&mut self) {
+        self.last_look.get_or_insert(self.logs.len());
+    }
+
+    /// As [`Pairs::look_last`], of pairs that are read again: after how many it was.
+    pub fn looked_last_after(&mut self, pairs: Option<usize>) {
+        self.last_look = pairs;
+    }
+
+    /// After how many pairs the last look was.
+    pub fn last_look(&self) -> Option<usize> {
+        self.last_look
     }
 
     /// Number of pairs.
@@ -56,38 +148,110 @@ impl Pairs {
         self.logs.is_empty()
     }
 
-    /// The mean change, as a part.
+    /// The mean change of the total, as a part.
     pub fn change(&self) -> Option<f64> {
         (!self.logs.is_empty()).then(|| mean(&self.logs).exp_m1())
     }
 
-    /// The changes that are not ruled out, with an error of `alpha` over all looks; `None` while there are too few pairs.
+    /// The changes of the total that are not ruled out, with an error of `alpha` over all looks; `None` while there are too
+    /// few pairs.
     pub fn interval(&self, alpha: f64) -> Option<(f64, f64)> {
-        let n = self.logs.len() as f64;
-        if n < 2.0 {
-            return None;
-        }
-        let mean = mean(&self.logs);
-        let variance = self.logs.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
-        let r = PRIOR / (n + PRIOR);
-        // Where the martingale is 1/alpha, solved for t²/(n-1).
-        let k = (1.0 / (alpha * r.sqrt())).powf(2.0 / n);
-        if r * k >= 1.0 {
-            return None;
-        }
-        let t = ((n - 1.0) * (k - 1.0) / (1.0 - r * k)).sqrt();
-        let half = t * (variance / n).sqrt();
-        Some(((mean - half).exp_m1(), (mean + half).exp_m1()))
+        interval(&self.logs, alpha).map(|(low, high)| (low.exp_m1(), high.exp_m1()))
+    }
+
+    /// The same of a frame's change as a part of the total, or of the total.
+    pub fn interval_of(&self, frame: Option<&FrameChange>, alpha: f64) -> Option<(f64, f64)> {
+        let Some(frame) = frame else { return self.interval(alpha) };
+        interval(&self.frames.get(&(frame.name.clone(), frame.is_cum))?.differences, alpha)
+    }
+
+    /// True if the total changed for certain.
+    pub fn has_total_changed(&self) -> bool {
+        self.has_changed(&self.logs, TOTAL_ALARMS, TOTAL_LAST_ALARMS)
+    }
+
+    /// The frames that changed for certain, those that moved most first.
+    pub fn changed_frames(&self) -> Vec<FrameChange> {
+        let asked = self.asked.max(1) as f64;
+        let frames = self
+            .asked_frames()
+            .into_iter()
+            .filter(|(_, frame)| self.has_changed(&frame.differences, FRAME_ALARMS / asked, FRAME_LAST_ALARMS / asked));
+        let change = |((name, is_cum), frame): (&(String, bool), &FramePairs)| FrameChange {
+            name: name.clone(),
+            is_cum: *is_cum,
+            of_total: mean(&frame.differences),
+            growth: frame.new / frame.base - 1.0,
+        };
+        let mut changes: Vec<FrameChange> = frames.map(change).collect();
+        changes.sort_by(|a, b| b.of_total.abs().total_cmp(&a.of_total.abs()));
+        changes
     }
 
     /// Whether it is decided.
     pub fn decision(&self) -> Decision {
-        if self.interval(ALARMS).is_some_and(|(low, high)| low > 0.0 || high < 0.0) {
+        if self.has_total_changed() || !self.changed_frames().is_empty() {
             return Decision::Change;
         }
+        // All must be so, so that an error for each is one for all.
         let is_within = |(low, high): (f64, f64)| low >= -self.effect && high <= self.effect;
-        if self.interval(MISSES).is_some_and(is_within) { Decision::NoLargerChange } else { Decision::Open }
+        let is_small = |frame: &FramePairs| interval(&frame.differences, MISSES).is_some_and(is_within);
+        let is_all = self.interval(MISSES).is_some_and(is_within)
+            && self.asked_frames().into_iter().all(|(_, frame)| is_small(frame));
+        if is_all { Decision::NoLargerChange } else { Decision::Open }
     }
+
+    fn has_changed(&self, values: &[f64], alarms: f64, last_alarms: f64) -> bool {
+        let is_clear = interval(values, alarms).is_some_and(|(low, high)| low > 0.0 || high < 0.0);
+        is_clear || self.last_look.and_then(|pairs| values.get(..pairs)).is_some_and(|v| last_p(v) <= last_alarms)
+    }
+
+    /// The frames that are large enough, and of those with the same values one, as a function that calls nothing and its
+    /// own cost.
+    fn asked_frames(&self) -> Vec<(&(String, bool), &FramePairs)> {
+        let least = FLOOR * self.logs.len() as f64;
+        let mut asked: Vec<(&(String, bool), &FramePairs)> = Vec::new();
+        let mut known = BTreeSet::new();
+        for (key, frame) in self.frames.iter().filter(|(_, frame)| frame.base.max(frame.new) >= least) {
+            if known.insert(frame.differences.iter().map(|value| value.to_bits()).collect::<Vec<_>>()) {
+                asked.push((key, frame));
+            }
+        }
+        asked
+    }
+}
+
+/// The means that are not ruled out, with an error of `alpha` over all looks; `None` while there are too few values.
+fn interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
+    let n = values.len() as f64;
+    if n < 2.0 {
+        return None;
+    }
+    let mean = mean(values);
+    let variance = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0);
+    let r = PRIOR / (n + PRIOR);
+    // Where the martingale is 1/alpha, solved for t²/(n-1).
+    let k = (1.0 / (alpha * r.sqrt())).powf(2.0 / n);
+    if r * k >= 1.0 {
+        return None;
+    }
+    let t = ((n - 1.0) * (k - 1.0) / (1.0 - r * k)).sqrt();
+    let half = t * (variance / n).sqrt();
+    Some((mean - half, mean + half))
+}
+
+/// The p-value of the last look: of the mean of differences being none.
+fn last_p(values: &[f64]) -> f64 {
+    let n = values.len();
+    if n >= RANKED {
+        return signed_rank_test(values);
+    }
+    let mean = mean(values);
+    if n < MIN_LAST_LOOK || mean == 0.0 {
+        return 1.0;
+    }
+    let variance = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1) as f64;
+    2.0 * student_tail(mean.abs() / (variance / n as f64).sqrt(), n as u32 - 1)
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -96,7 +260,11 @@ fn mean(values: &[f64]) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Decision, Pairs};
+    use super::{Decision, Pairs, RunCost};
+
+    fn push(pairs: &mut Pairs, base: f64, new: f64) {
+        pairs.push(&RunCost::of_total(base), &RunCost::of_total(new));
+    }
 
     /// SplitMix64, as a normal variable by twelve dice.
     fn normal(state: &mut u64) -> f64 {
@@ -124,7 +292,10 @@ mod tests {
                     let mean = (side as f64 * change).exp() * (1.0 + load * busy);
                     sides[side] = mean * (noise * normal(&mut state)).exp();
                 }
-                pairs.push(sides[0], sides[1]);
+                push(&mut pairs, sides[0], sides[1]);
+            }
+            if pairs.decision() == Decision::Open {
+                pairs.look_last();
             }
             alarms += usize::from(pairs.decision() == Decision::Change);
             ruled_out += usize::from(pairs.decision() == Decision::NoLargerChange);
@@ -164,7 +335,15 @@ mod tests {
             ));
             assert!(alarms <= 10, "{alarms} of 1000 with {noise} and {load}");
         }
-        for (change, noise) in [(0.05, 0.01), (0.02, 0.01), (0.05, 0.03), (0.02, 0.03)] {
+        // Few runs, of which the last look is a test of its own.
+        for (noise, load) in [(0.03, 0.0), (0.03, 0.3)] {
+            let (alarms, ..) = simulate(0.0, noise, load, 8);
+            said.push(format!("8 pairs, noise {noise} load {load}: alarms {alarms} in 1000"));
+            assert!(alarms <= 10, "{alarms} of 1000 with {noise} and {load}");
+        }
+        let (found, ..) = simulate(0.25, 0.1, 0.0, 8);
+        said.push(format!("8 pairs, change 0.25 noise 0.1: found {found} in 1000"));
+        for (change, noise) in [(0.05, 0.01), (0.02, 0.01), (0.05, 0.03), (0.02, 0.03), (0.25, 0.2)] {
             let (found, _, pairs) = simulate(change, noise, 0.0, 30);
             said.push(format!("change {change} noise {noise}: found {found} in 1000 after {pairs:.1} pairs"));
         }
@@ -176,12 +355,131 @@ mod tests {
     #[test]
     fn what_says_nothing_is_not_counted() {
         let mut pairs = Pairs::new(0.02);
-        pairs.push(0.0, 1.0);
-        pairs.push(f64::NAN, 1.0);
+        push(&mut pairs, 0.0, 1.0);
+        push(&mut pairs, f64::NAN, 1.0);
         assert!(pairs.is_empty() && pairs.change().is_none() && pairs.interval(0.05).is_none());
-        (0..9).for_each(|i| pairs.push(100.0, 100.0 + f64::from(i % 2) * 0.1));
+        (0..9).for_each(|i| push(&mut pairs, 100.0, 100.0 + f64::from(i % 2) * 0.1));
         assert_eq!(pairs.decision(), Decision::NoLargerChange);
-        (0..40).for_each(|i| pairs.push(100.0, 110.0 + f64::from(i % 2) * 0.1));
+        (0..40).for_each(|i| push(&mut pairs, 100.0, 110.0 + f64::from(i % 2) * 0.1));
         assert_eq!(pairs.decision(), Decision::Change);
+    }
+
+    /// How often a change is said of runs of 20 frames, of which the first one's cost grows by `change` of itself; frames
+    /// differ by 3 % each, and all of a run by 3 %.
+    fn simulate_frames(change: f64, rounds: usize) -> (usize, usize) {
+        let (mut state, mut said, mut of_first) = (11u64, 0, 0);
+        for round in 0..rounds {
+            let mut pairs = Pairs::new(0.02);
+            while pairs.len() < 20 && pairs.decision() == Decision::Open {
+                let mut run = |is_new: bool| {
+                    let machine = (0.03 * normal(&mut state)).exp();
+                    let mut cost = RunCost::default();
+                    for frame in 0..20 {
+                        let grown = if frame == 0 && is_new { 1.0 + change } else { 1.0 };
+                        let own = 5.0 * grown * machine * (0.03 * normal(&mut state)).exp();
+                        cost.total += own;
+                        cost.frames.insert(format!("f{frame}"), [own, own]);
+                    }
+                    cost
+                };
+                let (first, second) = (run(round % 2 == 1), run(round % 2 == 0));
+                let (base, new) = if round % 2 == 1 { (second, first) } else { (first, second) };
+                pairs.push(&base, &new);
+            }
+            if pairs.decision() == Decision::Open {
+                pairs.look_last();
+            }
+            said += usize::from(pairs.decision() == Decision::Change);
+            of_first += usize::from(pairs.changed_frames().first().is_some_and(|frame| frame.name == "f0"));
+        }
+        (said, of_first)
+    }
+
+    /// A change of 1 % of the total in runs that differ by 3 %: no total tells it.
+    #[test]
+    fn a_frame_is_decided_where_the_total_is_not_and_equal_frames_are_not() {
+        let (alarms, _) = simulate_frames(0.0, 400);
+        assert!(alarms <= 8, "{alarms} of 400");
+        let (_, found) = simulate_frames(0.2, 100);
+        assert!(found >= 95, "{found} of 100");
+        eprintln!("frames: {alarms} alarms of 400, {found} found of 100");
+    }
+
+    /// Pairs of runs whose frames have these costs, all with what they call half as much again.
+    fn pairs_of(runs: usize, cost: impl Fn(usize, bool) -> Vec<(&'static str, f64)>) -> Pairs {
+        let mut pairs = Pairs::new(0.02);
+        for i in 0..runs {
+            let [base, new] = [false, true].map(|is_new| {
+                let mut run = RunCost::of_total(100.0);
+                run.frames.extend(cost(i, is_new).into_iter().map(|(name, own)| (name.to_owned(), [own, own * 1.5])));
+                run
+            });
+            pairs.push(&base, &new);
+        }
+        pairs
+    }
+
+    #[test]
+    fn frames_are_asked_that_are_large_enough_and_named_by_how_much_they_moved() {
+        let wobble = |i: usize| (i % 3) as f64 / 10.0;
+        let pairs = pairs_of(20, |i, is_new| {
+            let mut frames = match is_new {
+                false => vec![("less", 40.0 + wobble(i)), ("more", 20.0), ("tiny", 0.2)],
+                true => vec![("less", 34.0), ("more", 24.0 + wobble(i + 1)), ("tiny", 0.6)],
+            };
+            // A frame that only some runs have.
+            frames.extend((is_new && i > 2).then_some(("fresh", 2.0 + wobble(i))));
+            frames
+        });
+        let changes = pairs.changed_frames();
+        let said: Vec<(&str, bool)> = changes.iter().map(|frame| (frame.name.as_str(), frame.is_cum)).collect();
+        let wanted = ["less", "more", "fresh"].into_iter().flat_map(|name| [(name, true), (name, false)]);
+        let mut wanted: Vec<_> = wanted.collect();
+        wanted.swap(1, 2);
+        assert_eq!(said, wanted);
+        assert!(changes.windows(2).all(|two| two[0].of_total.abs() >= two[1].of_total.abs()), "{changes:?}");
+        let [less, fresh] = [changes[2].clone(), changes[5].clone()];
+        assert!((less.of_total + 0.061).abs() < 0.001 && (less.growth + 0.152).abs() < 0.001, "{less:?}");
+        assert!((fresh.of_total - 0.0179).abs() < 0.0002 && fresh.growth.is_infinite(), "{fresh:?}");
+        let of_fresh = &pairs.frames[&("fresh".to_owned(), false)].differences;
+        assert!(of_fresh.len() == 20 && of_fresh[..3] == [0.0; 3] && of_fresh[3..].iter().all(|d| *d > 0.0));
+        // Frames with the same values are asked once.
+        let alike = pairs_of(4, |i, _| vec![("a", 30.0 + wobble(i)), ("b", 30.0 + wobble(i))]);
+        assert_eq!((alike.frames.len(), alike.asked), (4, 1));
+    }
+
+    #[test]
+    fn no_larger_change_is_none_of_a_frame_either() {
+        let swap = |much: f64| {
+            pairs_of(12, move |i, is_new| {
+                let by = if is_new { much * [1.0, -1.0, 0.5, -0.5][i % 4] } else { 0.0 };
+                vec![("a", 30.0 + by), ("b", 30.0 - by)]
+            })
+        };
+        assert_eq!(swap(0.1).decision(), Decision::NoLargerChange);
+        assert_eq!(swap(10.0).decision(), Decision::Open);
+    }
+
+    #[test]
+    fn the_last_look_is_taken_once_and_of_the_pairs_before_it() {
+        let mut pairs = Pairs::new(0.02);
+        // Too different for the sequence; all are larger, which is rare.
+        let growth = |i: usize| if i % 5 == 0 { 80.0 } else { 1.0 + i as f64 / 10.0 };
+        (0..20).for_each(|i| push(&mut pairs, 100.0, 100.0 + growth(i)));
+        assert_eq!(pairs.decision(), Decision::Open);
+        pairs.look_last();
+        assert_eq!((pairs.decision(), pairs.last_look()), (Decision::Change, Some(20)));
+        let mut early = pairs.clone();
+        early.looked_last_after(Some(3));
+        early.look_last();
+        assert_eq!((early.decision(), early.last_look()), (Decision::Open, Some(3)));
+        // Equal to the last digit, they are decided by no fewer than five.
+        let decided = |runs: usize| {
+            let mut pairs = Pairs::new(0.02);
+            (0..runs).for_each(|_| push(&mut pairs, 100.0, 110.0));
+            pairs.look_last();
+            pairs.decision()
+        };
+        assert_eq!([decided(4), decided(5)], [Decision::Open, Decision::Change]);
     }
 }

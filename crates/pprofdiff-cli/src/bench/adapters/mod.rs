@@ -49,6 +49,45 @@ pub fn find(command: &[String]) -> &'static Adapter {
     ADAPTERS.into_iter().find(|adapter| (adapter.is_of)(command)).unwrap_or(&any::ADAPTER)
 }
 
+/// The variables before a command, as shells and `env` have them, and its own words.
+pub fn split_variables(command: &[String]) -> (Vec<(String, String)>, Vec<String>) {
+    let rest = if command.first().is_some_and(|word| word == "env") { &command[1..] } else { command };
+    let variable = |word: &String| {
+        let (name, value) = word.split_once('=')?;
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        is_name.then(|| (name.to_owned(), value.to_owned()))
+    };
+    let variables: Vec<(String, String)> = rest.iter().map_while(variable).collect();
+    // Options of env are its own.
+    let is_plain = rest.get(variables.len()).is_some_and(|word| !word.starts_with('-'));
+    if is_plain { (variables.clone(), rest[variables.len()..].to_vec()) } else { (Vec::new(), command.to_vec()) }
+}
+
+/// The words of a command that is one text, with the quotes that shells have.
+pub fn split_words(text: &str) -> Result<Vec<String>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            (c, Some(open)) if c == open => quote = None,
+            ('\\', None | Some('"')) => word.get_or_insert_default().extend(chars.next()),
+            (c, Some(_)) => word.get_or_insert_default().push(c),
+            ('"' | '\'', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, None) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    match quote {
+        Some(quote) => Err(Failure::Message(format!("a {quote} is not closed in: {text}"))),
+        None if words.is_empty() => Err(Failure::Message("a side's command is empty".to_owned())),
+        None => Ok(words),
+    }
+}
+
 /// The name of a program without its folders.
 fn program(command: &[String]) -> &str {
     let program = command.first().map_or("", String::as_str);
@@ -72,4 +111,32 @@ fn written(file: PathBuf, command: &[String]) -> Result<Taken> {
     }
     let program = program(command);
     Err(Failure::Message(format!("{program} wrote no profile to {}", file.display())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{split_variables, split_words};
+
+    #[test]
+    fn a_text_is_split_as_shells_do() {
+        let split = |text: &str| split_words(text).unwrap_or_default().join("|");
+        assert_eq!(
+            split("  GOGC=50 go test -bench 'A B' \"c \\\" d\" e\\ f '' "),
+            "GOGC=50|go|test|-bench|A B|c \" d|e f|"
+        );
+        assert_eq!(split("a 'b"), "");
+        assert_eq!(split(" "), "");
+    }
+
+    #[test]
+    fn variables_before_a_command_are_its_sides() {
+        let split = |text: &str| {
+            let (variables, words) = split_variables(&split_words(text).unwrap_or_default());
+            format!("{variables:?} {}", words.join(" "))
+        };
+        assert_eq!(split("env GOGC=50 A= go test"), "[(\"GOGC\", \"50\"), (\"A\", \"\")] go test");
+        assert_eq!(split("GOGC=50 go x=y"), "[(\"GOGC\", \"50\")] go x=y");
+        assert_eq!(split("env -i A=b go"), "[] env -i A=b go");
+        assert_eq!(split("./a=b/run"), "[] ./a=b/run");
+    }
 }

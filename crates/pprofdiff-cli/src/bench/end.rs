@@ -1,0 +1,142 @@
+//! What bench makes of the runs: what `explain` says of their folder, or `check` where there are rules, and files besides.
+
+use std::path::{Path, PathBuf};
+
+use pprofdiff::explain::Explanation;
+use pprofdiff::recording::Recording;
+use pprofdiff_report::{Ask, Format, Report};
+
+use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, InputArgs};
+use crate::git::Commits;
+use crate::input::recorded_sources;
+use crate::{Failure, Result, check, explain, say, write_to};
+
+/// What can't be written is said before a run is taken.
+pub fn check_args(args: &BenchArgs) -> Result<()> {
+    let format = args.output.format()?;
+    let request = pprofdiff_report::Request::default();
+    let explains = request.asking(Ask::Explain(Default::default())).for_format(format);
+    if answers(format) && !has_limits(args) {
+        explains?;
+    }
+    if answers(format) || args.output.path().is_some() {
+        for path in &args.report {
+            Format::of_path(path)?;
+        }
+        return args.fail_on.iter().try_for_each(|rule| Ok(pprofdiff::check::Rules::default().fail_on(rule)?));
+    }
+    Err(Failure::Message(format!("{} needs a file: name one with -o", format.name)))
+}
+
+/// True if it ends as check does.
+fn has_limits(args: &BenchArgs) -> bool {
+    !args.fail_on.is_empty() || args.config.is_some() || args.baseline.is_some()
+}
+
+/// True of formats that say causes or findings; others show what was compared.
+fn answers(format: &Format) -> bool {
+    let request = pprofdiff_report::Request::default();
+    request.asking(Ask::Explain(Default::default())).for_format(format).is_ok()
+        || request.asking(Ask::Check(Default::default())).for_format(format).is_ok()
+}
+
+/// Explains or checks; the exit code, and the commits that reach a cause.
+pub fn answer(mut args: BenchArgs, dir: &Path, recording: &Recording) -> Result<(u8, Vec<String>)> {
+    let input = || InputArgs { files: vec![dir.to_owned()], base: Vec::new(), new: Vec::new() };
+    let range = match recording.range.as_str() {
+        "" => None,
+        range => match Commits::of_range(Path::new("."), range) {
+            Ok(_) => Some(range.to_owned()),
+            // A working tree without a change, say.
+            Err(Failure::Message(message)) => {
+                say(&message);
+                None
+            }
+            Err(e) => return Err(e),
+        },
+    };
+    let git = || GitArgs { range: range.clone() };
+    // A page, say: it is a file besides, and causes go to standard output.
+    let mut files = std::mem::take(&mut args.report);
+    if let (false, Some(path)) = (answers(args.output.format()?), args.output.path()) {
+        files.push(path.to_owned());
+        args.output = args.output.without_path();
+    }
+    let explained = ExplainArgs::of(input(), git(), &args);
+    let (code, candidates) = if !has_limits(&args) {
+        let (report, diff, format) = explain::answer(&explained)?;
+        write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
+        for path in &files {
+            write_file(path, &diff, &explained)?;
+        }
+        let candidates = match &report {
+            Report::Explain(explanation) => direct(explanation),
+            _ => Vec::new(),
+        };
+        (0, candidates)
+    } else {
+        let candidates = if args.bisect {
+            // Its format is that of findings, perhaps.
+            let explained = ExplainArgs { output: args.output.without_path(), ..explained };
+            match explain::answer(&explained)?.0 {
+                Report::Explain(explanation) => direct(&explanation),
+                _ => Vec::new(),
+            }
+        } else {
+            Vec::new()
+        };
+        let new = recording.runs.iter().find(|run| run.side == "new" && !run.commit.is_empty());
+        let baseline = args.baseline(new.map(|run| run.commit.clone()));
+        let checked = CheckArgs {
+            input: input(),
+            fail_on: args.fail_on,
+            config: args.config,
+            floor: None,
+            // With a baseline, the base is not ours.
+            paired: baseline.dir.is_none(),
+            baseline,
+            strict: false,
+            require_power: false,
+            explain: true,
+            git: git(),
+            query: args.query,
+            output: args.output,
+            report: files,
+            load: args.load,
+        };
+        (check::run(&checked)?, candidates)
+    };
+    Ok((code, candidates))
+}
+
+/// The commits that reach a cause directly, each once.
+fn direct(explanation: &Explanation) -> Vec<String> {
+    let ranked = explanation.causes.iter().filter_map(|cause| cause.commits.as_ref()).flat_map(|all| &all.ranked);
+    let mut found: Vec<String> = Vec::new();
+    for commit in ranked.filter(|commit| commit.direct) {
+        if !found.contains(&commit.commit) {
+            found.push(commit.commit.clone());
+        }
+    }
+    found
+}
+
+/// Writes what was compared in the format of the file's ending, or the explanation, if that has one.
+fn write_file(path: &PathBuf, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> Result<()> {
+    let format = Format::of_path(path)?;
+    let asked = |ask| explained.query.request(ask).for_format(format);
+    let mut request = match asked(Ask::Explain(explain::options(explained)?)) {
+        Ok(request) => request,
+        Err(_) => asked(Ask::default())?,
+    };
+    match &mut request.ask {
+        Ask::Page { options, sources } => {
+            options.explain = explain::options(explained)?;
+            *sources = recorded_sources(&explained.input.files);
+        }
+        Ask::Profile(options) => *options = crate::packing(Some(path)),
+        _ => {}
+    }
+    let report = request.answer(diff)?;
+    write_to(Some(path), |out| (format.write)(&report, out, Default::default()))
+}

@@ -1,0 +1,77 @@
+"""`pprofdiff.bench` and `load_runs`: runs of two commits of a Python program by py-spy, and of a made-up command."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import pprofdiff
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    (tmp_path / "cost").write_text("4000\n")
+    write = "printf 'main;shop.validate %s\\nmain;shop.load 9000\\n' ${COST:-$(cat cost)} > \"$PPROFDIFF_PROFILE\"\n"
+    (tmp_path / "run.sh").write_text(write)
+    (tmp_path / "app.py").write_text(APP.format(rounds=300_000))
+    for words in [["init", "-q"], ["add", "-A"], ["commit", "-qm", "begin"]]:
+        git(tmp_path, *words)
+    (tmp_path / "cost").write_text("9000\n")
+    (tmp_path / "app.py").write_text(APP.format(rounds=3_000_000))
+    git(tmp_path, "commit", "-qam", "slower")
+    return tmp_path
+
+
+APP = """
+def work(n):
+    return sum(i % 7 for i in range(n))
+
+work({rounds})
+"""
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    subprocess.run(["git", *who, *words], cwd=folder, check=True)
+
+
+def test_a_change_is_decided_and_its_runs_are_read_again(repository: Path, capsys: pytest.CaptureFixture[str]):
+    d = pprofdiff.bench("HEAD~1..HEAD", "sh 'run.sh'", cwd=repository, effect=0.01)
+    assert "a change of the total: +38.5 %" in capsys.readouterr().err
+    [row] = [row for row in d.top() if row["name"] == "shop.validate"]
+    assert (row["flat_base"], row["flat_new"]) == (4000, 9000)
+    again = pprofdiff.load_runs(repository / "pprofdiff-runs")
+    assert len(again.base) == len(again.new) >= 5
+    assert again.top().to_dicts() == d.top().to_dicts()
+    # Two commands in place of two commits, and gone on with.
+    few = pprofdiff.bench(base_cmd="sh run.sh", new_cmd="COST=1 sh run.sh", runs=2, into="two", cwd=repository)
+    assert len(few.base) == 2
+    assert len(pprofdiff.bench(more="two", runs=4, cwd=repository).base) == 4
+    assert pprofdiff.bench("HEAD", ["sh", "run.sh"], runs=2, into="tree", cwd=repository).top()
+
+
+def test_what_is_refused(repository: Path):
+    with pytest.raises(pprofdiff.PprofError, match='git knows no commit "nothing"'):
+        pprofdiff.bench("nothing..HEAD", ["sh", "run.sh"], cwd=repository)
+    with pytest.raises(pprofdiff.PprofError, match=r"runs\.toml"):
+        pprofdiff.load_runs(repository)
+
+
+def test_python_is_profiled_by_py_spy(repository: Path, tmp_path: Path):
+    spy = [str(Path(sys.executable).with_name("py-spy")), "record", "--rate", "500"]
+    tried = subprocess.run(
+        [*spy, "-o", tmp_path / "tried.svg", "--", sys.executable, "-c", "sum(range(10**7))"],
+        capture_output=True,
+        text=True,
+    )
+    if tried.returncode and "ermission" in tried.stderr:
+        if "CI" in os.environ:
+            return  # a kernel is no fault of whoever runs the tests
+        pytest.skip("the kernel does not let py-spy look into a process")
+    assert tried.returncode == 0, tried.stderr
+    command = [*spy, "--", sys.executable, "app.py"]
+    d = pprofdiff.bench("HEAD~1..HEAD", command, runs=2, cwd=repository)
+    [row] = [row for row in d.top(granularity="functions") if "work" in row["name"] and "genexpr" not in row["name"]]
+    assert row["cum_new"] > 2 * row["cum_base"]
