@@ -355,8 +355,9 @@ impl Sets {
         for (members, &set) in tree.of_labels.iter().zip(&of_labels) {
             of_members.extend(members.clone().map(|_| [set, NONE]));
         }
-        let Making { mut sets, mut other_names, ranges, .. } = making;
-        other_names.sort_by_key(|(set, _)| *set);
+        let Making { mut sets, other_names, ranges, .. } = making;
+        let order = grouped(sets.len(), || other_names.iter().zip(0..).map(|((set, _), i)| (*set as usize, i))).0;
+        let other_names = order.into_iter().map(|i| other_names[i as usize]).collect();
         let labelled = sets.len() - n_plain;
         let of_label = PRICE_OF_LABEL + 2.0 * (labelled as f64 / n_plain.max(1) as f64).max(1e-9).ln().max(0.0);
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = of_label);

@@ -123,6 +123,18 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// The events of a set that its sums have.
+    #[inline(always)]
+    pub(super) fn events(&self, set: usize) -> f64 {
+        if self.is_touched(set) {
+            let sums = self.sums(set);
+            return sums.b + sums.n;
+        }
+        let of = &self.sets.sets[set];
+        let w = of.event.max(1e-300);
+        of.values[0] / w + of.values[1] / w
+    }
+
     /// True if a cause has rows of the set.
     pub(super) fn is_touched(&self, set: usize) -> bool {
         self.place[set] != NONE
@@ -178,8 +190,16 @@ impl<'a> Model<'a> {
 
     /// All sets that pass before there are causes, the one that explains most first.
     fn ranked(&self) -> Vec<(f64, usize)> {
-        let mut all: Vec<_> =
-            paced(0..self.sets.len()).filter_map(|set| Some((self.rank(set, f64::NEG_INFINITY)?, set))).collect();
+        let p = self.scale / (1.0 + self.scale);
+        // Most of them can't, which is seen without a division: by twice Pearson's statistic, as in `rank`, from values
+        // instead of events. `rank` has the last word where digits decide.
+        let may_pass = |of: &Set| {
+            let [b, n] = of.values;
+            let most = (self.threshold + of.price) * of.event * (b + n) * p * (1.0 - p);
+            2.0 * (n - (b + n) * p).powi(2) > most * (1.0 - 1e-6)
+        };
+        let sets = paced(self.sets.sets.iter().enumerate()).filter(|(_, of)| may_pass(of));
+        let mut all: Vec<_> = sets.filter_map(|(set, _)| Some((self.rank(set, f64::NEG_INFINITY)?, set))).collect();
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         all
     }
@@ -326,16 +346,18 @@ impl<'a> Model<'a> {
         if of.values[1 - side] <= 0.0 || of.values[1 - side] > 0.02 * of.values[side] || of.key.is_label() {
             return set;
         }
-        let mut inside = vec![0.0; self.rows.rows.len()];
-        self.sets.rows(set).for_each(|r| inside[r as usize] = self.rows.rows[r as usize].values[side]);
-        let inside = self.sets.sums(&inside);
-        let is_pure = |j: &usize| {
-            let s = &self.sets.sets[*j];
-            let all = inside[*j] >= NEARLY_ALL * of.values[side] && inside[*j] >= s.values[side] * (1.0 - 1e-9);
-            all && s.values[1 - side] <= 0.0 && !s.key.is_label()
-        };
-        let largest = |a: &usize, b: &usize| inside[*a].total_cmp(&inside[*b]).then(b.cmp(a));
-        (0..self.sets.len()).filter(is_pure).max_by(largest).unwrap_or(set)
+        let mut is_inside = vec![false; self.rows.rows.len()];
+        self.sets.rows(set).for_each(|row| is_inside[row as usize] = true);
+        let pure = paced(self.sets.sets.iter().enumerate()).filter_map(|(j, s)| {
+            let may_be = s.values[1 - side] <= 0.0 && !s.key.is_label() && s.values[side] >= NEARLY_ALL * of.values[side];
+            let rows = || self.sets.rows(j).filter(|&row| is_inside[row as usize]);
+            let inside = || rows().map(|row| self.rows.rows[row as usize].values[side]).sum::<f64>();
+            let inside = may_be.then(inside)?;
+            let is_pure = inside >= NEARLY_ALL * of.values[side] && inside >= s.values[side] * (1.0 - 1e-9);
+            is_pure.then_some((inside, j))
+        });
+        let largest = |a: &(f64, usize), b: &(f64, usize)| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1));
+        pure.max_by(largest).map_or(set, |(_, j)| j)
     }
 
     /// Of a function whose own cost came or went: the function with all that it calls, if that came or went as well.
