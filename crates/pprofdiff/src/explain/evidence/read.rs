@@ -450,7 +450,11 @@ pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>,
 
 /// The canonical names in their order, and by frame which it has. A text that frames share is looked at once. Of what is left
 /// out alone, without columns, it is not asked what a name costs.
-fn names_of(frames: &Frames, own: &UserRules, columns: Option<&Columns<'_>>) -> (&'static Runtime, Vec<Name>, Vec<u32>) {
+fn names_of(
+    frames: &Frames,
+    own: &UserRules,
+    columns: Option<&Columns<'_>>,
+) -> (&'static Runtime, Vec<Name>, Vec<u32>) {
     let asked = if columns.is_some() { Asked::All } else { Asked::LeftOut };
     let mut known: HashMap<u32, u32> = HashMap::default();
     let mut texts: Vec<String> = Vec::new();

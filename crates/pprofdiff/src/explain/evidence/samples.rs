@@ -104,17 +104,25 @@ struct Visitor<'c, 'm, W, F> {
 impl<'m, W: FnMut(u32) -> bool, F: FnMut(f64, &mut Vec<u32>, &Sample<'m>)> SampleVisitor<'m> for Visitor<'_, 'm, W, F> {
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
-        let Visitor { wants, place, walk, canonical, innermost, is_used, frames, each } = self;
         if value <= 0 || locations.leaf().is_none() {
-            locations.for_each(|l| is_used[l as usize] = true);
+            locations.for_each(|l| self.is_used[l as usize] = true);
             return;
         }
-        *place += 1;
-        if !wants(*place - 1) {
-            return;
+        self.place += 1;
+        if (self.wants)(self.place - 1) {
+            self.read(locations);
+            (self.each)(value as f64, &mut self.frames, &sample);
         }
+    }
+}
+
+impl<W, F> Visitor<'_, '_, W, F> {
+    /// Reads the frames of a sample: the innermost loop. It is a function by itself, and calls another for what is rare, so
+    /// that all it needs stays in registers.
+    #[inline(never)]
+    fn read(&mut self, locations: impl SampleLocations) {
+        let Visitor { walk, canonical, innermost, is_used, frames, .. } = self;
         frames.clear();
-        // The innermost loop. What is rare is a function by itself, so that all else stays in registers.
         locations.for_each(|l| {
             let first = innermost[l as usize];
             is_used[l as usize] = true;
@@ -123,7 +131,6 @@ impl<'m, W: FnMut(u32) -> bool, F: FnMut(f64, &mut Vec<u32>, &Sample<'m>)> Sampl
                 push_callers(walk, canonical, l, frames);
             }
         });
-        each(value as f64, frames, &sample);
     }
 }
 

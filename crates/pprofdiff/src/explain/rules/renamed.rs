@@ -215,7 +215,8 @@ impl Found<'_> {
             work::poll();
             let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
             // What many packages have tells none apart, and there would be too many pairs.
-            let lists = names.keys().filter_map(|name| by_name.get(name.as_str())).filter(|of| of.len() <= MAX_PACKAGES);
+            let lists =
+                names.keys().filter_map(|name| by_name.get(name.as_str())).filter(|of| of.len() <= MAX_PACKAGES);
             let packages = lists.flatten();
             packages.for_each(|package| *shared.entry(package).or_default() += 1);
             for (new, count) in shared {

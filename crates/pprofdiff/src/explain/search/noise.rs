@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use crate::explain::evidence::rows::{Kind, Rows};
-use crate::explain::evidence::sets::{Key, Sets};
+use crate::explain::evidence::sets::{Key, Sets, TELLING};
 use crate::statistics::counts::{Measured, between_run_variance, deviance, median, threshold, variance_of_ratios};
 use pprofdiff_profile::work::paced;
 
@@ -167,13 +167,17 @@ impl Model<'_> {
         // By class, the sets that have the events to tell: those that causes touch, and the others.
         let (mut touched, mut untouched): ([Vec<u32>; 3], [Vec<u32>; 3]) = Default::default();
         let mut frames = 0.0;
-        for (j, set) in paced(self.sets.sets.iter().enumerate()) {
-            if self.events(j) > 20.0 {
-                frames += f64::from(u8::from(matches!(set.key, Key::Own(_))));
-                if !set.whole {
-                    let of = if self.is_touched(j) { &mut touched } else { &mut untouched };
-                    of[set.key.class()].push(j as u32);
-                }
+        for &j in paced(&self.sets.telling) {
+            let set = &self.sets.sets[j as usize];
+            // Those that causes touch may have fewer events by now.
+            let is_touched = self.is_touched(j as usize);
+            if is_touched && self.events(j as usize) <= TELLING {
+                continue;
+            }
+            frames += f64::from(u8::from(matches!(set.key, Key::Own(_))));
+            if !set.whole {
+                let of = if is_touched { &mut touched } else { &mut untouched };
+                of[set.key.class()].push(j);
             }
         }
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
