@@ -5,9 +5,9 @@
 
 use std::fmt::Write as _;
 
+use super::words::{ExplanationText, MAX_CAUSES, is_replaced, percent};
 #[cfg(feature = "html")]
-use super::words::SURE;
-use super::words::{ExplanationText, MAX_CAUSES, Markup, Priority, is_replaced, percent};
+use super::words::{Markup, Priority, SURE};
 use crate::numbers::{figure, p_words};
 use pprofdiff::explain::{Cause, Explanation, Verdict};
 
