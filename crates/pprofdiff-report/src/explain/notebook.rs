@@ -13,7 +13,7 @@ const STYLE: &str = concat!(
     "<style>.pprofdiff{--line:rgba(128,128,128,.4);--quiet:color-mix(in srgb,currentColor 75%,transparent);",
     "--text:currentColor;--bar:rgba(128,128,128,.7);--accent:#4a86e8;max-width:1100px}\n.pprofdiff{\n",
     include_str!("../page/account.css"),
-    "}\n.pprofdiff .verdict{font-weight:600}</style>"
+    "}\n.pprofdiff .verdict{font-weight:600}.pprofdiff>.account{margin:6px 0}</style>"
 );
 
 /// The explanation as an HTML fragment, readable without JavaScript, in light and in dark. Everything from the input is

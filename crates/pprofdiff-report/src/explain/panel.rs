@@ -5,10 +5,11 @@
 
 use std::fmt::Write as _;
 
-use super::markup::Markup;
 #[cfg(feature = "html")]
-use super::words::SURE;
-use super::words::{ExplanationText, MAX_CAUSES, Priority, is_replaced, percent};
+use super::markup::Markup;
+use super::words::{ExplanationText, MAX_CAUSES, is_replaced, percent};
+#[cfg(feature = "html")]
+use super::words::{Priority, SURE};
 use crate::numbers::{figure, p_words};
 use pprofdiff::explain::{Cause, Explanation, Verdict};
 

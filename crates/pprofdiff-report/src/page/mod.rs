@@ -130,7 +130,8 @@ impl Page {
     /// The page in a frame, for notebooks: what is in it can run, but has no rights to what is around it.
     pub fn framed(&self) -> String {
         // The rows, and what is above and below them; no more than fits on a screen.
-        let height = (self.rows.saturating_mul(20)).saturating_add(330).min(if self.explained { 900 } else { 720 });
+        let (around, most) = if self.explained { (630, 1000) } else { (330, 720) };
+        let height = (self.rows.saturating_mul(20)).saturating_add(around).min(most);
         format!(
             "<iframe sandbox=\"allow-scripts\" title=\"{}\" style=\"width:100%;height:{height}px;border:0\" \
              srcdoc=\"{}\"></iframe>",
