@@ -32,7 +32,7 @@ pub struct BenchArgs {
     /// Run this in a shell on each side first
     #[arg(long, value_name = "CMD")]
     pub build: Option<String>,
-    /// The change that matters: end when a larger one is ruled out [default: 2%]
+    /// End when a change larger than this is ruled out [default: 2%]
     #[arg(long, value_name = "PERCENT", value_parser = percentage)]
     pub effect: Option<f64>,
     /// The most runs of a side [default: 20]

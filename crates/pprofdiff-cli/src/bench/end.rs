@@ -1,6 +1,6 @@
 //! What bench makes of the runs: what `explain` says of their folder, or `check` where there are rules, and files besides.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pprofdiff::explain::Explanation;
 use pprofdiff::recording::Recording;
@@ -122,7 +122,7 @@ fn direct(explanation: &Explanation) -> Vec<String> {
 }
 
 /// Writes what was compared in the format of the file's ending, or the explanation, if that has one.
-fn write_file(path: &PathBuf, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> Result<()> {
+fn write_file(path: &Path, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> Result<()> {
     let format = Format::of_path(path)?;
     let asked = |ask| explained.query.request(ask).for_format(format);
     let mut request = match asked(Ask::Explain(explain::options(explained)?)) {
