@@ -29,6 +29,14 @@ def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.D
     assert frame.locator("#type option").count() == 1
     assert len(frame.evaluate("boxes")) > 100
     assert frame.evaluate("document.documentElement.scrollHeight <= innerHeight"), "not all of it is in sight"
+    frame.locator("#canvas").click(position={"x": 50, "y": 6 * ROW + 5})
+    assert frame.inner_text("#details .name") == "logmill/names.Same"
+    frame.click("#copy")
+    frame.get_by_text("Copied: 6 frames.").wait_for()
+    # Without an address of its own, too, it goes back.
+    frame.click("#back")
+    assert frame.inner_text("#details .name") == "all"
+    assert frame.is_disabled("#back")
     # It leads with the account, whose causes show their stacks, and has the switch for noise.
     assert frame.locator("#why .account .whole:visible").count() == 2
     frame.locator("#why [data-cause='0']").click()
@@ -41,14 +49,6 @@ def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.D
     settle(frame)
     assert frame.evaluate("new Set(fills).size") > colours
     frame.click("#grey")
-    frame.locator("#canvas").click(position={"x": 50, "y": 6 * ROW + 5})
-    assert frame.inner_text("#details .name") == "logmill/names.Same"
-    frame.click("#copy")
-    frame.get_by_text("Copied: 6 frames.").wait_for()
-    # Without an address of its own, too, it goes back.
-    frame.click("#back")
-    assert frame.inner_text("#details .name") == "all"
-    assert frame.is_disabled("#back")
     assert said == []
     # What runs in it has no way out.
     assert frame.evaluate("(() => { try { return parent.secret; } catch { return 'refused'; } })()") == "refused"
@@ -58,7 +58,7 @@ def test_a_notebooks_frame(chromium: Browser, tmp_path: Path, story: pprofdiff.D
 def test_what_is_chosen_is_told_to_a_notebook_only(chromium: Browser, tmp_path: Path, story: pprofdiff.Diff):
     graph = story.flamegraph()
     graph.save(tmp_path / "graph.html")
-    for frame, told in ((graph._repr_html_(), 1), ('<iframe src="graph.html" width="900" height="700"></iframe>', 0)):
+    for frame, told in ((graph._repr_html_(), 1), ('<iframe src="graph.html" width="900" height="1000"></iframe>', 0)):
         host = tmp_path / "host.html"
         listen = "<script>heard = []; onmessage = (e) => heard.push(e.data.stack);</script>"
         host.write_text(f"<!doctype html><meta charset=utf-8>{listen}{frame}")
