@@ -23,7 +23,7 @@ use pprofdiff::graph::GraphOptions;
 use pprofdiff::proto::{Label, Sample, ValueType};
 use pprofdiff::{Diff, Granularity, LoadOptions, Query, Sort, WriteOptions};
 use pprofdiff_report::{
-    self as report, Ask, CsvOptions, Format, PageOptions, Request, Style, Table, TextOptions, dot, listing_json,
+    self as report, CsvOptions, Format, PageOptions, Request, Style, Table, TextOptions, View, dot, listing_json,
     listing_text, svg,
 };
 use profiles::*;
@@ -123,7 +123,7 @@ fn look_at_everything() {
     }
     tell("call-tree");
     drop(view);
-    let raw = Request::default().asking(Ask::Raw).answer(&diff).unwrap();
+    let raw = Request::default().asking(View::Raw).answer(&diff).unwrap();
     (Format::named("text").unwrap().write)(&raw, sink, Style::default()).unwrap();
     drop(raw);
     tell("raw");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use pprofdiff::series::{Against, Series, SeriesOptions, Shift, ShiftKind};
 use pprofdiff::{LoadOptions, Pair, Query, Sort, Source};
-use pprofdiff_report::{Ask, Cell, Format, Report, Request, Table};
+use pprofdiff_report::{Cell, Format, Report, Request, Table, View};
 use prost::Message as _;
 
 use crate::generated_series::Random;
@@ -371,8 +371,8 @@ fn each_lasting_change_has_its_own_cause() {
         paths.push((key, Source::Path(path)));
     }
     let series = series(paths, Against::Previous);
-    let asked = |explain| Ask::Shifts { sort: Sort::Flat, limit: Some(6), explain };
-    let table = |ask| match Request::default().asking(ask).answer_series(&series, &LoadOptions::default()).unwrap() {
+    let asked = |explain| View::Shifts { sort: Sort::Flat, limit: Some(6), explain };
+    let table = |view| match Request::default().asking(view).answer_series(&series, &LoadOptions::default()).unwrap() {
         Report::Table(table) => table,
         _ => panic!("no table"),
     };
@@ -397,7 +397,7 @@ fn each_lasting_change_has_its_own_cause() {
     assert!((0..6).all(|row| text(&without, "cause", row).is_none()));
     // The page has the graphs of each point; what it says of a build is what the table says.
     let html = Format::named("html").unwrap();
-    let request = Request::default().asking(Ask::Shifts { sort: Sort::Flat, limit: None, explain: None });
+    let request = Request::default().asking(View::Shifts { sort: Sort::Flat, limit: None, explain: None });
     let report = request.for_format(html).unwrap().answer_series(&series, &LoadOptions::default()).unwrap();
     let mut page = Vec::new();
     (html.write)(&report, &mut page, Default::default()).unwrap();
@@ -424,8 +424,8 @@ fn causes_are_of_the_rows_own_stacks() {
         (i.to_string(), Source::Path(path))
     };
     let series = series((0..40).map(build).collect(), Against::Previous);
-    let ask = Ask::Shifts { sort: Sort::Flat, limit: None, explain: Some(Default::default()) };
-    let report = Request::default().asking(ask).answer_series(&series, &LoadOptions::default()).unwrap();
+    let view = View::Shifts { sort: Sort::Flat, limit: None, explain: Some(Default::default()) };
+    let report = Request::default().asking(view).answer_series(&series, &LoadOptions::default()).unwrap();
     let Report::Table(table) = report else { panic!("no table") };
     let text = |column: &str, row: usize| match table.column(column).unwrap().cell(row) {
         Cell::Text(text) => text.to_owned(),

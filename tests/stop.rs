@@ -12,7 +12,7 @@ use pprofdiff::series::{Series, SeriesOptions};
 use pprofdiff::{
     Compression, Diff, ErrorKind, LoadOptions, Profile, Query, Result, Sort, Source, Work, WriteOptions, merge,
 };
-use pprofdiff_report::{Ask, CheckOptions, Format, PageOptions, Report, Request};
+use pprofdiff_report::{CheckOptions, Format, PageOptions, Report, Request, View};
 
 const THREADS: u64 = 3;
 
@@ -73,34 +73,34 @@ fn verbs() -> Vec<(&'static str, Verb)> {
     verbs.push(("load zstd", load(packed(Compression::Zstd))));
     let diff = Arc::new(Diff::new(std::slice::from_ref(&base), std::slice::from_ref(&new)).unwrap());
     let single = Arc::new(Diff::of_profile(&new).unwrap());
-    let write = |diff: &Diff, ask: Ask, format: &str| -> Result<Vec<u8>> {
+    let write = |diff: &Diff, view: View, format: &str| -> Result<Vec<u8>> {
         let format = Format::named(format)?;
-        let report = Request::default().asking(ask).for_format(format)?.answer(diff)?;
+        let report = Request::default().asking(view).for_format(format)?.answer(diff)?;
         let mut out = Vec::new();
         (format.write)(&report, &mut out, Default::default()).unwrap();
         Ok(out)
     };
     let (sort, limit) = (Sort::Flat, None);
-    verbs.push(("load folded", load(write(&single, Ask::Stacks { by_labels: false, limit }, "folded").unwrap())));
-    let page = Ask::Page { options: PageOptions::default(), sources: None };
+    verbs.push(("load folded", load(write(&single, View::Stacks { by_labels: false, limit }, "folded").unwrap())));
+    let page = View::Page { options: PageOptions::default(), sources: None };
     let mut check = CheckOptions::default();
     check.fail_on = vec!["flat:any>+5%".to_owned(), "total>+1%".to_owned()];
     let asks = [
-        ("top", Ask::Top { sort, limit, significant: false }, "json"),
-        ("tree", Ask::Tree { sort, limit: Some(100) }, "json"),
-        ("stacks", Ask::Stacks { by_labels: true, limit }, "json"),
-        ("traces", Ask::Traces { limit }, "text"),
-        ("labels", Ask::Labels { limit }, "json"),
-        ("list", Ask::List { regex: "f1".to_owned(), sources: SourceDirs::default(), limit: Some(5) }, "text"),
-        ("graph", Ask::Graph(GraphOptions::default()), "svg"),
+        ("top", View::Top { sort, limit, significant: false }, "json"),
+        ("tree", View::Tree { sort, limit: Some(100) }, "json"),
+        ("stacks", View::Stacks { by_labels: true, limit }, "json"),
+        ("traces", View::Traces { limit }, "text"),
+        ("labels", View::Labels { limit }, "json"),
+        ("list", View::List { regex: "f1".to_owned(), sources: SourceDirs::default(), limit: Some(5) }, "text"),
+        ("graph", View::Graph(GraphOptions::default()), "svg"),
         ("page", page, "html"),
-        ("profile", Ask::Profile(WriteOptions::default()), "pprof"),
-        ("check", Ask::Check(check), "json"),
-        ("explain", Ask::Explain(Default::default()), "json"),
+        ("profile", View::Profile(WriteOptions::default()), "pprof"),
+        ("check", View::Check(check), "json"),
+        ("explain", View::Explain(Default::default()), "json"),
     ];
-    for (name, ask, format) in asks {
+    for (name, view, format) in asks {
         let diff = diff.clone();
-        verbs.push((name, Box::new(move || write(&diff, ask.clone(), format))));
+        verbs.push((name, Box::new(move || write(&diff, view.clone(), format))));
     }
     let (a, b) = (base.clone(), new.clone());
     verbs.push(("merge", Box::new(move || merge(&[&*a, &*b, &*a])?.to_bytes(&WriteOptions::default()))));
@@ -120,8 +120,8 @@ fn verbs() -> Vec<(&'static str, Verb)> {
             let builds = (0..8)
                 .map(|i| (format!("{i}"), Source::Bytes(format!("{i}"), if i < 4 { b.clone() } else { a.clone() })));
             let series = Series::load(builds, &Query::default(), &SeriesOptions::default())?;
-            let ask = Ask::Shifts { sort: Sort::Flat, limit: None, explain: None };
-            let report = Request::default().asking(ask).answer_series(&series, &LoadOptions::default())?;
+            let view = View::Shifts { sort: Sort::Flat, limit: None, explain: None };
+            let report = Request::default().asking(view).answer_series(&series, &LoadOptions::default())?;
             let Report::Table(table) = report else { return Ok(Vec::new()) };
             Ok((table.len() as u64).to_le_bytes().to_vec())
         }),
@@ -197,10 +197,10 @@ fn work_says_what_it_is_doing() {
         work.run(run).unwrap();
         work.phase()
     };
-    let ask = |ask: Ask| drop(Request::default().asking(ask).answer(&diff).unwrap());
+    let view = |view: View| drop(Request::default().asking(view).answer(&diff).unwrap());
     assert_eq!(phase(&|| drop(Profile::from_bytes("in", &bytes, &LoadOptions::default()))), Some("reading"));
-    assert_eq!(phase(&|| ask(Ask::default())), Some("comparing"));
-    assert_eq!(phase(&|| ask(Ask::Explain(Default::default()))), Some("explaining"));
-    assert_eq!(phase(&|| ask(Ask::Page { options: PageOptions::default(), sources: None })), Some("drawing"));
+    assert_eq!(phase(&|| view(View::default())), Some("comparing"));
+    assert_eq!(phase(&|| view(View::Explain(Default::default()))), Some("explaining"));
+    assert_eq!(phase(&|| view(View::Page { options: PageOptions::default(), sources: None })), Some("drawing"));
     assert_eq!(phase(&|| drop(merge(&[&*base, &*base]))), Some("merging"));
 }

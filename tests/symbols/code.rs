@@ -9,7 +9,7 @@ use std::sync::Arc;
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::list::{Instruction, LineChange, Routine};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
-use pprofdiff_report::{Ask, Request};
+use pprofdiff_report::{Request, View};
 
 use super::{Loaded, cpp, folder, judge, loaded, run, some, with};
 
@@ -210,11 +210,11 @@ fn what_is_only_inlined_says_into_what() {
     let binary = c(&folder, "inlined", &inline);
     let bytes = samples_of(&folder, &binary, "work");
     let diff = Diff::of_profile(&Arc::new(Profile::from_bytes("p", &bytes, &with(&binary)).unwrap())).unwrap();
-    let unmatched = |ask: Ask| {
-        let request = Request { ask, ..Request::default() };
+    let unmatched = |view: View| {
+        let request = Request { view, ..Request::default() };
         request.unmatched(&request.answer(&diff).unwrap(), &diff).unwrap()
     };
-    let disasm = |regex: &str| Ask::Disasm { regex: regex.to_owned(), limit: None };
+    let disasm = |regex: &str| View::Disasm { regex: regex.to_owned(), limit: None };
     assert_eq!(unmatched(disasm("^sum$")).unwrap(), "sum has no instructions of its own: it is inlined into work");
     assert_eq!(unmatched(disasm("^work$")), None);
     assert!(unmatched(disasm("^summ$")).unwrap().starts_with("no function matches"));

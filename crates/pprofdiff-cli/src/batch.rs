@@ -64,7 +64,7 @@ pub fn table(
     args: &BatchArgs,
     usual: Option<usize>,
 ) -> Result<impl Fn(Diff) -> pprofdiff::Result<Table> + Send + Sync + 'static> {
-    let request = args.query.request(args.ask(usual));
+    let request = args.query.request(args.view(usual));
     Ok(move |diff: Diff| {
         let report = request.answer(&diff)?;
         report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("a batch writes tables"))

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use pprofdiff::check::{How, Outcome};
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
-use pprofdiff_report::{Ask, CheckOptions, Format, Report, Request, exit_code};
+use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
 
 use crate::args::{CheckArgs, InputArgs};
 use crate::baseline::Baseline;
@@ -23,7 +23,7 @@ const CONFIG: &str = "pprofdiff.toml";
 
 pub fn run(args: &CheckArgs) -> Result<u8> {
     let format = args.output.format()?;
-    let request = args.query.request(Ask::Check(options(args)?)).for_format(format)?;
+    let request = args.query.request(View::Check(options(args)?)).for_format(format)?;
     let reports = args.report.iter().map(|path| {
         let format = Format::of_path(path)?;
         Ok((path, format, reported(args, &request, path, format)?))
@@ -66,13 +66,13 @@ fn reported(args: &CheckArgs, check: &Request, path: &Path, format: &Format) -> 
     if check.for_format(format).is_ok() {
         return Ok(None);
     }
-    let mut request = check.asking(Ask::default()).for_format(format)?;
-    match &mut request.ask {
-        Ask::Page { options, sources } => {
+    let mut request = check.asking(View::default()).for_format(format)?;
+    match &mut request.view {
+        View::Page { options, sources } => {
             options.explain = own_runtime(args.config.as_deref())?;
             *sources = recorded_sources(&args.input.files);
         }
-        Ask::Profile(options) => *options = packing(Some(path)),
+        View::Profile(options) => *options = packing(Some(path)),
         _ => {}
     }
     Ok(Some(request))

@@ -5,7 +5,7 @@ use std::path::Path;
 use pprofdiff::Diff;
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::recording::Recording;
-use pprofdiff_report::{Ask, Format, Report, Style, explain_exit_code};
+use pprofdiff_report::{Format, Report, Style, View, explain_exit_code};
 
 use crate::args::ExplainArgs;
 use crate::check::config;
@@ -34,7 +34,7 @@ pub fn answer(args: &ExplainArgs) -> Result<(Report, Diff, &'static Format)> {
     let format = args.output.format()?;
     let options = options(args)?;
     // What can't be asked is said before a profile is loaded.
-    let ask = |options| Ok::<_, Failure>(args.query.request(Ask::Explain(options)).for_format(format)?);
+    let ask = |options| Ok::<_, Failure>(args.query.request(View::Explain(options)).for_format(format)?);
     ask(options.clone())?;
     let commits = git::commits(&args.git)?;
     let (mut noise_runs, mut heap) = (0, None);

@@ -37,7 +37,7 @@ use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::work::PolledWrite;
 use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Work, WriteOptions};
-use pprofdiff_report::{Ask, Format, Report, Request, explain_line, json_schema, missing_sources};
+use pprofdiff_report::{Format, Report, Request, View, explain_line, json_schema, missing_sources};
 use terminal::{AtInterrupt, Phases, stop_at_interrupt};
 
 /// Of a build without the server.
@@ -215,10 +215,10 @@ fn execute(cli: Cli) -> Result<u8> {
         None => diff(&cli.diff.0),
         Some(Verb::Diff(Later(args))) => diff(&args),
         Some(Verb::Top(Later(args))) => show_top(&args, &open_view(&args.view)?),
-        Some(Verb::View(ViewVerb { ask, sources, args })) => show(&args, sources.as_ref(), ask, &open_view(&args)?),
+        Some(Verb::View(ViewVerb { view, sources, args })) => show(&args, sources.as_ref(), view, &open_view(&args)?),
         Some(Verb::Info(Later(args))) => info(&args),
-        Some(Verb::Raw(Later(args))) => raw(&args, Ask::Raw),
-        Some(Verb::Comments(Later(args))) => raw(&args, Ask::Comments),
+        Some(Verb::Raw(Later(args))) => raw(&args, View::Raw),
+        Some(Verb::Comments(Later(args))) => raw(&args, View::Comments),
         Some(Verb::Merge(Later(args))) => merge(&args),
         Some(Verb::Convert(Later(args))) => convert(&args),
         Some(Verb::Delta(Later(args))) => delta::run(&args),
@@ -269,8 +269,8 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
         return Err(Failure::Message("--explain closes a table of two sides for people (--format text)".to_owned()));
     }
     let is_watched = args.view.output.path().is_none() && io::stdout().is_terminal();
-    let ask = Ask::Top { sort: args.view.sort(), limit: None, significant: args.significant };
-    show_with(&args.view, Some(&args.sources), ask, diff, |request, report| {
+    let view = View::Top { sort: args.view.sort(), limit: None, significant: args.significant };
+    show_with(&args.view, Some(&args.sources), view, diff, |request, report| {
         let wanted = args.explain || is_text && is_watched;
         let summary =
             report.summary().filter(|s| wanted && s.base.is_some() && request.query.extra_sample_types.is_empty())?;
@@ -292,28 +292,28 @@ fn open_view(args: &ViewArgs) -> Result<Diff> {
 }
 
 /// Answers what is asked of a diff, and writes it in the format that was asked for.
-fn show(args: &ViewArgs, sources: Option<&SourceArgs>, ask: Ask, diff: &Diff) -> Result<()> {
-    show_with(args, sources, ask, diff, |_, _| None)
+fn show(args: &ViewArgs, sources: Option<&SourceArgs>, view: View, diff: &Diff) -> Result<()> {
+    show_with(args, sources, view, diff, |_, _| None)
 }
 
 /// As [`show`], with a last line, which is made when all else is written.
 fn show_with(
     args: &ViewArgs,
     sources: Option<&SourceArgs>,
-    ask: Ask,
+    view: View,
     diff: &Diff,
     last: impl FnOnce(&Request, &Report) -> Option<String>,
 ) -> Result<()> {
     let format = args.format()?;
     let output = args.output.path();
-    let mut request = args.query.request(ask).for_format(format)?;
+    let mut request = args.query.request(view).for_format(format)?;
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
-    let is_listing = matches!(request.ask, Ask::List { .. } | Ask::Disasm { .. });
+    let is_listing = matches!(request.view, View::List { .. } | View::Disasm { .. });
     if args.n.is_some() && format.writes_whole() && !is_listing {
         return refuse(&format!("-n limits rows; {} is written whole", format.name));
     }
-    match &mut request.ask {
-        Ask::Graph(options) => options.call_tree = args.graph.call_tree,
+    match &mut request.view {
+        View::Graph(options) => options.call_tree = args.graph.call_tree,
         _ if args.graph.call_tree => return refuse("--call-tree is for call graphs: --format dot, svg or callgrind"),
         _ => {}
     }
@@ -324,8 +324,8 @@ fn show_with(
     } else if args.open {
         return refuse("--open shows a page in the browser; it needs --format html");
     }
-    match &mut request.ask {
-        Ask::Page { options, sources: dirs } => {
+    match &mut request.view {
+        View::Page { options, sources: dirs } => {
             if args.n.is_some() {
                 return refuse("-n limits rows; a page is limited by --min-width and --max-frames");
             }
@@ -334,9 +334,9 @@ fn show_with(
             let named = sources.filter(|s| !s.is_empty()).map(SourceArgs::dirs);
             *dirs = named.or_else(|| recorded_sources(&args.input.files));
         }
-        Ask::Profile(options) => *options = packing(output),
-        Ask::Disasm { limit, .. } => *limit = args.n.filter(|&n| n > 0),
-        Ask::List { limit, sources: dirs, .. } => {
+        View::Profile(options) => *options = packing(output),
+        View::Disasm { limit, .. } => *limit = args.n.filter(|&n| n > 0),
+        View::List { limit, sources: dirs, .. } => {
             *limit = args.n.filter(|&n| n > 0);
             let is_watched = args.open || format.name == "text" && output.is_none() && io::stdout().is_terminal();
             let is_named = sources.is_some_and(|sources| !sources.is_empty());
@@ -348,14 +348,14 @@ fn show_with(
             }
         }
         _ if format.writes_whole() => {}
-        Ask::Graph(options) => *options = args.graph_options(),
-        ask => {
-            if let Some(limit) = ask.limit_mut() {
+        View::Graph(options) => *options = args.graph_options(),
+        view => {
+            if let Some(limit) = view.limit_mut() {
                 *limit = args.limit(format);
             }
         }
     }
-    if !matches!(request.ask, Ask::Page { .. } | Ask::List { .. }) && sources.is_some_and(|s| !s.is_empty()) {
+    if !matches!(request.view, View::Page { .. } | View::List { .. }) && sources.is_some_and(|s| !s.is_empty()) {
         return refuse("source lines are shown by list, or in a page (--format html)");
     }
     if format.binary && output.is_none() && io::stdout().is_terminal() {
@@ -365,7 +365,7 @@ fn show_with(
     must_match(&request, &report, diff)?;
     match report.summary() {
         Some(summary) if !format.warns => warn(&summary.warnings),
-        None if matches!(request.ask, Ask::Profile(_)) && !request.query.filters.set().is_empty() => {
+        None if matches!(request.view, View::Profile(_)) && !request.query.filters.set().is_empty() => {
             warn(&diff.measure(&request.query)?.summary().warnings);
         }
         _ => {}
@@ -426,14 +426,14 @@ fn color_wanted() -> bool {
 fn info(args: &InfoArgs) -> Result<()> {
     let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     let format = args.output.format()?;
-    let report = Request::default().asking(Ask::Info).for_format(format)?.answer(&diff)?;
+    let report = Request::default().asking(View::Info).for_format(format)?.answer(&diff)?;
     write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))
 }
 
-fn raw(args: &RawArgs, ask: Ask) -> Result<()> {
+fn raw(args: &RawArgs, view: View) -> Result<()> {
     let diff = open(&args.input, &args.load, Outputs::new(&args.output))?.summed();
     let format = Format::named("text")?;
-    let report = Request::default().asking(ask).answer(&diff)?;
+    let report = Request::default().asking(view).answer(&diff)?;
     write_to(args.output.as_deref(), |out| (format.write)(&report, out, Default::default()))
 }
 
@@ -478,7 +478,7 @@ fn convert(args: &ConvertArgs) -> Result<()> {
         let bytes = profile.to_bytes(&packing(output))?;
         return write_to(output, |out| out.write_all(&bytes));
     }
-    let mut request = Request::default().asking(Ask::Stacks { by_labels: false, limit: None }).for_format(format)?;
+    let mut request = Request::default().asking(View::Stacks { by_labels: false, limit: None }).for_format(format)?;
     request.query.sample_type.clone_from(&args.sample_type);
     let report = request.answer(&Diff::of_profile(&profile)?)?;
     if let Some(summary) = report.summary() {

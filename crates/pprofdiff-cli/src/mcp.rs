@@ -21,7 +21,7 @@ use pprofdiff::loading::Loading;
 use pprofdiff::options::OptionValue;
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::{Diff, Source, Work, work};
-use pprofdiff_report::{Ask, EachWriter, Format, Report, Request, Style, missing_sources, text_head, tokens};
+use pprofdiff_report::{EachWriter, Format, Report, Request, Style, View, missing_sources, text_head, tokens};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
     Implementation, JsonObject, ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig,
@@ -255,7 +255,7 @@ impl Diffs {
                 value => format!(" --{name}={}", word(&value.text(&(option.kind)()))),
             });
         }
-        let report = Request::default().asking(Ask::Info).answer(&diff)?;
+        let report = Request::default().asking(View::Info).answer(&diff)?;
         let step = Call::new(if diff.is_two_sided() { "explain" } else { "top" }, []);
         let (loaded, dropped) = self.keep(diff, words);
         let mut first = format!("diff {}\n", loaded.name);
@@ -411,11 +411,11 @@ fn request(verb: &Verb, budget: usize) -> Result<Request> {
     Ok(match verb {
         Verb::Top(Later(args)) => {
             let (sort, significant) = (args.view.sort(), args.significant);
-            args.view.query.request(Ask::Top { sort, limit, significant })
+            args.view.query.request(View::Top { sort, limit, significant })
         }
-        Verb::View(verb) => verb.args.query.request(verb.ask.clone().ordered(verb.args.sort(), limit)),
-        Verb::Explain(Later(args)) => args.query.request(Ask::Explain(explain::options(args)?)),
-        Verb::Check(Later(args)) => args.query.request(Ask::Check(check::options(args)?)),
+        Verb::View(verb) => verb.args.query.request(verb.view.clone().ordered(verb.args.sort(), limit)),
+        Verb::Explain(Later(args)) => args.query.request(View::Explain(explain::options(args)?)),
+        Verb::Check(Later(args)) => args.query.request(View::Check(check::options(args)?)),
         _ => return Err(Failure::Message("this verb is no tool".to_owned())),
     })
 }

@@ -5,7 +5,7 @@ use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
 use pprofdiff::text::sanitize;
-use pprofdiff_report::{Ask, CAN_NOT_TELL, Format, RUNS, Report, explain_line};
+use pprofdiff_report::{CAN_NOT_TELL, Format, RUNS, Report, View, explain_line};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows, limited};
 use crate::outputs::Outputs;
@@ -45,7 +45,7 @@ pub fn load(
     builds: impl Iterator<Item = (String, Source)>,
 ) -> Result<Series> {
     // What can't be asked is said before a profile is loaded; how many builds there are shows when they are.
-    let (asked, _) = ask(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
+    let (asked, _) = view(args, args.base.is_none() && count >= FEWEST_BUILDS, format)?;
     let query = args.query.request(asked).for_format(format)?.of_one_type()?.clone();
     let against = if args.base.is_some() { Against::First } else { Against::Previous };
     let order = if args.order == SeriesOrder::Key { Order::Key } else { Order::Given };
@@ -55,13 +55,13 @@ pub fn load(
 
 /// What is asked of the builds, and whether a line of the largest change's cause closes it.
 pub fn answer(args: &SeriesArgs, inputs: &Inputs, format: &Format, series: &Series) -> Result<(Report, bool)> {
-    let (asked, closing) = ask(args, series.is_history(), format)?;
+    let (asked, closing) = view(args, series.is_history(), format)?;
     let request = args.query.request(asked).for_format(format)?;
     Ok((request.answer_series(series, &inputs.options)?, closing))
 }
 
 /// What is asked, of a history or of other builds, and whether a line of the largest change's cause closes it.
-fn ask(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(Ask, bool)> {
+fn view(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(View, bool)> {
     let (sort, limit) = (args.sort.into(), limited(args.n, format.limit));
     let rows = args.rows.unwrap_or(if is_history { SeriesRows::Shifts } else { SeriesRows::Movers });
     if args.dense && rows != SeriesRows::Values {
@@ -74,16 +74,16 @@ fn ask(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(Ask, boo
             "--explain closes a table for people (--format text), unless rows are lasting changes (--rows shifts)";
         return Err(Failure::Message(why.to_owned()));
     }
-    let ask = match rows {
+    let view = match rows {
         SeriesRows::Shifts => {
             let explain = args.explain.then(|| explain::own_runtime(None)).transpose()?;
-            return Ok((Ask::Shifts { sort, limit, explain }, false));
+            return Ok((View::Shifts { sort, limit, explain }, false));
         }
-        SeriesRows::Movers => Ask::Movers { sort, limit },
-        SeriesRows::Steps => Ask::Steps { sort, limit },
-        SeriesRows::Values => Ask::Values { dense: args.dense, limit },
+        SeriesRows::Movers => View::Movers { sort, limit },
+        SeriesRows::Steps => View::Steps { sort, limit },
+        SeriesRows::Values => View::Values { dense: args.dense, limit },
     };
-    Ok((ask, closes))
+    Ok((view, closes))
 }
 
 /// Why the builds from the largest change on differ from those before it, in a line.

@@ -13,7 +13,7 @@ use arrow_schema::ArrowError;
 use pprofdiff::batch::Batch;
 use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
 use pprofdiff::{Query, Source};
-use pprofdiff_report::{Ask, Cost, Data, Measured, Report, Request, Role};
+use pprofdiff_report::{Cost, Data, Measured, Report, Request, Role, View};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -201,15 +201,15 @@ impl Question {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Question> {
         let query = view_query(py, &Query::default(), Some(options))?;
-        let view: Ask = view.parse().map_err(|e| error::from_engine(py, &e))?;
-        let ask = view.ordered(parse_sort(py, sort)?, n);
-        Ok(Question(Arc::new(Request { query, ask })))
+        let view: View = view.parse().map_err(|e| error::from_engine(py, &e))?;
+        let view = view.ordered(parse_sort(py, sort)?, n);
+        Ok(Question(Arc::new(Request { query, view })))
     }
 
     /// True if the answers can be an Arrow stream of all pairs: frames, of one sample type.
     #[getter]
     fn streams(&self) -> bool {
-        matches!(self.0.ask, Ask::Top { .. }) && self.0.query.extra_sample_types.is_empty()
+        matches!(self.0.view, View::Top { .. }) && self.0.query.extra_sample_types.is_empty()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {

@@ -31,7 +31,7 @@ mod _native {
     use pprofdiff::check::How;
     use pprofdiff::recording::Recording;
     use pprofdiff::{Query, Source};
-    use pprofdiff_report::{Ask, CheckOptions, Request};
+    use pprofdiff_report::{CheckOptions, Request, View};
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
     use rayon::prelude::*;
@@ -265,7 +265,7 @@ mod _native {
             let text = std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?;
             limits.config = Some(text);
         }
-        let request = Request { query, ask: Ask::Check(limits) };
+        let request = Request { query, view: View::Check(limits) };
         let (base, new) = (Side::new(base)?.sources, Side::new(new)?.sources);
         runtime::run(py, move || Check::new(&request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?))
     }

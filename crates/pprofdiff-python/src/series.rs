@@ -4,7 +4,7 @@ use pprofdiff::explain::ExplainOptions;
 use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_report::{
-    Ask, PageOptions, Report, Request, Table as EngineTable, TextOptions, builds_json, series_chart, series_html,
+    PageOptions, Report, Request, Table as EngineTable, TextOptions, View, builds_json, series_chart, series_html,
 };
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
@@ -113,8 +113,8 @@ impl Series {
     #[pyo3(signature = (n = None, *, sort = "flat", explain = false))]
     fn shifts(&self, py: Python<'_>, n: Option<usize>, sort: &str, explain: bool) -> PyResult<Table> {
         let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
-        let ask = Ask::Shifts { sort, limit: n, explain: explain.then(ExplainOptions::default) };
-        let answer = move || Request::default().asking(ask).answer_series(&series, &load);
+        let view = View::Shifts { sort, limit: n, explain: explain.then(ExplainOptions::default) };
+        let answer = move || Request::default().asking(view).answer_series(&series, &load);
         match runtime::run(py, answer)? {
             Report::Table(table) => Ok(Table::new(table)),
             _ => Err(error::message(py, "lasting changes are no table")),
@@ -182,8 +182,8 @@ impl Series {
     #[pyo3(signature = (*, n = None, sort = "flat"))]
     fn to_html(&self, py: Python<'_>, n: Option<usize>, sort: &str) -> PyResult<String> {
         let (sort, series, load) = (parse_sort(py, sort)?, self.series.clone(), self.load.clone());
-        let ask = Ask::Timelines { lasting: series.is_history(), sort, limit: n, options: PageOptions::default() };
-        let answer = move || Request::default().asking(ask).answer_series(&series, &load);
+        let view = View::Timelines { lasting: series.is_history(), sort, limit: n, options: PageOptions::default() };
+        let answer = move || Request::default().asking(view).answer_series(&series, &load);
         match runtime::run(py, answer)? {
             Report::Page(page) => Ok(page.html),
             _ => Err(error::message(py, "a series has no page")),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Compression, Granularity, Normalize, Query, Selection, Sort, WriteOptions};
-use pprofdiff_report::{Ask, Format, Page, PageOptions, Report, Request, Table as EngineTable};
+use pprofdiff_report::{Format, Page, PageOptions, Report, Request, Table as EngineTable, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
@@ -94,8 +94,8 @@ impl Views {
         Ok(report)
     }
 
-    fn table(&self, py: Python<'_>, query: Query, ask: Ask) -> PyResult<Table> {
-        match self.report(py, Request { query, ask })?.table() {
+    fn table(&self, py: Python<'_>, query: Query, view: View) -> PyResult<Table> {
+        match self.report(py, Request { query, view })?.table() {
             Some(table) => Ok(Table::new(table.into_owned())),
             None => Err(PyTypeError::new_err("this view is no table")),
         }
@@ -109,10 +109,10 @@ impl Views {
     }
 
     /// The answer to a question as a format writes it.
-    fn written(&self, py: Python<'_>, query: Query, ask: Ask, format: &str) -> PyResult<String> {
+    fn written(&self, py: Python<'_>, query: Query, view: View, format: &str) -> PyResult<String> {
         let engine = |e| error::from_engine(py, &e);
         let format = Format::named(format).map_err(engine)?;
-        let request = Request { query, ask }.for_format(format).map_err(engine)?;
+        let request = Request { query, view }.for_format(format).map_err(engine)?;
         let report = self.report(py, request)?;
         for warning in (format.leaves_out)(&report) {
             warn(py, Some(warning))?;
@@ -122,14 +122,14 @@ impl Views {
 
     /// The table of frames, as the questions without arguments show it.
     fn default_table(&self, py: Python<'_>) -> PyResult<Table> {
-        self.table(py, self.query.clone(), Ask::default())
+        self.table(py, self.query.clone(), View::default())
     }
 
     /// The default table's first rows in some format; or why there is none, since a repr never fails.
     fn show(&self, py: Python<'_>, format: fn(&EngineTable) -> String) -> PyResult<String> {
         let (diff, query, selected) = (self.diff.clone(), self.query.clone(), self.selected.clone());
         runtime::run(py, move || {
-            let request = Request { query, ask: Ask::default() };
+            let request = Request { query, view: View::default() };
             let answer = request.answer_with(&diff, |query| Views::select(&diff, &selected, query));
             let shown = answer.map(|report| report.table().map_or_else(String::new, |table| format(&table)));
             Ok(shown.unwrap_or_else(|e| format!("pprofdiff: {e}")))
@@ -162,7 +162,7 @@ impl Views {
                 &format!("min_width is a part of the whole, 0 to 1, not {}", page.min_width),
             ));
         }
-        match self.report(py, Request { query, ask: Ask::Page { options: page, sources } })? {
+        match self.report(py, Request { query, view: View::Page { options: page, sources } })? {
             Report::Page(page) => Ok(page),
             _ => Err(PyTypeError::new_err("this view is no page")),
         }
@@ -230,7 +230,7 @@ impl Views {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
         let (sort, query) = (parse_sort(py, sort)?, self.asked(py, options)?);
-        self.table(py, query, Ask::Top { sort, limit: n, significant })
+        self.table(py, query, View::Top { sort, limit: n, significant })
     }
 
     #[doc = signature!(query "peek($self, regex, n=None, *, sort='flat'")]
@@ -249,7 +249,7 @@ impl Views {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
         let (sort, query) = (parse_sort(py, sort)?, self.asked(py, options)?);
-        self.table(py, query, Ask::Peek { regex, sort, limit: n })
+        self.table(py, query, View::Peek { regex, sort, limit: n })
     }
 
     #[doc = signature!(query "roots($self, regex, n=None, *")]
@@ -266,7 +266,7 @@ impl Views {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
         let query = self.asked(py, options)?;
-        self.table(py, query, Ask::Roots { regex, limit: n })
+        self.table(py, query, View::Roots { regex, limit: n })
     }
 
     #[doc = signature!(query "tree($self, n=None, *, sort='flat'")]
@@ -280,7 +280,7 @@ impl Views {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
         let (sort, query) = (parse_sort(py, sort)?, self.asked(py, options)?);
-        self.table(py, query, Ask::Tree { sort, limit: n })
+        self.table(py, query, View::Tree { sort, limit: n })
     }
 
     #[doc = signature!(query "stacks($self, n=None, *, labels=False")]
@@ -298,7 +298,7 @@ impl Views {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Table> {
         let query = self.asked(py, options)?;
-        self.table(py, query, Ask::Stacks { by_labels: labels, limit: n })
+        self.table(py, query, View::Stacks { by_labels: labels, limit: n })
     }
 
     #[doc = signature!(query "labels($self, n=None, *")]
@@ -309,7 +309,7 @@ impl Views {
     #[pyo3(signature = (n = None, **options), text_signature = None)]
     fn labels(&self, py: Python<'_>, n: Option<usize>, options: Option<&Bound<'_, PyDict>>) -> PyResult<Table> {
         let query = self.asked(py, options)?;
-        self.table(py, query, Ask::Labels { limit: n })
+        self.table(py, query, View::Labels { limit: n })
     }
 
     #[doc = signature!(query "explain($self, *, ops=None, min_effect=0.002, noise=None, heap=None, config=None")]
@@ -356,7 +356,7 @@ impl Views {
         let noise = noise.map(Side::new).transpose()?.map_or_else(Vec::new, |side| side.sources);
         let diff = self.diff.clone();
         runtime::run(py, move || {
-            let request = Request { query, ask: Ask::Explain(asked.with_noise_runs(noise.len())) };
+            let request = Request { query, view: View::Explain(asked.with_noise_runs(noise.len())) };
             if noise.is_empty() {
                 return Explanation::new(&request.answer(&diff)?);
             }
@@ -373,7 +373,7 @@ impl Views {
     #[pyo3(signature = (**options), text_signature = None)]
     fn folded(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
         let query = self.asked(py, options)?;
-        self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "folded")
+        self.written(py, query, View::Stacks { by_labels: false, limit: None }, "folded")
     }
 
     #[doc = signature!(query "to_speedscope($self, *")]
@@ -382,7 +382,7 @@ impl Views {
     #[pyo3(signature = (**options), text_signature = None)]
     fn to_speedscope(&self, py: Python<'_>, options: Option<&Bound<'_, PyDict>>) -> PyResult<String> {
         let query = self.asked(py, options)?;
-        self.written(py, query, Ask::Stacks { by_labels: false, limit: None }, "speedscope")
+        self.written(py, query, View::Stacks { by_labels: false, limit: None }, "speedscope")
     }
 
     #[doc = signature!(query "callgraph($self, n=80, *, sort=None, node_fraction=0.005, edge_fraction=0.001, call_tree=False")]
@@ -416,7 +416,7 @@ impl Views {
         };
         let graph = GraphOptions::default().with_node_count(n).with_rank(rank);
         let graph = graph.with_node_fraction(node_fraction).with_edge_fraction(edge_fraction).with_call_tree(call_tree);
-        match self.report(py, Request { query: self.asked(py, options)?, ask: Ask::Graph(graph) })? {
+        match self.report(py, Request { query: self.asked(py, options)?, view: View::Graph(graph) })? {
             Report::Graph(graph) => runtime::run(py, move || Ok(CallGraph::new(&graph))),
             _ => Err(PyTypeError::new_err("this view is no call graph")),
         }
@@ -446,7 +446,7 @@ impl Views {
     ) -> PyResult<Listing> {
         let query = view_query_by(py, &self.query, "list", Granularity::Lines, options)?;
         let sources = source_dirs(base_source, new_source, source_path);
-        self.listing(py, Request { query, ask: Ask::List { regex, sources, limit: None } })
+        self.listing(py, Request { query, view: View::List { regex, sources, limit: None } })
     }
 
     #[doc = signature!(query "disasm($self, regex, *")]
@@ -460,7 +460,7 @@ impl Views {
     #[pyo3(signature = (regex, **options), text_signature = None)]
     fn disasm(&self, py: Python<'_>, regex: String, options: Option<&Bound<'_, PyDict>>) -> PyResult<Listing> {
         let query = view_query_by(py, &self.query, "disasm", Granularity::Addresses, options)?;
-        self.listing(py, Request { query, ask: Ask::Disasm { regex, limit: None } })
+        self.listing(py, Request { query, view: View::Disasm { regex, limit: None } })
     }
 
     #[doc = signature!(query "to_html($self, *, min_width=None, max_frames=None, base_source=None, new_source=None, source_path=None")]

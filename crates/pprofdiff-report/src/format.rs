@@ -28,7 +28,7 @@ use self::text::TextOptions;
 use crate::report::Report;
 use crate::request::Request;
 use crate::table::Table;
-use crate::view::{Ask, ShownBy};
+use crate::view::{ShownBy, View};
 #[cfg(feature = "check")]
 use pprofdiff::check::Check;
 use pprofdiff::{Error, Result};
@@ -174,7 +174,8 @@ impl Format {
 
     /// True if it writes all stacks, whatever the number of rows.
     pub fn writes_whole(&self) -> bool {
-        let shows = |limit| (self.shows)(&Request::default().asking(Ask::default().ordered(Default::default(), limit)));
+        let shows =
+            |limit| (self.shows)(&Request::default().asking(View::default().ordered(Default::default(), limit)));
         shows(Some(1)).is_none() && shows(None).is_some()
     }
 
@@ -238,7 +239,7 @@ pub(crate) const fn of_checks(
     about: &'static str,
     write: fn(&Report, &mut dyn Write, Style) -> io::Result<()>,
 ) -> Format {
-    let shows = |request: &Request| matches!(request.ask, Ask::Check(_)).then(|| request.clone());
+    let shows = |request: &Request| matches!(request.view, View::Check(_)).then(|| request.clone());
     Format { name, extensions, about, shows, write, ..BASE }
 }
 
@@ -253,15 +254,15 @@ pub(crate) fn check_of(report: &Report) -> io::Result<&Check> {
 
 /// What formats of rows show.
 pub(crate) fn rows(request: &Request) -> Option<Request> {
-    (request.ask.view().shown_by == ShownBy::Rows).then(|| request.clone())
+    (request.view.spec().shown_by == ShownBy::Rows).then(|| request.clone())
 }
 
 /// What formats of whole stacks show.
 pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
-    match request.ask {
+    match request.view {
         _ if !request.query.extra_sample_types.is_empty() => None,
-        Ask::Top { limit: None, significant: false, .. } | Ask::Stacks { by_labels: false, limit: None } => {
-            Some(request.asking(Ask::Stacks { by_labels: false, limit: None }))
+        View::Top { limit: None, significant: false, .. } | View::Stacks { by_labels: false, limit: None } => {
+            Some(request.asking(View::Stacks { by_labels: false, limit: None }))
         }
         _ => None,
     }
@@ -269,10 +270,12 @@ pub(crate) fn all_stacks(request: &Request) -> Option<Request> {
 
 /// What pictures of the call graph show.
 pub(crate) fn graph(request: &Request) -> Option<Request> {
-    match request.ask {
+    match request.view {
         _ if !request.query.extra_sample_types.is_empty() => None,
-        Ask::Top { significant: false, .. } | Ask::Tree { .. } => Some(request.asking(Ask::Graph(Default::default()))),
-        Ask::Graph(_) => Some(request.clone()),
+        View::Top { significant: false, .. } | View::Tree { .. } => {
+            Some(request.asking(View::Graph(Default::default())))
+        }
+        View::Graph(_) => Some(request.clone()),
         _ => None,
     }
 }

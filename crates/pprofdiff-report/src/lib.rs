@@ -59,7 +59,7 @@ pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, RunStatis
 pub use text::{TextOptions, info};
 pub use timelines::series_html;
 pub use tokens::{text_head, tokens};
-pub use view::{Ask, Matched, Of, ShownBy, Takes, View, ViewOptions};
+pub use view::{Matched, Of, ShownBy, Takes, View, ViewOptions, ViewSpec};
 
 /// The examples of the documents, which are compiled with the tests.
 #[cfg(doctest)]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::Format;
 use crate::report::Report;
-use crate::view::{self, Ask, Matched, Of, Question};
+use crate::view::{self, Matched, Of, Question, View};
 #[cfg(feature = "check")]
 use pprofdiff::check::{How, Rules};
 use pprofdiff::random::HashSet;
@@ -23,7 +23,7 @@ pub struct Request {
     /// What to look at, and how.
     pub query: Query,
     /// Which view of it.
-    pub ask: Ask,
+    pub view: View,
 }
 
 /// The limits of a check, as users write them; see [`Rules`].
@@ -78,8 +78,8 @@ fn nearest(text: &str, names: impl Iterator<Item = String>) -> Vec<String> {
 
 impl Request {
     /// Another view of the same question.
-    pub fn asking(&self, ask: Ask) -> Request {
-        Request { ask, ..self.clone() }
+    pub fn asking(&self, view: View) -> Request {
+        Request { view, ..self.clone() }
     }
 
     /// What to say where the expression of a view matches nothing, most likely by mistake: with the names most like it.
@@ -87,13 +87,13 @@ impl Request {
     /// # Errors
     /// Those of the answer.
     pub fn unmatched(&self, report: &Report, diff: &Diff) -> Result<Option<String>> {
-        let (Some(regex), Some(Matched { what, .. })) = (self.ask.regex(), &self.ask.view().matched) else {
+        let (Some(regex), Some(Matched { what, .. })) = (self.view.regex(), &self.view.spec().matched) else {
             return Ok(None);
         };
         if !report.matches_nothing() {
             return Ok(None);
         }
-        if let Ask::Disasm { .. } = self.ask
+        if let View::Disasm { .. } = self.view
             && let Some(why) = view::disasm::unmatched(diff, regex)?
         {
             return Ok(Some(why));
@@ -107,12 +107,12 @@ impl Request {
 
     /// Which view is asked for, as errors say it.
     fn asked(&self) -> String {
-        let of = match &self.ask {
-            Ask::Top { significant: true, .. } => " of significant rows",
+        let of = match &self.view {
+            View::Top { significant: true, .. } => " of significant rows",
             _ if self.query.extra_sample_types.is_empty() => "",
             _ => " of several sample types",
         };
-        format!("{}{of}", self.ask.name())
+        format!("{}{of}", self.view.name())
     }
 
     /// The query of what is asked of one sample type.
@@ -122,7 +122,7 @@ impl Request {
     pub fn of_one_type(&self) -> Result<&Query> {
         match self.query.extra_sample_types.is_empty() {
             true => Ok(&self.query),
-            false => Err(Error::query(format!("{} shows one sample type at a time", self.ask.name()))),
+            false => Err(Error::query(format!("{} shows one sample type at a time", self.view.name()))),
         }
     }
 
@@ -156,13 +156,13 @@ impl Request {
     /// # Errors
     /// As [`Request::answer`].
     pub fn answer_with(&self, diff: &Diff, select: impl Fn(&Query) -> Result<Selection>) -> Result<Report> {
-        let view = self.ask.view();
-        self.query.check_scope(view.name, view.scope)?;
+        let spec = self.view.spec();
+        self.query.check_scope(spec.name, spec.scope)?;
         work::begin_phase("comparing");
-        if view.of == Of::OneType {
+        if spec.of == Of::OneType {
             self.of_one_type()?;
         }
-        self.ask.answer(&Question { query: &self.query, diff, select: &select })
+        self.view.answer(&Question { query: &self.query, diff, select: &select })
     }
 
     /// The answer of many builds, which were loaded by this request's query, and are loaded again so where that is needed.
@@ -170,6 +170,6 @@ impl Request {
     /// # Errors
     /// A view of a diff; as [`Series::explain`].
     pub fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report> {
-        self.ask.answer_series(series, load)
+        self.view.answer_series(series, load)
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::format::json::SCHEMA;
 use crate::table::Kind;
 use crate::table::schema::{Holds, Shape};
-use crate::view::View;
+use crate::view::ViewSpec;
 use pprofdiff::Query;
 #[cfg(feature = "check")]
 use pprofdiff::check::Check;
@@ -20,7 +20,7 @@ const TYPES: [(&str, &str); 2] = [("TYPE", ""), ("TYPE", "count")];
 
 /// The schema `pprofdiff/1`: of every object that the formats json and jsonl write.
 pub fn json_schema() -> Value {
-    let all = View::all();
+    let all = ViewSpec::all();
     let tables = all.iter().flat_map(|view| view.kinds).map(|kind| table(kind));
     let others = [
         object("info", json!({"profiles": {"type": "array", "items": {"type": "object"}}}), &["profiles"]),

@@ -11,7 +11,7 @@ use pprofdiff::input::{Fetch, file_builds, sort_builds, two_names};
 use pprofdiff::options::{Heading, OptionKind, OptionRow, OptionValue};
 use pprofdiff::series::{Order, Series, SeriesOptions};
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Query, Result, Sort, Source};
-use pprofdiff_report::{Ask, Format, Request, Style};
+use pprofdiff_report::{Format, Request, Style, View};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
@@ -84,10 +84,10 @@ pub fn choices() -> Value {
     });
     let filters = Filters::ALL.iter();
     let filters = filters.map(|f| json!({"name": f.name, "about": f.about, "value": f.kind.value_name()}));
-    let saved = |asks: [Ask; 2]| {
+    let saved = |asks: [View; 2]| {
         let mut formats = Vec::new();
         for format in Format::all() {
-            let can = asks.iter().any(|ask| (format.shows)(&Request::default().asking(ask.clone())).is_some());
+            let can = asks.iter().any(|view| (format.shows)(&Request::default().asking(view.clone())).is_some());
             if can {
                 let ending = format.extensions[0];
                 formats.push(json!({"name": format.name, "about": format.about, "ending": ending}));
@@ -99,7 +99,7 @@ pub fn choices() -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "options": options.collect::<Vec<_>>(),
         "filters": filters.collect::<Vec<_>>(),
-        "diff": saved([table(), Ask::Stacks { by_labels: false, limit: None }]),
+        "diff": saved([table(), View::Stacks { by_labels: false, limit: None }]),
         "series": saved([lasting(), steps()]),
     })
 }
@@ -274,12 +274,12 @@ impl Session {
     /// A question without an answer; a format that can't hold it; nothing to compare.
     pub fn answer(&mut self, question: &Question, format: &str) -> Result<Vec<u8>> {
         let (format, query) = (Format::named(format)?, question.query()?);
-        let request = |ask: Ask| Request { query: query.clone(), ask }.for_format(format);
+        let request = |view: View| Request { query: query.clone(), view }.for_format(format);
         let report = match &mut self.open {
             None => return Err(Error::query("there is nothing to compare yet")),
             Some(Open::Diff(diff)) => {
                 let diff = if question.sum { diff.clone().summed() } else { diff.clone() };
-                let stacks = || request(Ask::Stacks { by_labels: false, limit: None });
+                let stacks = || request(View::Stacks { by_labels: false, limit: None });
                 request(table()).or_else(|_| stacks())?.answer(&diff)?
             }
             Some(Open::Series { builds, order, read }) => {
@@ -291,8 +291,8 @@ impl Session {
                 }
                 let Some(read) = read else { return Err(Error::query("the series could not be read")) };
                 let series = &read.1;
-                let ask = if series.is_history() { lasting() } else { steps() };
-                request(ask)?.answer_series(series, &self.load)?
+                let view = if series.is_history() { lasting() } else { steps() };
+                request(view)?.answer_series(series, &self.load)?
             }
         };
         let mut out = Vec::new();
@@ -301,14 +301,14 @@ impl Session {
     }
 }
 
-fn table() -> Ask {
-    Ask::Top { sort: Sort::Flat, limit: None, significant: false }
+fn table() -> View {
+    View::Top { sort: Sort::Flat, limit: None, significant: false }
 }
 
-fn lasting() -> Ask {
-    Ask::Shifts { sort: Sort::Flat, limit: None, explain: None }
+fn lasting() -> View {
+    View::Shifts { sort: Sort::Flat, limit: None, explain: None }
 }
 
-fn steps() -> Ask {
-    Ask::Movers { sort: Sort::Flat, limit: None }
+fn steps() -> View {
+    View::Movers { sort: Sort::Flat, limit: None }
 }

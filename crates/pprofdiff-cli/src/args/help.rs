@@ -5,7 +5,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use pprofdiff::Query;
 use pprofdiff::input::InputFormat;
 use pprofdiff::options::{Heading, Scope};
-use pprofdiff_report::{Format, Takes, View};
+use pprofdiff_report::{Format, Takes, ViewSpec};
 
 /// Columns of the names that stand at the end of short help.
 const COLUMNS: usize = 98;
@@ -68,9 +68,9 @@ const UNFIT: [(&str, &str); 3] = [("explain", "granularity"), ("explain", "norma
 /// Leaves out of help what the verb's view does not take; who gives it all the same is told so.
 fn without_unfit(command: Command) -> Command {
     let verb = command.get_name().to_owned();
-    let view = View::all().iter().find(|view| view.name == verb);
-    let scope = view.map_or(Scope::Table, |view| view.scope);
-    let is_ordered = view.is_none_or(|view| view.ask.is_none() || view.takes.contains(&Takes::Sort));
+    let spec = ViewSpec::all().iter().find(|spec| spec.name == verb);
+    let scope = spec.map_or(Scope::Table, |spec| spec.scope);
+    let is_ordered = spec.is_none_or(|spec| spec.view.is_none() || spec.takes.contains(&Takes::Sort));
     let beyond = Query::options().filter(|option| option.scope > scope).map(|option| option.name);
     let unfit = UNFIT.iter().filter(|(of, _)| *of == verb).map(|(_, name)| *name);
     let unfit: Vec<&str> = beyond.chain(unfit).chain((!is_ordered).then_some("sort")).collect();

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use pprofdiff::Compression;
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
-use pprofdiff_report::{Ask, View};
+use pprofdiff_report::{View, ViewSpec};
 
 use super::table::{LoadArgs, QueryArgs};
 use super::views::{OutputArgs, SortBy, limited};
@@ -117,7 +117,7 @@ pub struct BatchArgs {
     #[arg(short = 'n', value_name = "N")]
     n: Option<usize>,
     #[arg(long, value_name = "VIEW", default_value = "top", help = views())]
-    view: Ask,
+    view: View,
     /// Order by the change of flat (own cost) or cum (with what it calls)
     #[arg(long, value_enum, value_name = "flat|cum", hide_possible_values = true, default_value = "flat")]
     sort: SortBy,
@@ -140,12 +140,12 @@ A pair that fails is named with its reason and stops no other; the exit code the
 with what is done, in the file of -o as well; the exit code then is 130.";
 
 fn views() -> String {
-    format!("What to show of each pair: {}", View::names_of_pairs())
+    format!("What to show of each pair: {}", ViewSpec::names_of_pairs())
 }
 
 impl BatchArgs {
     /// What is asked of each pair, with so many rows unless others are given.
-    pub fn ask(&self, usual: Option<usize>) -> Ask {
+    pub fn view(&self, usual: Option<usize>) -> View {
         self.view.clone().ordered(self.sort.into(), limited(self.n, usual))
     }
 }

@@ -11,7 +11,7 @@ mod views;
 use std::path::PathBuf;
 
 use clap::{Command, CommandFactory, Parser, Subcommand};
-use pprofdiff_report::View;
+use pprofdiff_report::ViewSpec;
 
 pub use bench::BenchArgs;
 pub use gates::{BaselineArgs, CheckArgs, ExplainArgs, GitArgs};
@@ -117,7 +117,7 @@ pub enum Verb {
 
 /// What the verb of a view does that has options of its own.
 fn about(view: &str) -> &'static str {
-    View::all().iter().find(|known| known.name == view).map_or("", |view| view.about)
+    ViewSpec::all().iter().find(|known| known.name == view).map_or("", |view| view.about)
 }
 
 /// The command with the options of all verbs.

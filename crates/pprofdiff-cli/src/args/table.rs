@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use pprofdiff::loading::Loading;
 use pprofdiff::options::{Heading, Offered, OptionKind, OptionRow, OptionValue, Scope};
 use pprofdiff::{Query, Result};
-use pprofdiff_report::{Ask, Request};
+use pprofdiff_report::{Request, View};
 
 use super::jobs::duration;
 
@@ -71,8 +71,8 @@ impl<const ROWS: bool> QueryArgs<ROWS> {
     }
 
     /// The request of a view.
-    pub fn request(&self, ask: Ask) -> Request {
-        Request { query: self.0.clone(), ask }
+    pub fn request(&self, view: View) -> Request {
+        Request { query: self.0.clone(), view }
     }
 }
 

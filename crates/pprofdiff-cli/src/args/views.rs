@@ -9,7 +9,7 @@ use pprofdiff::Sort;
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
-use pprofdiff_report::{Ask, Format, PageOptions, Style, Takes, View, ViewOptions};
+use pprofdiff_report::{Format, PageOptions, Style, Takes, View, ViewOptions, ViewSpec};
 
 use super::help::Later;
 use super::table::{LoadArgs, QueryArgs};
@@ -170,28 +170,28 @@ pub struct ViewArgs {
 
 /// The verb of a view that is asked by its name alone: all but those that have options of their own.
 pub struct ViewVerb {
-    pub ask: Ask,
+    pub view: View,
     /// Where the sources are, of a view that shows them.
     pub sources: Option<SourceArgs>,
     pub args: ViewArgs,
 }
 
 impl ViewVerb {
-    fn views() -> impl Iterator<Item = &'static View> {
+    fn views() -> impl Iterator<Item = &'static ViewSpec> {
         let own = ["top", "explain"];
-        View::all().iter().copied().filter(move |view| view.ask.is_some() && !own.contains(&view.name))
+        ViewSpec::all().iter().copied().filter(move |spec| spec.view.is_some() && !own.contains(&spec.name))
     }
 
-    fn command(view: &'static View) -> Command {
-        let mut command = Command::new(view.name).about(view.about);
-        if let Some(matched) = &view.matched {
+    fn command(spec: &'static ViewSpec) -> Command {
+        let mut command = Command::new(spec.name).about(spec.about);
+        if let Some(matched) = &spec.matched {
             command = command.arg(Arg::new("regex").value_name("REGEX").required(true).help(matched.about));
         }
-        if view.takes.contains(&Takes::Labels) {
+        if spec.takes.contains(&Takes::Labels) {
             let about = "Also tell apart stacks whose samples have different labels, and show those";
             command = command.arg(Arg::new("labels").long("labels").action(ArgAction::SetTrue).help(about));
         }
-        if view.takes.contains(&Takes::Sources) {
+        if spec.takes.contains(&Takes::Sources) {
             command = SourceArgs::augment_args(command);
         }
         Later::<ViewArgs>::augment_args(command)
@@ -208,27 +208,27 @@ impl Subcommand for ViewVerb {
     }
 
     fn has_subcommand(name: &str) -> bool {
-        ViewVerb::views().any(|view| view.name == name)
+        ViewVerb::views().any(|spec| spec.name == name)
     }
 }
 
 impl FromArgMatches for ViewVerb {
     fn from_arg_matches(matches: &ArgMatches) -> Result<ViewVerb, clap::Error> {
         let asked = matches.subcommand().and_then(|(name, matches)| {
-            let view = ViewVerb::views().find(|view| view.name == name)?;
-            Some((view, view.ask?, matches))
+            let spec = ViewVerb::views().find(|spec| spec.name == name)?;
+            Some((spec, spec.view?, matches))
         });
-        let Some((view, ask, matches)) = asked else { return Err(clap::Error::new(ErrorKind::MissingSubcommand)) };
+        let Some((spec, view, matches)) = asked else { return Err(clap::Error::new(ErrorKind::MissingSubcommand)) };
         let args = ViewArgs::from_arg_matches(matches)?;
-        let takes = |what| view.takes.contains(&what);
+        let takes = |what| spec.takes.contains(&what);
         let sources = takes(Takes::Sources).then(|| SourceArgs::from_arg_matches(matches)).transpose()?;
         let mut options = ViewOptions { sort: args.sort(), ..ViewOptions::default() };
-        if view.matched.is_some() {
+        if spec.matched.is_some() {
             options.regex = matches.get_one::<String>("regex").cloned().unwrap_or_default();
         }
         options.by_labels = takes(Takes::Labels) && matches.get_flag("labels");
         options.sources = sources.as_ref().map_or_else(SourceDirs::default, SourceArgs::dirs);
-        Ok(ViewVerb { ask: ask(options), sources, args })
+        Ok(ViewVerb { view: view(options), sources, args })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use pprofdiff::explain::Explanation;
 use pprofdiff::recording::Recording;
-use pprofdiff_report::{Ask, Format, Report};
+use pprofdiff_report::{Format, Report, View};
 
 use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, InputArgs};
 use crate::git::Commits;
@@ -15,7 +15,7 @@ use crate::{Failure, Result, check, explain, say, write_to};
 pub fn check_args(args: &BenchArgs) -> Result<()> {
     let format = args.output.format()?;
     let request = pprofdiff_report::Request::default();
-    let explains = request.asking(Ask::Explain(Default::default())).for_format(format);
+    let explains = request.asking(View::Explain(Default::default())).for_format(format);
     if answers(format) && !has_limits(args) {
         explains?;
     }
@@ -36,8 +36,8 @@ fn has_limits(args: &BenchArgs) -> bool {
 /// True of formats that say causes or findings; others show what was compared.
 fn answers(format: &Format) -> bool {
     let request = pprofdiff_report::Request::default();
-    request.asking(Ask::Explain(Default::default())).for_format(format).is_ok()
-        || request.asking(Ask::Check(Default::default())).for_format(format).is_ok()
+    request.asking(View::Explain(Default::default())).for_format(format).is_ok()
+        || request.asking(View::Check(Default::default())).for_format(format).is_ok()
 }
 
 /// Explains or checks; the exit code, and the commits that reach a cause.
@@ -124,17 +124,17 @@ fn direct(explanation: &Explanation) -> Vec<String> {
 /// Writes what was compared in the format of the file's ending, or the explanation, if that has one.
 fn write_file(path: &Path, diff: &pprofdiff::Diff, explained: &ExplainArgs) -> Result<()> {
     let format = Format::of_path(path)?;
-    let asked = |ask| explained.query.request(ask).for_format(format);
-    let mut request = match asked(Ask::Explain(explain::options(explained)?)) {
+    let asked = |view| explained.query.request(view).for_format(format);
+    let mut request = match asked(View::Explain(explain::options(explained)?)) {
         Ok(request) => request,
-        Err(_) => asked(Ask::default())?,
+        Err(_) => asked(View::default())?,
     };
-    match &mut request.ask {
-        Ask::Page { options, sources } => {
+    match &mut request.view {
+        View::Page { options, sources } => {
             options.explain = explain::options(explained)?;
             *sources = recorded_sources(&explained.input.files);
         }
-        Ask::Profile(options) => *options = crate::packing(Some(path)),
+        View::Profile(options) => *options = crate::packing(Some(path)),
         _ => {}
     }
     let report = request.answer(diff)?;

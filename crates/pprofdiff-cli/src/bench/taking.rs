@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use pprofdiff::recording::{RUNS_FILE, RecordedRun, Recording, SIDES};
 use pprofdiff::sequential::{Pairs, RunCost};
 use pprofdiff::{Diff, Profile, Sort, Source, Work};
-use pprofdiff_report::Ask;
+use pprofdiff_report::View;
 
 use super::adapters::{self, Adapter, Plan};
 use super::process::{self, Job};
@@ -265,7 +265,7 @@ impl<'a> Bench<'a> {
             known.sort();
             known.dedup();
         }
-        let top = Diff::of_profile(&profile)?.measure(&self.query.request(Ask::default()).query)?.top(Sort::Flat);
+        let top = Diff::of_profile(&profile)?.measure(&self.query.request(View::default()).query)?.top(Sort::Flat);
         let total = top.summary.total.new;
         if total <= 0 {
             return Err(Failure::Message(format!("{}: nothing was measured; let it run longer", file.display())));

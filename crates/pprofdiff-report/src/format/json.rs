@@ -24,7 +24,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "json",
     extensions: &["json"],
     about: "one object, schema pprofdiff/1",
-    shows: |request| (request.ask.view().shown_by >= ShownBy::Json).then(|| request.clone()),
+    shows: |request| (request.view.spec().shown_by >= ShownBy::Json).then(|| request.clone()),
     write: |report, out, _| match report {
         Report::Listing(listing) => listing_json(listing, out),
         Report::Info(diff) => out.write_all(info_json(diff).as_bytes()),

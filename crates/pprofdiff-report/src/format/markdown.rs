@@ -10,7 +10,7 @@ use crate::numbers::total;
 use crate::report::Report;
 use crate::series::{failure, header};
 use crate::table::{Cell, Data, Table};
-use crate::view::Ask;
+use crate::view::View;
 use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {
@@ -18,10 +18,10 @@ pub(crate) const FORMAT: Format = Format {
     extensions: &["md", "markdown"],
     about: "a table for pull requests",
     limit: Some(20),
-    shows: |request| match request.ask {
+    shows: |request| match request.view {
         #[cfg(feature = "check")]
-        Ask::Check(_) => Some(request.clone()),
-        Ask::Explain(_) => Some(request.clone()),
+        View::Check(_) => Some(request.clone()),
+        View::Explain(_) => Some(request.clone()),
         _ => rows(request),
     },
     write: |report, out, style| match report {

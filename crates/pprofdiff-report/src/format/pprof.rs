@@ -2,7 +2,7 @@
 
 use crate::format::{BASE, Format, all_stacks, unsupported};
 use crate::report::Report;
-use crate::view::Ask;
+use crate::view::View;
 
 pub(crate) const FORMAT: Format = Format {
     name: "pprof",
@@ -10,9 +10,9 @@ pub(crate) const FORMAT: Format = Format {
     about: "a profile that `go tool pprof` opens as a diff",
     binary: true,
     warns: false,
-    shows: |request| match request.ask {
-        Ask::Profile(_) => Some(request.clone()),
-        _ => all_stacks(request).map(|request| request.asking(Ask::Profile(Default::default()))),
+    shows: |request| match request.view {
+        View::Profile(_) => Some(request.clone()),
+        _ => all_stacks(request).map(|request| request.asking(View::Profile(Default::default()))),
     },
     write: |report, out, _| match report {
         Report::Profile(bytes) => out.write_all(bytes),

@@ -33,7 +33,7 @@ pub(crate) const FORMAT: Format = Format {
     limit: Some(20),
     warns: true,
     leaves_out: nothing,
-    shows: |request| (request.ask.view().shown_by >= ShownBy::Text).then(|| request.clone()),
+    shows: |request| (request.view.spec().shown_by >= ShownBy::Text).then(|| request.clone()),
     write: |report, out, style| match report {
         Report::Raw(profile, merged) => raw(profile, *merged, out),
         Report::Comments(comments) => comments.iter().try_for_each(|comment| writeln!(out, "{}", sanitize(comment))),

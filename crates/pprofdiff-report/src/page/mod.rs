@@ -31,7 +31,7 @@ use super::text::inputs;
 use crate::format::{BASE, Format, unsupported};
 use crate::layout::LayoutBudget;
 use crate::report::Report;
-use crate::view::Ask;
+use crate::view::View;
 use file::fill;
 pub use file::{page_hashes, page_style};
 use names::{Names, visible};
@@ -51,14 +51,14 @@ pub(crate) const FORMAT: Format = Format {
     name: "html",
     extensions: &["html", "htm"],
     about: "one page for a browser: flame graph, table, call graph, source lines, every sample type",
-    shows: |request| match request.ask {
+    shows: |request| match request.view {
         _ if !request.query.extra_sample_types.is_empty() => None,
-        Ask::Top { significant: false, .. } => {
-            Some(request.asking(Ask::Page { options: PageOptions::default(), sources: None }))
+        View::Top { significant: false, .. } => {
+            Some(request.asking(View::Page { options: PageOptions::default(), sources: None }))
         }
-        Ask::Shifts { sort, limit, .. } => Some(request.asking(timelines(true, sort, limit))),
-        Ask::Movers { sort, limit } => Some(request.asking(timelines(false, sort, limit))),
-        Ask::Page { .. } | Ask::Timelines { .. } | Ask::List { .. } | Ask::Disasm { .. } => Some(request.clone()),
+        View::Shifts { sort, limit, .. } => Some(request.asking(timelines(true, sort, limit))),
+        View::Movers { sort, limit } => Some(request.asking(timelines(false, sort, limit))),
+        View::Page { .. } | View::Timelines { .. } | View::List { .. } | View::Disasm { .. } => Some(request.clone()),
         _ => None,
     },
     write: |report, out, _| match report {
@@ -69,8 +69,8 @@ pub(crate) const FORMAT: Format = Format {
     ..BASE
 };
 
-fn timelines(lasting: bool, sort: Sort, limit: Option<usize>) -> Ask {
-    Ask::Timelines { lasting, sort, limit, options: PageOptions::default() }
+fn timelines(lasting: bool, sort: Sort, limit: Option<usize>) -> View {
+    View::Timelines { lasting, sort, limit, options: PageOptions::default() }
 }
 
 /// What a page holds.

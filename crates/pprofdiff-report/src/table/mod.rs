@@ -14,7 +14,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::text::TextOptions;
-use crate::view::View;
+use crate::view::ViewSpec;
 
 pub use data::{Cell, Data, Lists, Texts};
 pub(crate) use schema::ratio;
@@ -84,7 +84,7 @@ impl Kind {
 
     /// The kind of a name in JSON.
     pub fn named(name: &str) -> Option<&'static Kind> {
-        View::all().iter().flat_map(|view| view.kinds).copied().find(|kind| kind.name == name)
+        ViewSpec::all().iter().flat_map(|view| view.kinds).copied().find(|kind| kind.name == name)
     }
 }
 

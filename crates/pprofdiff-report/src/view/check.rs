@@ -1,15 +1,15 @@
 //! Check changes against limits, for CI; the exit code is the outcome.
 
-use super::{Question, ShownBy, View};
+use super::{Question, ShownBy, ViewSpec};
 use crate::report::Report;
 use crate::request::CheckOptions;
 use pprofdiff::Result;
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "check",
     about: "Check changes against limits, for CI; the exit code is the outcome",
     shown_by: ShownBy::Json,
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, options: &CheckOptions) -> Result<Report> {

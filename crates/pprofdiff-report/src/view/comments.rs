@@ -1,11 +1,11 @@
 //! Print the profile's comments.
 
-use super::{Question, ShownBy, View};
+use super::{Question, ShownBy, ViewSpec};
 use crate::report::Report;
 use pprofdiff::random::HashSet;
 
-pub(crate) const VIEW: View =
-    View { name: "comments", about: "Print the profile's comments", shown_by: ShownBy::Text, ..View::BASE };
+pub(crate) const VIEW: ViewSpec =
+    ViewSpec { name: "comments", about: "Print the profile's comments", shown_by: ShownBy::Text, ..ViewSpec::BASE };
 
 pub(crate) fn answer(asked: &Question<'_>) -> Report {
     let diff = asked.diff;

@@ -1,18 +1,18 @@
 //! Show instructions with their costs, of functions that match (needs --binary).
 
-use super::{Ask, Matched, Question, ShownBy, View, ViewOptions};
+use super::{Matched, Question, ShownBy, View, ViewOptions, ViewSpec};
 use crate::report::Report;
 use pprofdiff::options::Scope;
 use pprofdiff::{Diff, Result};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "disasm",
     about: "Show instructions with their costs, of functions that match (needs --binary)",
     scope: Scope::Rows,
     matched: Some(Matched { what: "function", about: "Matched against each function's name in its binary" }),
     shown_by: ShownBy::Json,
-    ask: Some(|ViewOptions { regex, .. }| Ask::Disasm { regex, limit: None }),
-    ..View::BASE
+    view: Some(|ViewOptions { regex, .. }| View::Disasm { regex, limit: None }),
+    ..ViewSpec::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, regex: &str, limit: usize) -> Result<Report> {

@@ -1,21 +1,21 @@
 //! Explain why two sides differ: the few causes, what only moved, and what is noise.
 
-use super::{Ask, Of, Question, ShownBy, View};
+use super::{Of, Question, ShownBy, View, ViewSpec};
 use crate::report::Report;
 use crate::table::schema::{Holds, key, label, spec};
 use crate::table::{Data, Kind, Measured, Role, Table};
 use pprofdiff::Result;
 use pprofdiff::explain::{Cause, ExplainOptions, Explanation};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "explain",
     about: "Explain why two sides differ: the few causes, what only moved, and what is noise",
     of: Of::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&CAUSES],
-    ask: Some(|_| Ask::Explain(ExplainOptions::default())),
+    view: Some(|_| View::Explain(ExplainOptions::default())),
     of_pairs: true,
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 /// Causes of a difference.

@@ -1,12 +1,13 @@
 //! Draw the call graph.
 
-use super::{Question, View};
+use super::{Question, ViewSpec};
 use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::graph::GraphOptions;
 use pprofdiff::options::Scope;
 
-pub(crate) const VIEW: View = View { name: "graph", about: "Draw the call graph", scope: Scope::Frames, ..View::BASE };
+pub(crate) const VIEW: ViewSpec =
+    ViewSpec { name: "graph", about: "Draw the call graph", scope: Scope::Frames, ..ViewSpec::BASE };
 
 pub(crate) fn answer(asked: &Question<'_>, options: &GraphOptions) -> Result<Report> {
     Ok(Report::Graph(asked.one()?.graph(options)?))

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Ask, Of, Question, ShownBy, View};
+use super::{Of, Question, ShownBy, View, ViewSpec};
 use crate::report::Report;
 use crate::table::beside::{Numbers, Part, join};
 use crate::table::build::{costs, statuses};
@@ -13,16 +13,16 @@ use pprofdiff::labels::Labels;
 use pprofdiff::options::Scope;
 use pprofdiff::{Result, units};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "labels",
     about: "Show what each label's values cost",
     scope: Scope::Rows,
     of: Of::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&LABELS],
-    ask: Some(|_| Ask::Labels { limit: None }),
+    view: Some(|_| View::Labels { limit: None }),
     of_pairs: true,
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 /// Label values.

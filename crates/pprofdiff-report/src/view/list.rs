@@ -1,20 +1,20 @@
 //! Show source lines with their costs, of functions that match.
 
-use super::{Ask, Matched, Question, ShownBy, Takes, View, ViewOptions};
+use super::{Matched, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
 use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Scope;
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "list",
     about: "Show source lines with their costs, of functions that match",
     scope: Scope::Rows,
     matched: Some(Matched { what: "function", about: "Matched against each function's name" }),
     shown_by: ShownBy::Json,
-    ask: Some(|ViewOptions { regex, sources, .. }| Ask::List { regex, sources, limit: None }),
+    view: Some(|ViewOptions { regex, sources, .. }| View::List { regex, sources, limit: None }),
     takes: &[Takes::Sources],
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, regex: &str, sources: &SourceDirs, limit: usize) -> Result<Report> {

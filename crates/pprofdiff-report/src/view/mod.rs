@@ -1,5 +1,5 @@
 //! Views: a file each, with its descriptor, its rows (columns, text) and its answer. Which view is asked, with its options,
-//! is an [`Ask`].
+//! is an [`View`].
 
 #[cfg(feature = "check")]
 pub(crate) mod check;
@@ -42,10 +42,10 @@ use pprofdiff::options::Scope;
 use pprofdiff::series::Series;
 use pprofdiff::{Diff, Error, LoadOptions, Measure, Query, Result, Selection, Sort, WriteOptions};
 
-/// What is said of a view anywhere.
+/// What is said of a view anywhere: a row of the table of views.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct View {
+pub struct ViewSpec {
     /// Its name, which is that of its verb if it has one.
     pub name: &'static str,
     /// What it does, in a line.
@@ -61,7 +61,7 @@ pub struct View {
     /// What its tables have for rows; none if it has no tables of its own.
     pub(crate) kinds: &'static [&'static Kind],
     /// The question that is asked by the view's name alone: by its verb, and of many pairs.
-    pub ask: Option<fn(ViewOptions) -> Ask>,
+    pub view: Option<fn(ViewOptions) -> View>,
     /// True if many pairs are asked for it by name.
     pub(crate) of_pairs: bool,
     /// What it takes of [`ViewOptions`], besides the expression.
@@ -137,7 +137,7 @@ pub enum ShownBy {
 }
 
 /// All views.
-static VIEWS: &[&View] = &[
+static VIEWS: &[&ViewSpec] = &[
     &top::VIEW,
     &tree::VIEW,
     &peek::VIEW,
@@ -165,10 +165,10 @@ static VIEWS: &[&View] = &[
     &values::VIEW,
 ];
 
-impl View {
+impl ViewSpec {
     /// What most views have in common: they are asked by what has options of its own, of one sample type, and shown by
     /// formats that are made for them.
-    pub(crate) const BASE: View = View {
+    pub(crate) const BASE: ViewSpec = ViewSpec {
         name: "",
         about: "",
         scope: Scope::Everything,
@@ -176,34 +176,35 @@ impl View {
         matched: None,
         shown_by: ShownBy::OwnFormats,
         kinds: &[],
-        ask: None,
+        view: None,
         of_pairs: false,
         takes: &[],
     };
 
     /// What tables of many builds have in common.
-    const OF_BUILDS: View = View { of: Of::Builds, shown_by: ShownBy::Rows, ..View::BASE };
+    const OF_BUILDS: ViewSpec = ViewSpec { of: Of::Builds, shown_by: ShownBy::Rows, ..ViewSpec::BASE };
 
     /// All views.
-    pub fn all() -> &'static [&'static View] {
+    pub fn all() -> &'static [&'static ViewSpec] {
         VIEWS
     }
 
     /// The view of a name, as many pairs are asked for it: `top`, or `peek=RE` of one with an expression.
-    pub(crate) fn of_pairs(text: &str) -> Result<Ask> {
+    pub(crate) fn of_pairs(text: &str) -> Result<View> {
         let (name, regex) = text.split_once('=').unwrap_or((text, ""));
-        let named = |view: &&&View| view.of_pairs && view.name == name && view.matched.is_some() != regex.is_empty();
-        match View::all().iter().find(named).and_then(|view| view.ask) {
-            Some(ask) => Ok(ask(ViewOptions { regex: regex.to_owned(), ..ViewOptions::default() })),
-            None => Err(Error::query(format!("a view is {}, not {text:?}", View::names_of_pairs()))),
+        let named =
+            |spec: &&&ViewSpec| spec.of_pairs && spec.name == name && spec.matched.is_some() != regex.is_empty();
+        match ViewSpec::all().iter().find(named).and_then(|spec| spec.view) {
+            Some(view) => Ok(view(ViewOptions { regex: regex.to_owned(), ..ViewOptions::default() })),
+            None => Err(Error::query(format!("a view is {}, not {text:?}", ViewSpec::names_of_pairs()))),
         }
     }
 
     /// The names of views that many pairs are asked for.
     pub fn names_of_pairs() -> String {
-        let views = View::all().iter().filter(|view| view.of_pairs);
+        let views = ViewSpec::all().iter().filter(|spec| spec.of_pairs);
         let name =
-            |view: &&View| if view.matched.is_some() { format!("{}=RE", view.name) } else { view.name.to_owned() };
+            |spec: &&ViewSpec| if spec.matched.is_some() { format!("{}=RE", spec.name) } else { spec.name.to_owned() };
         views.map(name).collect::<Vec<_>>().join(", ")
     }
 }
@@ -211,7 +212,7 @@ impl View {
 /// The views, each with its own options. `limit` is the most rows; all if not given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub enum Ask {
+pub enum View {
     /// The table of frames.
     Top {
         /// What rows are ordered by.
@@ -345,26 +346,26 @@ pub enum Ask {
     },
 }
 
-impl Default for Ask {
-    fn default() -> Ask {
-        Ask::Top { sort: Sort::default(), limit: None, significant: false }
+impl Default for View {
+    fn default() -> View {
+        View::Top { sort: Sort::default(), limit: None, significant: false }
     }
 }
 
-impl std::str::FromStr for Ask {
+impl std::str::FromStr for View {
     type Err = Error;
 
     /// A view of rows by its name, as many pairs are asked for it: `top`, or `peek=RE` of one with an expression.
-    fn from_str(text: &str) -> Result<Ask> {
-        View::of_pairs(text)
+    fn from_str(text: &str) -> Result<View> {
+        ViewSpec::of_pairs(text)
     }
 }
 
-impl Ask {
+impl View {
     /// The same view in this order, where it has a choice, with this many rows at most.
     #[must_use]
-    pub fn ordered(mut self, by: Sort, most: Option<usize>) -> Ask {
-        if let Ask::Top { sort, .. } | Ask::Tree { sort, .. } | Ask::Peek { sort, .. } = &mut self {
+    pub fn ordered(mut self, by: Sort, most: Option<usize>) -> View {
+        if let View::Top { sort, .. } | View::Tree { sort, .. } | View::Peek { sort, .. } = &mut self {
             *sort = by;
         }
         if let Some(limit) = self.limit_mut() {
@@ -373,49 +374,49 @@ impl Ask {
         self
     }
 
-    /// Which view it is.
-    pub fn view(&self) -> &'static View {
+    /// What is said of it anywhere.
+    pub fn spec(&self) -> &'static ViewSpec {
         match self {
-            Ask::Top { .. } => &top::VIEW,
-            Ask::Peek { .. } => &peek::VIEW,
-            Ask::Roots { .. } => &roots::VIEW,
-            Ask::Tree { .. } => &tree::VIEW,
-            Ask::Stacks { .. } => &stacks::VIEW,
-            Ask::Traces { .. } => &traces::VIEW,
-            Ask::Labels { .. } => &labels::VIEW,
-            Ask::List { .. } => &list::VIEW,
-            Ask::Disasm { .. } => &disasm::VIEW,
-            Ask::Graph(_) => &graph::VIEW,
+            View::Top { .. } => &top::VIEW,
+            View::Peek { .. } => &peek::VIEW,
+            View::Roots { .. } => &roots::VIEW,
+            View::Tree { .. } => &tree::VIEW,
+            View::Stacks { .. } => &stacks::VIEW,
+            View::Traces { .. } => &traces::VIEW,
+            View::Labels { .. } => &labels::VIEW,
+            View::List { .. } => &list::VIEW,
+            View::Disasm { .. } => &disasm::VIEW,
+            View::Graph(_) => &graph::VIEW,
             #[cfg(feature = "html")]
-            Ask::Page { .. } => &page::VIEW,
-            Ask::Profile(_) => &profile::VIEW,
-            Ask::Info => &info::VIEW,
-            Ask::Raw => &raw::VIEW,
-            Ask::Comments => &comments::VIEW,
+            View::Page { .. } => &page::VIEW,
+            View::Profile(_) => &profile::VIEW,
+            View::Info => &info::VIEW,
+            View::Raw => &raw::VIEW,
+            View::Comments => &comments::VIEW,
             #[cfg(feature = "check")]
-            Ask::Check(_) => &check::VIEW,
-            Ask::Explain(_) => &explain::VIEW,
-            Ask::Movers { .. } => &movers::VIEW,
-            Ask::Steps { .. } => &steps::VIEW,
-            Ask::Shifts { .. } => &shifts::VIEW,
+            View::Check(_) => &check::VIEW,
+            View::Explain(_) => &explain::VIEW,
+            View::Movers { .. } => &movers::VIEW,
+            View::Steps { .. } => &steps::VIEW,
+            View::Shifts { .. } => &shifts::VIEW,
             #[cfg(feature = "html")]
-            Ask::Timelines { .. } => &timelines::VIEW,
-            Ask::Values { .. } => &values::VIEW,
+            View::Timelines { .. } => &timelines::VIEW,
+            View::Values { .. } => &values::VIEW,
         }
     }
 
     /// The view's name.
     pub fn name(&self) -> &'static str {
-        self.view().name
+        self.spec().name
     }
 
     /// The regular expression, of a view that has one.
     pub(crate) fn regex(&self) -> Option<&str> {
         match self {
-            Ask::Peek { regex, .. }
-            | Ask::Roots { regex, .. }
-            | Ask::List { regex, .. }
-            | Ask::Disasm { regex, .. } => Some(regex),
+            View::Peek { regex, .. }
+            | View::Roots { regex, .. }
+            | View::List { regex, .. }
+            | View::Disasm { regex, .. } => Some(regex),
             _ => None,
         }
     }
@@ -423,21 +424,21 @@ impl Ask {
     /// The most rows, where the view has rows.
     pub fn limit_mut(&mut self) -> Option<&mut Option<usize>> {
         match self {
-            Ask::Top { limit, .. }
-            | Ask::Peek { limit, .. }
-            | Ask::Roots { limit, .. }
-            | Ask::Tree { limit, .. }
-            | Ask::Stacks { limit, .. }
-            | Ask::Traces { limit }
-            | Ask::Labels { limit }
-            | Ask::List { limit, .. }
-            | Ask::Disasm { limit, .. }
-            | Ask::Movers { limit, .. }
-            | Ask::Steps { limit, .. }
-            | Ask::Shifts { limit, .. }
-            | Ask::Values { limit, .. } => Some(limit),
+            View::Top { limit, .. }
+            | View::Peek { limit, .. }
+            | View::Roots { limit, .. }
+            | View::Tree { limit, .. }
+            | View::Stacks { limit, .. }
+            | View::Traces { limit }
+            | View::Labels { limit }
+            | View::List { limit, .. }
+            | View::Disasm { limit, .. }
+            | View::Movers { limit, .. }
+            | View::Steps { limit, .. }
+            | View::Shifts { limit, .. }
+            | View::Values { limit, .. } => Some(limit),
             #[cfg(feature = "html")]
-            Ask::Timelines { limit, .. } => Some(limit),
+            View::Timelines { limit, .. } => Some(limit),
             _ => None,
         }
     }
@@ -447,28 +448,28 @@ impl Ask {
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         let of_many = || Error::query(format!("{} are of many builds", self.name()));
         match self {
-            Ask::Top { sort, limit, significant } => top::answer(asked, *sort, most(limit), *significant),
-            Ask::Peek { regex, sort, limit } => peek::answer(asked, regex, *sort, most(limit)),
-            Ask::Roots { regex, limit } => roots::answer(asked, regex, most(limit)),
-            Ask::Tree { sort, limit } => tree::answer(asked, *sort, most(limit)),
-            Ask::Stacks { by_labels, limit } => stacks::answer(asked, *by_labels, most(limit)),
-            Ask::Traces { limit } => traces::answer(asked, most(limit)),
-            Ask::Labels { limit } => labels::answer(asked, most(limit)),
-            Ask::List { regex, sources, limit } => list::answer(asked, regex, sources, most(limit)),
-            Ask::Disasm { regex, limit } => disasm::answer(asked, regex, most(limit)),
-            Ask::Graph(options) => graph::answer(asked, options),
+            View::Top { sort, limit, significant } => top::answer(asked, *sort, most(limit), *significant),
+            View::Peek { regex, sort, limit } => peek::answer(asked, regex, *sort, most(limit)),
+            View::Roots { regex, limit } => roots::answer(asked, regex, most(limit)),
+            View::Tree { sort, limit } => tree::answer(asked, *sort, most(limit)),
+            View::Stacks { by_labels, limit } => stacks::answer(asked, *by_labels, most(limit)),
+            View::Traces { limit } => traces::answer(asked, most(limit)),
+            View::Labels { limit } => labels::answer(asked, most(limit)),
+            View::List { regex, sources, limit } => list::answer(asked, regex, sources, most(limit)),
+            View::Disasm { regex, limit } => disasm::answer(asked, regex, most(limit)),
+            View::Graph(options) => graph::answer(asked, options),
             #[cfg(feature = "html")]
-            Ask::Page { options, sources } => page::answer(asked, options, sources.as_ref()),
-            Ask::Profile(options) => profile::answer(asked, options),
-            Ask::Info => Ok(info::answer(asked)),
-            Ask::Raw => raw::answer(asked),
-            Ask::Comments => Ok(comments::answer(asked)),
+            View::Page { options, sources } => page::answer(asked, options, sources.as_ref()),
+            View::Profile(options) => profile::answer(asked, options),
+            View::Info => Ok(info::answer(asked)),
+            View::Raw => raw::answer(asked),
+            View::Comments => Ok(comments::answer(asked)),
             #[cfg(feature = "check")]
-            Ask::Check(options) => check::answer(asked, options),
-            Ask::Explain(options) => explain::answer(asked, options),
+            View::Check(options) => check::answer(asked, options),
+            View::Explain(options) => explain::answer(asked, options),
             #[cfg(feature = "html")]
-            Ask::Timelines { .. } => Err(of_many()),
-            Ask::Movers { .. } | Ask::Steps { .. } | Ask::Shifts { .. } | Ask::Values { .. } => Err(of_many()),
+            View::Timelines { .. } => Err(of_many()),
+            View::Movers { .. } | View::Steps { .. } | View::Shifts { .. } | View::Values { .. } => Err(of_many()),
         }
     }
 
@@ -476,12 +477,14 @@ impl Ask {
     pub(crate) fn answer_series(&self, series: &Series, load: &LoadOptions) -> Result<Report> {
         let most = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         Ok(Report::Table(match self {
-            Ask::Movers { sort, limit } => movers::answer(series, *sort, most(limit)),
-            Ask::Steps { sort, limit } => steps::answer(series, *sort, most(limit)),
-            Ask::Shifts { sort, limit, explain } => shifts::answer(series, *sort, most(limit), explain.as_ref(), load)?,
-            Ask::Values { dense, limit } => values::answer(series, *dense, most(limit))?,
+            View::Movers { sort, limit } => movers::answer(series, *sort, most(limit)),
+            View::Steps { sort, limit } => steps::answer(series, *sort, most(limit)),
+            View::Shifts { sort, limit, explain } => {
+                shifts::answer(series, *sort, most(limit), explain.as_ref(), load)?
+            }
+            View::Values { dense, limit } => values::answer(series, *dense, most(limit))?,
             #[cfg(feature = "html")]
-            Ask::Timelines { lasting, sort, limit, options } => {
+            View::Timelines { lasting, sort, limit, options } => {
                 return timelines::answer(series, *lasting, *sort, most(limit), options, load);
             }
             _ => return Err(Error::query(format!("{} is a view of a diff, not of many builds", self.name()))),

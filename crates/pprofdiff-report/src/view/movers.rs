@@ -1,6 +1,6 @@
 //! Show the frames of many builds by their largest steps.
 
-use super::View;
+use super::ViewSpec;
 use super::steps::{columns, step_columns, write_steps};
 use crate::numbers::counted_of;
 use crate::series::{build_columns, frame_columns};
@@ -9,11 +9,11 @@ use crate::table::{Data, Kind, Role, Table};
 use pprofdiff::Sort;
 use pprofdiff::series::{Mover, Ranked, Series};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "movers",
     about: "Show the frames of many builds by their largest steps",
     kinds: &[&MOVERS],
-    ..View::OF_BUILDS
+    ..ViewSpec::OF_BUILDS
 };
 
 /// Frames of many builds, each with its largest step.

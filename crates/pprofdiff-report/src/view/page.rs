@@ -1,12 +1,12 @@
 //! Write a page for a browser.
 
-use super::{Question, View};
+use super::{Question, ViewSpec};
 use crate::page::{PageOptions, page};
 use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::list::{SourceCode, SourceDirs};
 
-pub(crate) const VIEW: View = View { name: "page", about: "Write a page for a browser", ..View::BASE };
+pub(crate) const VIEW: ViewSpec = ViewSpec { name: "page", about: "Write a page for a browser", ..ViewSpec::BASE };
 
 pub(crate) fn answer(asked: &Question<'_>, options: &PageOptions, sources: Option<&SourceDirs>) -> Result<Report> {
     let files = sources.map(SourceDirs::files);

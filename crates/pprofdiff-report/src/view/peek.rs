@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{Ask, Matched, Of, Question, ShownBy, Takes, View, ViewOptions};
+use super::{Matched, Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
 use crate::numbers::CostFormat;
 use crate::report::Report;
 use crate::table::beside::{Part, join};
@@ -16,7 +16,7 @@ use pprofdiff::options::Scope;
 use pprofdiff::random::HashMap;
 use pprofdiff::{Pair, Result, Sort};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "peek",
     about: "Show the callers and callees of frames that match",
     scope: Scope::Sums,
@@ -24,10 +24,10 @@ pub(crate) const VIEW: View = View {
     matched: Matched::FRAMES,
     shown_by: ShownBy::Rows,
     kinds: &[&PEEK],
-    ask: Some(|ViewOptions { regex, sort, .. }| Ask::Peek { regex, sort, limit: None }),
+    view: Some(|ViewOptions { regex, sort, .. }| View::Peek { regex, sort, limit: None }),
     of_pairs: true,
     takes: &[Takes::Sort],
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 /// Callers and callees of some frames.

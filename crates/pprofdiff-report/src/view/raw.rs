@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use super::{Question, ShownBy, View};
+use super::{Question, ShownBy, ViewSpec};
 use crate::report::Report;
 use pprofdiff::Result;
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "raw",
     about: "Print all samples, locations and mappings as text, as pprof does",
     shown_by: ShownBy::Text,
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>) -> Result<Report> {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::View;
+use super::ViewSpec;
 use crate::explain::cause_of;
 use crate::numbers::counted_of;
 use crate::series::{RUNS, build_columns, frame_columns};
@@ -16,11 +16,11 @@ use pprofdiff::series::{FEWEST_BUILDS, Ranked, Series, Shift, ShiftKind};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Diff, Granularity, LoadOptions, Normalize, Query, Result, Sort, TopRow};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "shifts",
     about: "Show the builds from which on a frame costs something else",
     kinds: &[&SHIFTS],
-    ..View::OF_BUILDS
+    ..ViewSpec::OF_BUILDS
 };
 
 /// Lasting changes of frames along many builds.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{Ask, Of, Question, ShownBy, Takes, View, ViewOptions};
+use super::{Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
 use crate::chart::stack_name;
 use crate::numbers::whole;
 use crate::report::Report;
@@ -18,17 +18,17 @@ use pprofdiff::stacks::{StackRow, Stacks};
 use pprofdiff::text::sanitize;
 use pprofdiff::work::paced;
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "stacks",
     about: "Show whole stacks",
     scope: Scope::Rows,
     of: Of::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&STACKS],
-    ask: Some(|ViewOptions { by_labels, .. }| Ask::Stacks { by_labels, limit: None }),
+    view: Some(|ViewOptions { by_labels, .. }| View::Stacks { by_labels, limit: None }),
     of_pairs: true,
     takes: &[Takes::Labels],
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 /// Distinct stacks.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::View;
+use super::ViewSpec;
 use crate::numbers::counted_of;
 use crate::series::{build_columns, frame_columns};
 use crate::table::build::{costs, statuses};
@@ -12,11 +12,11 @@ use crate::text::{Shown, TextOptions, change_cells, grid, heads};
 use pprofdiff::Sort;
 use pprofdiff::series::{Builds, Ranked, Series, Step};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "steps",
     about: "Show all steps of frames from one build to another",
     kinds: &[&STEPS],
-    ..View::OF_BUILDS
+    ..ViewSpec::OF_BUILDS
 };
 
 /// How frames changed from one build to another.

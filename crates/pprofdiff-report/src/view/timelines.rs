@@ -1,17 +1,17 @@
 //! Write a page of many builds: the course of each frame, and flame graphs of before and after.
 
-use super::{Of, View};
+use super::{Of, ViewSpec};
 use crate::page::{PageOptions, series_page};
 use crate::report::Report;
 use crate::timelines::Timelines;
 use pprofdiff::series::Series;
 use pprofdiff::{LoadOptions, Result, Sort};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "courses",
     about: "Write a page of many builds: the course of each frame, and flame graphs of before and after",
     of: Of::Builds,
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 pub(crate) fn answer(

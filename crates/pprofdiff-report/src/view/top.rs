@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{Ask, Of, Question, ShownBy, Takes, View, ViewOptions};
+use super::{Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
 use crate::report::Report;
 use crate::table::beside::{Part, join};
 use crate::table::build::{costs, statuses};
@@ -14,17 +14,17 @@ use pprofdiff::options::Scope;
 use pprofdiff::top::{Chance, LeftOut, TopRow};
 use pprofdiff::{Error, Result, Sort, Top};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "top",
     about: "Show the frames of one profile, or of two",
     scope: Scope::Table,
     of: Of::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&TOP, &DIFF],
-    ask: Some(|ViewOptions { sort, .. }| Ask::Top { sort, limit: None, significant: false }),
+    view: Some(|ViewOptions { sort, .. }| View::Top { sort, limit: None, significant: false }),
     of_pairs: true,
     takes: &[Takes::Sort],
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 /// Frames of one profile.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Ask, Question, ShownBy, View};
+use super::{Question, ShownBy, View, ViewSpec};
 use crate::numbers::{counted, signed};
 use crate::report::Report;
 use crate::table::{Cell, Table};
@@ -11,14 +11,14 @@ use pprofdiff::Result;
 use pprofdiff::options::Scope;
 use pprofdiff::text::sanitize;
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "traces",
     about: "Show whole stacks with their labels, from the leaf, as pprof does",
     scope: Scope::Rows,
     shown_by: ShownBy::Rows,
-    ask: Some(|_| Ask::Traces { limit: None }),
+    view: Some(|_| View::Traces { limit: None }),
     of_pairs: true,
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 pub(crate) fn answer(asked: &Question<'_>, limit: usize) -> Result<Report> {

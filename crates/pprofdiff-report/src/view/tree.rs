@@ -1,24 +1,24 @@
 //! Show the callers and callees of all frames.
 
 use super::peek::EDGES;
-use super::{Ask, Of, Question, ShownBy, Takes, View, ViewOptions};
+use super::{Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
 use crate::report::Report;
 use crate::table::{Kind, Table};
 use pprofdiff::edges::Edges;
 use pprofdiff::options::Scope;
 use pprofdiff::{Result, Sort};
 
-pub(crate) const VIEW: View = View {
+pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "tree",
     about: "Show the callers and callees of all frames",
     scope: Scope::Sums,
     of: Of::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&TREE],
-    ask: Some(|ViewOptions { sort, .. }| Ask::Tree { sort, limit: None }),
+    view: Some(|ViewOptions { sort, .. }| View::Tree { sort, limit: None }),
     of_pairs: true,
     takes: &[Takes::Sort],
-    ..View::BASE
+    ..ViewSpec::BASE
 };
 
 /// Callers and callees of all frames.

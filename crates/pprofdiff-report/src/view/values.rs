@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::View;
+use super::ViewSpec;
 use crate::numbers::{counted_of, share, share_text};
 use crate::series::{build_columns, frame_columns};
 use crate::table::schema::{build, frame, label};
@@ -12,8 +12,12 @@ use pprofdiff::random::HashMap;
 use pprofdiff::series::{FrameValue, Series};
 use pprofdiff::{Error, Result};
 
-pub(crate) const VIEW: View =
-    View { name: "values", about: "Show what each frame costs in each build", kinds: &[&VALUES], ..View::OF_BUILDS };
+pub(crate) const VIEW: ViewSpec = ViewSpec {
+    name: "values",
+    about: "Show what each frame costs in each build",
+    kinds: &[&VALUES],
+    ..ViewSpec::OF_BUILDS
+};
 
 /// Frames of many builds, one row a build and frame.
 pub(crate) static VALUES: Kind = Kind {

@@ -464,7 +464,7 @@ mod tests {
     fn the_last_look_is_taken_once_and_of_the_pairs_before_it() {
         let mut pairs = Pairs::new(0.02);
         // Too different for the sequence; all are larger, which is rare.
-        let growth = |i: usize| if i % 5 == 0 { 80.0 } else { 1.0 + i as f64 / 10.0 };
+        let growth = |i: usize| if i.is_multiple_of(5) { 80.0 } else { 1.0 + i as f64 / 10.0 };
         (0..20).for_each(|i| push(&mut pairs, 100.0, 100.0 + growth(i)));
         assert_eq!(pairs.decision(), Decision::Open);
         pairs.look_last();
