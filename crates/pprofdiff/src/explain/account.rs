@@ -8,10 +8,12 @@
 //!
 //! The search decides which sets are causes, and in which order; nothing that it lacks or expects is said.
 
+use std::sync::OnceLock;
+
 use super::answer::Account;
 use super::attribution::{Attribution, CauseCandidate, CauseKind, Description};
 use super::evidence::rows::{Kind, Rows, Stacks};
-use super::evidence::sets::{Key, Sets};
+use super::evidence::sets::{Key, Sets, grouped};
 use super::naming::rounded;
 use super::search::{Found, known_variance, variance_of};
 use crate::statistics::counts::{LEVEL, between_run_variance, penalised};
@@ -32,6 +34,8 @@ pub(super) struct Uncut {
     pub values: Vec<[f64; 2]>,
     /// By frame: true if it is part of its callers on one side.
     pub is_folded: Vec<bool>,
+    /// By frame: the stacks that have it, once they are asked for.
+    of_frames: OnceLock<(Vec<u32>, Vec<usize>)>,
 }
 
 impl Uncut {
@@ -41,23 +45,32 @@ impl Uncut {
             stacks.push(rows.stack(row).iter().copied());
         });
         let values = rows.rows.iter().map(|row| row.values).collect();
-        Uncut { stacks, values, is_folded: vec![false; rows.names.len()] }
+        Uncut { stacks, values, is_folded: vec![false; rows.names.len()], of_frames: OnceLock::new() }
     }
 
-    /// What both sides have of stacks.
-    pub(super) fn sum(&self, holds: impl Fn(&[u32]) -> bool) -> [f64; 2] {
-        let mut sum = [0.0; 2];
-        for (_, v) in paced((0..).zip(&self.values)).filter(|(stack, _)| holds(self.stacks.get(*stack))) {
-            sum = [sum[0] + v[0], sum[1] + v[1]];
-        }
-        sum
+    /// The stacks that have a function, in order, with what both sides have of each.
+    pub(super) fn stacks_of(&self, function: u32) -> impl Iterator<Item = (&[u32], [f64; 2])> {
+        let (stacks, ends) = self.of_frames.get_or_init(|| {
+            let pairs =
+                || (0..self.stacks.len() as u32).flat_map(|i| self.stacks.get(i).iter().map(move |&f| (f as usize, i)));
+            grouped(self.is_folded.len(), pairs)
+        });
+        let stacks = &stacks[ends[function as usize]..ends[function as usize + 1]];
+        // Of recursion once.
+        paced(stacks.chunk_by(|a, b| a == b).map(|of| (self.stacks.get(of[0]), self.values[of[0] as usize])))
+    }
+
+    /// What both sides have of those stacks with a function that `holds` says.
+    pub(super) fn sum(&self, function: u32, holds: impl Fn(&[u32]) -> bool) -> [f64; 2] {
+        let of = self.stacks_of(function).filter(|(stack, _)| holds(stack));
+        of.fold([0.0; 2], |sum, (_, v)| [sum[0] + v[0], sum[1] + v[1]])
     }
 
     /// What a plain table has of a function, or of the calls of it.
     pub(super) fn of_function(&self, function: u32, caller: Option<u32>) -> [f64; 2] {
         match caller {
-            Some(caller) => self.sum(|stack| stack.windows(2).any(|w| (w[0], w[1]) == (caller, function))),
-            None => self.sum(|stack| stack.contains(&function)),
+            Some(caller) => self.sum(function, |stack| stack.windows(2).any(|w| (w[0], w[1]) == (caller, function))),
+            None => self.sum(function, |_| true),
         }
     }
 }
@@ -222,7 +235,9 @@ impl Books<'_> {
             let is_own =
                 |stack: &[u32]| stack.iter().rev().find(|&&frame| !self.rows.is_system(frame)) == Some(&function);
             let is_leaf = |stack: &[u32]| stack.last() == Some(&function);
-            if of.kind == CauseKind::Own && !goes_along(self.uncut.sum(|stack| is_own(stack) || is_leaf(stack))) {
+            if of.kind == CauseKind::Own
+                && !goes_along(self.uncut.sum(function, |stack| is_own(stack) || is_leaf(stack)))
+            {
                 of.kind = CauseKind::Calls;
             }
             if of.kind == CauseKind::Calls && of.callee.is_none() {

@@ -259,24 +259,25 @@ impl<'a> Attribution<'a> {
 
     /// The set that changed most the other way inside a set.
     fn partner(&self, candidate: &CauseCandidate, set: usize, raw: f64) -> Option<usize> {
-        let mut rest = vec![false; self.rows.rows.len()];
-        self.sets.rows(set).for_each(|r| rest[r as usize] = true);
-        candidate.rows.iter().for_each(|&r| rest[r as usize] = false);
-        let of = |f: &dyn Fn([f64; 2]) -> f64| -> Vec<f64> {
-            let each = self.rows.rows.iter().zip(&rest);
-            self.sets.sums(&each.map(|(row, rest)| if *rest { f(row.values) } else { 0.0 }).collect::<Vec<_>>())
+        let of_row = |row: u32| {
+            let [b, n] = self.rows.rows[row as usize].values;
+            (row, [n / self.found.scale - b, b + n])
         };
-        let inner = of(&|v| v[1] / self.found.scale - v[0]);
-        let within = of(&|v| v[0] + v[1]);
+        let rest = self.sets.rows(set).filter(|row| candidate.rows.binary_search(row).is_err());
+        // Of each set the change of what it has of them, and that itself.
+        let mut sums = vec![[0.0; 2]; self.sets.len()];
+        self.sets.add_up(&rest.map(of_row).collect::<Vec<_>>(), |set, [change, all]| {
+            sums[set] = [sums[set][0] + change, sums[set][1] + all];
+        });
         let mut best: Option<(f64, usize)> = None;
-        for j in 0..self.sets.len() {
+        for (j, &[inner, within]) in sums.iter().enumerate() {
             let key = self.sets.sets[j].key;
-            if !matches!(key, Key::Own(_) | Key::Edge(..)) || inner[j] * -raw.signum() <= 0.5 * raw.abs() {
+            if !matches!(key, Key::Own(_) | Key::Edge(..)) || inner * -raw.signum() <= 0.5 * raw.abs() {
                 continue;
             }
             let all = self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
-            let off = (inner[j].abs() - raw.abs()).abs() / raw.abs();
-            let off = off + if matches!(key, Key::Own(_)) { 0.0 } else { 0.02 } + 0.3 * (1.0 - within[j] / all);
+            let off = (inner.abs() - raw.abs()).abs() / raw.abs();
+            let off = off + if matches!(key, Key::Own(_)) { 0.0 } else { 0.02 } + 0.3 * (1.0 - within / all);
             if best.is_none_or(|(known, _)| off < known - 1e-9) {
                 best = Some((off, j));
             }

@@ -122,10 +122,10 @@ pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
 
 impl Rows {
     pub(in crate::explain) fn read(columns: &Columns<'_>) -> Rows {
-        let (runtime, names, canon) = names_of(columns.value.frames(), columns.own, Some(columns));
+        let (runtime, names, canonical) = names_of(columns.value.frames(), columns.own, Some(columns));
         let runs = runs(columns);
         let Columns { kind, has_background, learned, .. } = *columns;
-        let reader = Reader { kind, runtime, names: &names, canonical: &canon.of, has_background };
+        let reader = Reader { kind, runtime, names: &names, canonical: &canonical, has_background };
         let keys = Keys::new();
         let bytes = columns.value.profile_bytes();
         let of_each = ROOM / runs.len().max(1);
@@ -146,6 +146,7 @@ impl Rows {
             found.lighten(&runs, &mut sums, &beginnings, frames);
             (found.add_up(&runs, sums, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };
+        let sides = if pruned > 0 { sides(&runs, &read, &canonical, names.len()) } else { Vec::new() };
         drop(read);
         let Collected { stacks, rows, .. } = found;
         let (label_sets, labels) = (labels.sets, labels.texts);
@@ -162,7 +163,7 @@ impl Rows {
             keys_of_labels: 0,
             keys_left_out: 0,
             pruned,
-            sides: if pruned > 0 { sides(&canon, columns) } else { Vec::new() },
+            sides,
             stacks,
         };
         let sum =
@@ -438,26 +439,22 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
 /// library functions it is chance, in some languages, which one a profile shows, which is the second answer.
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
     let own = UserRules::default();
-    let (runtime, names, canon) = names_of(frames, &own, None);
+    let (runtime, names, canonical) = names_of(frames, &own, None);
     let why = |class: Class| match class {
         Class { artefact: true, .. } => Some(LeftOut::Profiling),
         Class { system: true, .. } if runtime.unstable_inlining => Some(LeftOut::Inlining),
         _ => None,
     };
-    Ok((canon.of.iter().map(|&name| why(names[name as usize].class)).collect(), runtime.unstable_inlining))
+    Ok((canonical.iter().map(|&name| why(names[name as usize].class)).collect(), runtime.unstable_inlining))
 }
 
-/// From frames to canonical names.
-struct Canon {
-    /// By frame: its canonical name.
-    of: Vec<u32>,
-    /// The distinct names, each with its canonical one.
-    texts: Vec<(String, u32)>,
-}
-
-/// The canonical names in their order, and which each frame has. A text that frames share is looked at once. Of what is left
+/// The canonical names in their order, and by frame which it has. A text that frames share is looked at once. Of what is left
 /// out alone, without columns, it is not asked what a name costs.
-fn names_of(frames: &Frames, own: &UserRules, columns: Option<&Columns<'_>>) -> (&'static Runtime, Vec<Name>, Canon) {
+fn names_of(
+    frames: &Frames,
+    own: &UserRules,
+    columns: Option<&Columns<'_>>,
+) -> (&'static Runtime, Vec<Name>, Vec<u32>) {
     let asked = if columns.is_some() { Asked::All } else { Asked::LeftOut };
     let mut known: HashMap<u32, u32> = HashMap::default();
     let mut texts: Vec<String> = Vec::new();
@@ -515,7 +512,7 @@ fn names_of(frames: &Frames, own: &UserRules, columns: Option<&Columns<'_>>) -> 
     let of = raw.iter().map(|&i| of_text[i as usize]).collect();
     let texts: Vec<(String, u32)> = texts.into_iter().zip(of_text).collect();
     show(&mut names, &texts, costs.as_deref());
-    (runtime, names, Canon { of, texts })
+    (runtime, names, of)
 }
 
 /// What each name costs on both sides, if some share a canonical one.
@@ -570,11 +567,11 @@ fn show(names: &mut [Name], texts: &[(String, u32)], costs: Option<&[[f64; 2]]>)
 }
 
 /// Of each canonical name whether a side has it.
-fn sides(canon: &Canon, columns: &Columns<'_>) -> Vec<[bool; 2]> {
-    let mut sides = vec![[false; 2]; canon.texts.iter().map(|(_, name)| *name as usize + 1).max().unwrap_or(0)];
-    for row in columns.value.top(Sort::Cum).rows {
-        let [base, new] = &mut sides[canon.of[row.frame as usize] as usize];
-        (*base, *new) = (*base || row.cum.base != 0, *new || row.cum.new != 0);
+fn sides(runs: &[Run<'_>], read: &[OfRun], canonical: &[u32], n_names: usize) -> Vec<[bool; 2]> {
+    let mut sides = vec![[false; 2]; n_names];
+    for (run, of) in paced(runs.iter().zip(read)) {
+        let side = usize::from(!run.walk.input.base);
+        run.for_each_used(of, canonical, |name| sides[name as usize][side] = true);
     }
     sides
 }

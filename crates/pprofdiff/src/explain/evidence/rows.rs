@@ -179,6 +179,9 @@ impl Rows {
 
     /// True if most of both sides is below what runs benchmarks.
     pub(in crate::explain) fn is_benchmark(&self) -> bool {
+        if !self.names.iter().any(|name| name.class.benchmark) {
+            return false;
+        }
         let is = |row: &usize| self.has(*row, |class| class.benchmark);
         let front = self.front();
         let of: Vec<usize> = (0..self.n_front()).filter(is).collect();

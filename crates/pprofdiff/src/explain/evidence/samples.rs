@@ -82,6 +82,8 @@ pub(in crate::explain) struct OfRun {
     pub rows: Vec<(u32, u32)>,
     pub parts: Vec<Part>,
     pub labels: RunLabels,
+    /// By location: true if a sample has it.
+    pub is_used: Vec<bool>,
 }
 
 /// Shows the samples that are wanted, by their places among those that cost something and have a stack, with their frames'
@@ -93,6 +95,8 @@ struct Visitor<'c, 'm, W, F> {
     canonical: &'c [u32],
     /// By location, with canonical numbers.
     innermost: Vec<Innermost>,
+    /// By location: true if a sample has it that was shown.
+    is_used: Vec<bool>,
     frames: Vec<u32>,
     each: F,
 }
@@ -101,21 +105,40 @@ impl<'m, W: FnMut(u32) -> bool, F: FnMut(f64, &mut Vec<u32>, &Sample<'m>)> Sampl
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
         if value <= 0 || locations.leaf().is_none() {
+            locations.for_each(|l| self.is_used[l as usize] = true);
             return;
         }
-        let Visitor { wants, place, walk, canonical, innermost, frames, each } = self;
-        *place += 1;
-        if !wants(*place - 1) {
-            return;
+        self.place += 1;
+        if (self.wants)(self.place - 1) {
+            self.read(locations);
+            (self.each)(value as f64, &mut self.frames, &sample);
         }
+    }
+}
+
+impl<W, F> Visitor<'_, '_, W, F> {
+    /// Reads the frames of a sample: the innermost loop. It is a function by itself, and calls another for what is rare, so
+    /// that all it needs stays in registers.
+    #[inline(never)]
+    fn read(&mut self, locations: impl SampleLocations) {
+        let Visitor { walk, canonical, innermost, is_used, frames, .. } = self;
         frames.clear();
         locations.for_each(|l| {
-            let inlined = frames.len() + 1;
-            walk.push_frames(innermost[l as usize], l, frames);
-            frames[inlined..].iter_mut().for_each(|frame| *frame = canonical[*frame as usize]);
+            let first = innermost[l as usize];
+            is_used[l as usize] = true;
+            frames.push(first.frame());
+            if first.has_more() {
+                push_callers(walk, canonical, l, frames);
+            }
         });
-        each(value as f64, frames, &sample);
     }
+}
+
+/// Puts the frames that a location's innermost is inlined into at the end of a stack.
+#[inline(never)]
+fn push_callers(walk: &Walk<'_>, canonical: &[u32], location: u32, frames: &mut Vec<u32>) {
+    let callers = walk.frames.expand(location)[1..].iter();
+    frames.extend(callers.map(|&frame| canonical[walk.translation[frame as usize] as usize]));
 }
 
 impl<'m> Run<'m> {
@@ -143,24 +166,32 @@ impl<'m> Run<'m> {
     }
 
     /// Calls `each` with the value of each sample that `wants` one by its place, its stack as the search sees it, leaf first,
-    /// and itself.
+    /// and itself. Gives, by location, whether one of these samples has it.
     fn visit(
         &self,
         reader: &Reader<'_>,
         wants: impl FnMut(u32) -> bool,
         mut each: impl FnMut(f64, &[u32], &Sample<'m>),
-    ) {
+    ) -> Vec<bool> {
         let (walk, canonical) = (&self.walk, reader.canonical);
         let common = |first: Innermost| Innermost::new(canonical[first.frame() as usize], first.has_more());
-        let innermost = walk.innermost().into_iter().map(common).collect();
+        let innermost: Vec<Innermost> = walk.innermost().into_iter().map(common).collect();
+        let is_used = vec![false; innermost.len()];
         let each = |value: f64, frames: &mut Vec<u32>, sample: &Sample<'m>| {
             reader.shorten(frames);
             each(value, frames, sample);
         };
-        walk.visit(
-            &walk.input.profile.sample_range(),
-            &mut Visitor { wants, place: 0, walk, canonical, innermost, frames: Vec::new(), each },
-        );
+        let mut visitor = Visitor { wants, place: 0, walk, canonical, innermost, is_used, frames: Vec::new(), each };
+        walk.visit(&walk.input.profile.sample_range(), &mut visitor);
+        visitor.is_used
+    }
+
+    /// Calls `each` with the canonical numbers of the frames that its samples have, some more than once.
+    pub(in crate::explain) fn for_each_used(&self, of: &OfRun, canonical: &[u32], mut each: impl FnMut(u32)) {
+        for (location, _) in (0..).zip(&of.is_used).filter(|(_, is_used)| **is_used) {
+            let frames = self.walk.frames.expand(location).iter();
+            frames.for_each(|&frame| each(canonical[self.walk.translation[frame as usize] as usize]));
+        }
     }
 }
 
@@ -171,7 +202,7 @@ impl OfRun {
         let mut of = OfRun::default();
         let mut rows: Interner<(u32, u32), FastState> = Interner::default();
         let mut place = 0;
-        run.visit(
+        let is_used = run.visit(
             reader,
             |_| true,
             |value, stack, sample| {
@@ -187,6 +218,7 @@ impl OfRun {
                 of.parts[row as usize] += run.part(reader.kind, value, sample);
             },
         );
+        of.is_used = is_used;
         of.index = Index::default();
         of.rows = match has_labels {
             true => rows.values,

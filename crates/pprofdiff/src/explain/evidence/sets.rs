@@ -52,6 +52,8 @@ impl Key {
 
 /// Sets that have fewer events than this can be no cause.
 const MIN_EVENTS: f64 = 5.0;
+/// With more than this they tell how much frames differ by chance.
+pub(in crate::explain) const TELLING: f64 = 20.0;
 /// A set with more than this part of both sides is the scale and no cause.
 const WHOLE: f64 = 0.9;
 /// What a label must have more to say than a function, as a penalised deviance; and a system function than a program's.
@@ -82,6 +84,8 @@ impl Set {
 
 pub(in crate::explain) struct Sets {
     pub sets: Vec<Set>,
+    /// The sets that have the events to tell what is chance, in order.
+    pub telling: Vec<u32>,
     /// Other names of the same stacks: by set.
     other_names: Vec<(u32, Key)>,
     /// Ranges of members, in order and apart from each other.
@@ -355,14 +359,18 @@ impl Sets {
         for (members, &set) in tree.of_labels.iter().zip(&of_labels) {
             of_members.extend(members.clone().map(|_| [set, NONE]));
         }
-        let Making { mut sets, mut other_names, ranges, .. } = making;
-        other_names.sort_by_key(|(set, _)| *set);
+        let Making { mut sets, other_names, ranges, .. } = making;
+        let order = grouped(sets.len(), || other_names.iter().zip(0..).map(|((set, _), i)| (*set as usize, i))).0;
+        let other_names = order.into_iter().map(|i| other_names[i as usize]).collect();
         let labelled = sets.len() - n_plain;
         let of_label = PRICE_OF_LABEL + 2.0 * (labelled as f64 / n_plain.max(1) as f64).max(1e-9).ln().max(0.0);
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = of_label);
         let of_label = || (n_rows as usize..tree.members.len()).map(|i| (tree.members[i] as usize, i as u32));
         let (label_members, ends) = grouped(rows.rows.len(), of_label);
-        Sets { sets, other_names, ranges, tree, of_nodes, of_calls, of_members, label_members, ends }
+        let events = |of: &Set| of.values.map(|value| value / of.event.max(1e-300));
+        let tells = |of: &Set| events(of)[0] + events(of)[1] > TELLING;
+        let telling = (0..).zip(&sets).filter(|(_, of)| tells(of)).map(|(set, _)| set).collect();
+        Sets { sets, telling, other_names, ranges, tree, of_nodes, of_calls, of_members, label_members, ends }
     }
 
     /// Calls `each` with every set that a row is in, once. Gives how many places were looked at.
@@ -526,7 +534,10 @@ impl Sets {
 }
 
 /// Values by their group, each group's in the order in which they came, and where the groups end.
-fn grouped<I: Iterator<Item = (usize, u32)>>(groups: usize, pairs: impl Fn() -> I) -> (Vec<u32>, Vec<usize>) {
+pub(in crate::explain) fn grouped<I: Iterator<Item = (usize, u32)>>(
+    groups: usize,
+    pairs: impl Fn() -> I,
+) -> (Vec<u32>, Vec<usize>) {
     let mut ends = vec![0; groups + 1];
     paced(pairs()).for_each(|(group, _)| ends[group + 1] += 1);
     (1..ends.len()).for_each(|i| ends[i] += ends[i - 1]);
@@ -545,7 +556,7 @@ fn mixed(row: u32) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::explain) mod tests {
     use std::collections::BTreeMap;
 
     use super::super::labels::LabelTexts;
@@ -557,7 +568,7 @@ mod tests {
     const LABELS: u32 = 3;
 
     /// Rows at random, in which some frames are the system's, some rows the background's, and some have labels.
-    fn rows(seed: u64) -> Rows {
+    pub(in crate::explain) fn rows(seed: u64) -> Rows {
         let mut state = seed;
         let mut below = |n: u64| {
             state = mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));

@@ -130,12 +130,14 @@ impl Beginnings {
     /// How many frames of a stack, given root first, some heavy stack begins with, and the number of that beginning.
     pub(in crate::explain) fn longest(&self, stack: &[u32], hashes: &mut Vec<u64>) -> (usize, u32) {
         hashes.clear();
-        hashes.extend(stack.iter().scan(0, |hash, &frame| {
-            *hash = self.next(*hash, frame);
-            Some(*hash)
-        }));
-        let number =
-            |length: usize| self.index.find(hashes[length - 1], |n| self.hashes[n as usize] == hashes[length - 1]);
+        // What is not asked for is not hashed.
+        let mut number = |length: usize| {
+            for &frame in stack.get(hashes.len()..length).unwrap_or_default() {
+                hashes.push(self.next(hashes.last().copied().unwrap_or(0), frame));
+            }
+            let hash = hashes[length - 1];
+            self.index.find(hash, |n| self.hashes[n as usize] == hash)
+        };
         let (mut low, mut high) = ((0, 0), stack.len());
         while low.0 < high {
             let middle = (low.0 + high).div_ceil(2);

@@ -42,11 +42,10 @@ fn inlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
             continue;
         }
         for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.values[side] > 0.0) {
-            for w in rows.stack(i).windows(3) {
-                let [above, frame, below] = [w[0], w[1], w[2]].map(|f| is_only[f as usize]);
-                if frame && !above && !below {
-                    *around.entry((side, w[1])).or_default().entry((w[0], w[2])).or_default() += row.values[side];
-                }
+            let only = |frame: u32| is_only[frame as usize];
+            let calls = rows.stack(i).windows(3).filter(|w| only(w[1]) && !only(w[0]) && !only(w[2]));
+            for w in calls {
+                *around.entry((side, w[1])).or_default().entry((w[0], w[2])).or_default() += row.values[side];
             }
         }
     }

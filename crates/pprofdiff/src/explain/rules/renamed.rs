@@ -4,11 +4,12 @@
 //! 2. Functions whose last names agree, with the same callers or callees, and a like cost.
 //! 3. Functions of one package with the same callers and callees and the same cost, if just one is in question.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Find, Rule};
 use crate::explain::evidence::costs::Costs;
-use crate::explain::evidence::rows::Rows;
+use crate::explain::evidence::rows::{Name, Rows};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::{self, paced};
 
@@ -55,10 +56,28 @@ struct Parts {
 }
 
 /// The path of a name's package or module.
-pub(super) fn package_of(name: &str) -> String {
-    let package = Parts::of(name).package;
+pub(super) fn package_of(name: &str) -> Cow<'_, str> {
     // What a module of Node exports is of no package that is named so.
-    if package == "exports" { String::new() } else { package }
+    Some(package(name)).filter(|package| package != "exports").unwrap_or_default()
+}
+
+/// The package of a name, as [`Parts::of`] has it: of most names a part of their text.
+fn package(name: &str) -> Cow<'_, str> {
+    let is_plain = !name.contains(['[', '<', ']', '>', ':']) && !name.contains("..") && !name.ends_with('.');
+    let tail = name.rfind('/').map_or(0, |slash| slash + 1);
+    if !is_plain || name.starts_with(ANONYMOUS) || name[tail..].starts_with('.') {
+        return Parts::of(name).package.into();
+    }
+    // Up to the first segment that is a type, or else the last.
+    let is_type = |at: &usize| is_type(&name[*at..]);
+    let begins = || std::iter::once(tail).chain(name[tail..].match_indices('.').map(|(dot, _)| tail + dot + 1));
+    let begin = begins().find(is_type).or_else(|| begins().last()).unwrap_or(tail);
+    name[..begin].strip_suffix('.').unwrap_or(&name[..begin]).into()
+}
+
+/// True of the part of a path that is a receiver or a type.
+fn is_type(segment: &str) -> bool {
+    segment.starts_with('(') || segment.starts_with(char::is_uppercase)
 }
 
 /// Text without what stands in brackets, at any depth; of what is only in brackets, that.
@@ -102,9 +121,8 @@ impl Parts {
         };
         let separator = if is_path { "::" } else { "." };
         let segments: Vec<&str> = tail.split(separator).filter(|segment| !segment.is_empty()).collect();
-        let is_type = |segment: &&str| segment.starts_with('(') || segment.starts_with(char::is_uppercase);
         let end = segments.len().saturating_sub(1);
-        let begin = segments.iter().position(is_type).unwrap_or(end).min(end);
+        let begin = segments.iter().position(|segment| is_type(segment)).unwrap_or(end).min(end);
         let local: Vec<&str> = segments[begin..].iter().map(|segment| segment.trim_matches(['(', ')', '*'])).collect();
         let (package, last) = (format!("{head}{}", segments[..begin].join(separator)), local.last().copied());
         let (last, local) = (last.unwrap_or_default(), local.join("."));
@@ -137,10 +155,9 @@ fn renamed(rows: &Rows, costs: &Costs) -> Vec<Renamed> {
     if (0..2).any(|side| costs.only(side).next().is_none()) {
         return Vec::new();
     }
-    let parts: Vec<Parts> = paced(&rows.names).map(|name| Parts::of(&name.text)).collect();
     let mut found = Found { costs, pairs: Vec::new(), renamed: [BTreeMap::new(), BTreeMap::new()] };
-    found.of_packages(&parts);
-    found.of_neighbours(rows, &parts);
+    found.of_packages(&rows.names);
+    found.of_neighbours(rows);
     found.pairs
 }
 
@@ -161,18 +178,32 @@ impl Found<'_> {
     }
 
     /// Functions of a package that has another path: paths that one side has, matched by how many names they share.
-    fn of_packages(&mut self, parts: &[Parts]) {
-        let of = |side: usize| {
-            let mut packages: BTreeMap<&str, BTreeMap<&str, u32>> = BTreeMap::new();
+    fn of_packages(&mut self, names: &[Name]) {
+        let packages: Vec<Cow<'_, str>> = paced(names).map(|name| package(&name.text)).collect();
+        // Most packages are on both sides, and nothing else is asked of them.
+        let mut sides: BTreeMap<&str, [bool; 2]> = BTreeMap::new();
+        for side in 0..2 {
+            let mut last = "";
             for frame in self.costs.on(side) {
-                let Parts { package, local, .. } = &parts[frame as usize];
-                packages.entry(package).or_default().entry(local).or_insert(frame);
+                let package = &*packages[frame as usize];
+                if std::mem::replace(&mut last, package) != package {
+                    sides.entry(package).or_default()[side] = true;
+                }
             }
-            packages
+        }
+        let of = |side: usize| {
+            let mut of: BTreeMap<&str, BTreeMap<String, u32>> = BTreeMap::new();
+            let is_only = |frame: &u32| {
+                let package = &*packages[*frame as usize];
+                !package.is_empty() && sides.get(package).is_some_and(|of| !of[1 - side])
+            };
+            for frame in self.costs.on(side).filter(is_only) {
+                let local = Parts::of(&names[frame as usize].text).local;
+                of.entry(&packages[frame as usize]).or_default().entry(local).or_insert(frame);
+            }
+            of
         };
-        let mut of = [of(0), of(1)];
-        let both: BTreeSet<String> = of[0].keys().filter(|p| of[1].contains_key(*p)).map(|p| (*p).to_owned()).collect();
-        of.iter_mut().for_each(|of| of.retain(|package, _| !package.is_empty() && !both.contains(*package)));
+        let of = [of(0), of(1)];
         let mut by_name: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (package, names) in &of[1] {
             names.keys().for_each(|name| by_name.entry(name).or_default().push(package));
@@ -184,7 +215,8 @@ impl Found<'_> {
             work::poll();
             let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
             // What many packages have tells none apart, and there would be too many pairs.
-            let lists = names.keys().filter_map(|name| by_name.get(name)).filter(|of| of.len() <= MAX_PACKAGES);
+            let lists =
+                names.keys().filter_map(|name| by_name.get(name.as_str())).filter(|of| of.len() <= MAX_PACKAGES);
             let packages = lists.flatten();
             packages.for_each(|package| *shared.entry(package).or_default() += 1);
             for (new, count) in shared {
@@ -221,7 +253,7 @@ impl Found<'_> {
 
     /// Functions that only one side has, by their callers and callees: of the same last name, or of the same package if
     /// nothing else is in question.
-    fn of_neighbours(&mut self, rows: &Rows, parts: &[Parts]) {
+    fn of_neighbours(&mut self, rows: &Rows) {
         let (total, event) = (rows.total(), rows.event());
         let only = |side: usize| {
             let is_large = |v: f64| v > (0.003 * total[side]).max(5.0 * event);
@@ -236,11 +268,15 @@ impl Found<'_> {
         if only.iter().any(Vec::is_empty) {
             return;
         }
+        let parts = |side: usize| -> Vec<(u32, Parts)> {
+            only[side].iter().map(|&frame| (frame, Parts::of(&rows.names[frame as usize].text))).collect()
+        };
+        let parts = [parts(0), parts(1)];
         let near = [0, 1].map(|side| neighbours(rows, self.costs, side, &only[side], &self.renamed[side]));
         let (mut of_name, mut of_package) = (Vec::new(), Vec::new());
-        for &old in &only[0] {
+        for &(old, ref of_old) in &parts[0] {
             work::poll();
-            for &new in &only[1] {
+            for &(new, ref of_new) in &parts[1] {
                 let (a, b) = (&near[0][&old], &near[1][&new]);
                 let common = |callers: bool| -> f64 {
                     let both = a.iter().filter(|((caller, _), _)| *caller == callers);
@@ -253,7 +289,6 @@ impl Found<'_> {
                 }
                 let ratio = (vb / total[1] / (va / total[0])).ln().abs();
                 let overlap = (up + down) / 2.0;
-                let [of_old, of_new] = [old, new].map(|frame| &parts[frame as usize]);
                 if of_old.last == of_new.last && (up > LIKE || down > LIKE) && ratio < LIKE_COST.ln() {
                     of_name.push((overlap - ratio / LIKE_COST.ln() / 10.0, old, new));
                 }
@@ -328,7 +363,7 @@ fn neighbours(
 
 #[cfg(test)]
 mod tests {
-    use super::{Parts, without_version};
+    use super::{Parts, package, without_version};
 
     #[test]
     fn names_have_a_package_and_what_is_left_without_it() {
@@ -349,6 +384,27 @@ mod tests {
             ("Markdown.__call__", " | Markdown.__call__ | markdown.__call__"),
         ];
         cases.iter().for_each(|(name, wanted)| assert_eq!(of(name), *wanted));
+        let odd = [
+            "a/b.c.D.e",
+            "a/b.(*t).m",
+            "a.b/c",
+            "a/",
+            "",
+            "a..b",
+            ".a",
+            "a.",
+            "a/.b.c",
+            "A.b",
+            "a.b.c",
+            "f(int) const",
+            "RegExp: a.b/C",
+            "(anonymous namespace)::f",
+            "a.(anonymous) b",
+            "a/b.F.func1.2",
+        ];
+        for name in cases.iter().map(|(name, _)| *name).chain(odd) {
+            assert_eq!(package(name), Parts::of(name).package, "{name}");
+        }
         let is_version_of = |a: &str, b: &str| without_version(a) == without_version(b);
         assert!(is_version_of("gopkg.in/yaml%2ev2", "gopkg.in/yaml%2ev3"));
         assert!(is_version_of("encoding/json", "encoding/json/v2") && !is_version_of("a/b", "a/c"));

@@ -7,7 +7,6 @@ use crate::explain::account::{Books, Entry, MIN_PART_OF_WHOLE};
 use crate::explain::attribution::{CauseKind, Description};
 use crate::explain::search::NEARLY_ALL;
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
     name: "replaced",
@@ -93,8 +92,7 @@ impl Books<'_> {
         let mut of: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         let mut whole = [0.0; 2];
         let mut below: HashMap<u32, [bool; 2]> = HashMap::default();
-        for (stack, v) in paced((0..).zip(&self.uncut.values)) {
-            let stack = self.uncut.stacks.get(stack);
+        for (stack, v) in self.uncut.stacks_of(function) {
             let Some(at) = stack.iter().rposition(|&frame| frame == function) else { continue };
             whole = [whole[0] + v[0], whole[1] + v[1]];
             // What is part of the function on one side is no other call.

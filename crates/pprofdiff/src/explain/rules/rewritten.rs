@@ -1,6 +1,7 @@
 //! A library that was rewritten: much of both sides is in functions that the other side has not, and few packages have
 //! them. Then the sum of these is said first, and causes are sought among what both sides have, above it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::renamed::package_of;
@@ -45,7 +46,7 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
         let frames = costs.only(side).map(|(_, frame)| frame).filter(|&frame| !rows.is_system(frame));
         frames.for_each(|frame| alone[frame as usize] = Some(side));
     }
-    let mut packages: [BTreeMap<String, f64>; 2] = Default::default();
+    let mut packages: [BTreeMap<Cow<'_, str>, f64>; 2] = Default::default();
     let mut cost = [0.0; 2];
     let mut callers: [BTreeMap<u32, f64>; 2] = Default::default();
     let mut kept = Vec::with_capacity(rows.rows.len());
@@ -71,7 +72,7 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
     let of = |side: usize| {
         let (package, part) = most(side)?;
         let is_much = cost[side] > REWRITTEN * front[side] && *part > OF_PACKAGE * cost[side];
-        is_much.then(|| package.clone())
+        is_much.then(|| package.to_string())
     };
     let packages = [of(0)?, of(1)?];
     // Functions that were hardly seen may be missing by chance.

@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use crate::explain::evidence::rows::{Kind, Rows};
-use crate::explain::evidence::sets::{Key, Sets};
+use crate::explain::evidence::sets::{Key, Sets, TELLING};
 use crate::statistics::counts::{Measured, between_run_variance, deviance, median, threshold, variance_of_ratios};
 use pprofdiff_profile::work::paced;
 
@@ -164,25 +164,35 @@ impl Model<'_> {
     pub(super) fn variance_of_pair(&self) -> Vec<f64> {
         let Prior { tau, floor, trust, shrink } = prior(self.rows.kind);
         let prior = tau * tau;
-        let tells = |j: &usize| {
-            let sums = self.sums(*j);
-            sums.b + sums.n > 20.0
-        };
-        let all = || 0..self.sets.len();
-        let frames = all().filter(|j| matches!(self.sets.sets[*j].key, Key::Own(_)) && tells(j)).count() as f64;
+        // By class, the sets that have the events to tell: those that causes touch, and the others.
+        let (mut touched, mut untouched): ([Vec<u32>; 3], [Vec<u32>; 3]) = Default::default();
+        let mut frames = 0.0;
+        for &j in paced(&self.sets.telling) {
+            let set = &self.sets.sets[j as usize];
+            // Those that causes touch may have fewer events by now.
+            let is_touched = self.is_touched(j as usize);
+            if is_touched && self.events(j as usize) <= TELLING {
+                continue;
+            }
+            frames += f64::from(u8::from(matches!(set.key, Key::Own(_))));
+            if !set.whole {
+                let of = if is_touched { &mut touched } else { &mut untouched };
+                of[set.key.class()].push(j);
+            }
+        }
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
-        let mut tau2 = vec![0.0; self.sets.len()];
-        for class in 0..3 {
-            let of_class = |j: &usize| self.sets.sets[*j].key.class() == class;
-            let telling: Vec<usize> = all().filter(|j| of_class(j) && tells(j) && !self.sets.sets[*j].whole).collect();
-            let untouched: Vec<usize> = telling.iter().copied().filter(|&j| !self.is_touched(j)).collect();
-            let used = if untouched.len() > 5 { untouched } else { telling };
+        let of_class = [0, 1, 2].map(|class| {
+            let mut used = std::mem::take(&mut untouched[class]);
+            if used.len() <= 5 {
+                used.append(&mut touched[class]);
+                used.sort_unstable();
+            }
             let count = used.len() as f64;
             let mut estimate = 0.0;
             if used.len() > 5 {
                 let step = used.len().div_ceil(MAX_RATIOS);
-                let ratio = |&j: &usize| {
-                    let sums = self.sums(j);
+                let ratio = |&j: &u32| {
+                    let sums = self.sums(j as usize);
                     (sums.b, sums.n, sums.r)
                 };
                 let ratios: Vec<_> = used.iter().step_by(step).map(ratio).collect();
@@ -190,10 +200,9 @@ impl Model<'_> {
                     variance_of_ratios(&ratios) / (1.0 / self.rows.runs[0] as f64 + 1.0 / self.rows.runs[1] as f64);
                 estimate = (PULL * found.min(prior) + count * found) / (PULL + count);
             }
-            let of_class = estimate.max(prior * (1.0 - count / shrink).max(0.0)).max(floor);
-            all().filter(|j| self.sets.sets[*j].key.class() == class).for_each(|j| tau2[j] = of_class);
-        }
-        tau2
+            estimate.max(prior * (1.0 - count / shrink).max(0.0)).max(floor)
+        });
+        self.sets.sets.iter().map(|set| of_class[set.key.class()]).collect()
     }
 }
 
