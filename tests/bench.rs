@@ -387,12 +387,15 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
     let runs = std::fs::read_to_string(repository.0.join("pprofdiff-runs/runs.toml")).unwrap();
     let operations: Vec<&str> = runs.lines().filter(|line| line.starts_with("operations = ")).collect();
     assert!(operations.len() >= 10 && operations.iter().all(|line| *line == operations[0]), "{runs}");
-    assert!(runs.contains("mem.pb.gz") && repository.0.join("pprofdiff-runs/base.bin").exists(), "{runs}");
+    assert!(
+        runs.contains("mem.pb.gz") && repository.0.join("pprofdiff-runs/binaries/base/bench.bin").exists(),
+        "{runs}"
+    );
     assert!(runs.contains("[\"go\", \"go version "), "{runs}");
     // The worktrees are gone, and what they had can be shown.
     let (_, stdout, stderr) = repository.run(&["list", "shop.Work", "pprofdiff-runs"]);
     assert!(stdout.contains("i < 10000;") && stdout.contains("i < 50000;"), "{stdout} {stderr}");
-    let (output, stdout, stderr) = repository.run(&["disasm", "shop.Work", "pprofdiff-runs"]);
+    let (output, stdout, stderr) = repository.run(&["disasm", "shop.BenchmarkWork", "pprofdiff-runs"]);
     assert!(output.status.success() && stdout.lines().count() > 10, "{stdout} {stderr}");
 }
 

@@ -220,7 +220,8 @@ impl<'a> Bench<'a> {
         let _ = std::fs::remove_dir_all(dir);
         std::fs::create_dir_all(dir).map_err(wrong)?;
         let name = SIDES[side];
-        let binary = self.dir.join(format!("{name}.bin"));
+        let binary = Recording::binaries(self.dir)[side].join("bench.bin");
+        std::fs::create_dir_all(binary.parent().unwrap_or(dir)).map_err(wrong)?;
         let this = &self.sides[side];
         let plan = Plan { command: &this.words, dir, binary: &binary, operations };
         let (command, output) = ((this.adapter.command)(&plan), dir.join("output.txt"));
