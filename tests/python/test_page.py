@@ -491,6 +491,7 @@ def test_the_readme_shows_the_page(chromium: Browser, tmp_path: Path):
         page.goto((tmp_path / "r.html").as_uri())
         page.locator("#table tbody tr").nth(3).click()
         page.keyboard.press("0")
+        page.keyboard.press("e")
         page.evaluate("scrollTo(0, 0)")
         page.mouse.move(0, 0)
         settle(page)
