@@ -29,13 +29,15 @@ pub fn json_schema() -> Value {
     ];
     let mut types = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let explain = types.subschema_for::<Explanation>();
-    let mut typed = vec![of_type("explain", &explain, json!({}))];
-    #[cfg(feature = "check")]
-    typed.push(of_type(
-        "check",
-        &types.subschema_for::<Check>(),
-        json!({"exit_code": {"type": "integer"}, "normalize": normalize()}),
-    ));
+    let typed = [
+        of_type("explain", &explain, json!({})),
+        #[cfg(feature = "check")]
+        of_type(
+            "check",
+            &types.subschema_for::<Check>(),
+            json!({"exit_code": {"type": "integer"}, "normalize": normalize()}),
+        ),
+    ];
     let mut defs = types.take_definitions(true);
     // These two are parts of an object that says more.
     let parts = defs
