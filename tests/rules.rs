@@ -577,3 +577,15 @@ fn how_long_runs_took_is_noise_where_operations_are_given() {
     assert_eq!((unsure.verdict, causes(&unsure)), (Verdict::Inconclusive, vec![]), "{}", words(&unsure));
     assert_eq!(causes(&slower(1.4)), ["main.main"]);
 }
+
+/// Four times as much is not nothing, be it chance: by two runs a side that are far apart.
+#[test]
+fn what_has_no_cause_and_is_vast_is_not_said_to_be_nothing() {
+    let run = |times: f64| {
+        let stacks = [("main.main;main.work", 20_000.0), ("main.main;main.other", 20.0)];
+        cpu(&stacks.iter().map(|(stack, n)| ((*stack).to_owned(), (n * times) as i64)).collect())
+    };
+    let e = explain(&[run(0.6), run(1.4)], &[run(2.0), run(6.0)]);
+    assert!(e.noise.noticed < 1.0 && e.account.p.is_some_and(|p| p > 0.1), "{e:?}");
+    assert_eq!((e.verdict, e.causes.len()), (Verdict::Inconclusive, 0), "{}", words(&e));
+}

@@ -28,10 +28,14 @@ pub fn options(ops: Option<(f64, f64)>, min_effect: f64) -> ExplainOptions {
     options
 }
 
-/// The account of what a diff's table shows, for notebooks: nothing where there is nothing to explain. Not normalized, since the
-/// scale is found.
+/// The most samples of both sides that are explained unasked, where a picture or table is shown: a second's work.
+const MAX_UNASKED: usize = 200_000;
+
+/// The account of what a diff's table shows, for notebooks: nothing where there is nothing to explain, or too much to do so
+/// unasked. Not normalized, since the scale is found.
 pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> PyResult<String> {
-    if !diff.is_two_sided() {
+    let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
+    if !diff.is_two_sided() || samples > MAX_UNASKED {
         return Ok(String::new());
     }
     let (diff, mut query) = (diff.clone(), query.clone().with_normalize(Normalize::None));

@@ -67,6 +67,14 @@ impl Markup {
         }
     }
 
+    /// Between what was and what is.
+    pub(super) fn arrow(self) -> &'static str {
+        match self {
+            Markup::Plain | Markup::Pieces => "->",
+            Markup::Markdown | Markup::Html => "→",
+        }
+    }
+
     /// What leads a line; it is written already.
     pub(super) fn strong(self, word: &str) -> String {
         match self {

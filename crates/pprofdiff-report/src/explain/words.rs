@@ -283,7 +283,8 @@ impl ExplanationText<'_> {
         let sum = if m.even { ", no change in sum" } else { "" };
         match (m.how, m.cost) {
             (How::Renamed, Some((base, new))) => {
-                format!("{from} is now called {function}: {} -> {}{sum}", self.total(base), self.total(new))
+                let (base, new) = (self.total(base), self.total(new));
+                format!("{from} is now called {function}: {base} {} {new}{sum}", self.markup.arrow())
             }
             (how, _) => {
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
@@ -325,7 +326,7 @@ impl ExplanationText<'_> {
             (from, to) if from == to => self.markup.name(from),
             (from, to) => format!("{} is now {}", self.markup.name(from), self.markup.name(to)),
         };
-        format!("Rewritten: {what}: {base} -> {new}; {functions} gone, {} new.", of.came)
+        format!("Rewritten: {what}: {base} {} {new}; {functions} gone, {} new.", self.markup.arrow(), of.came)
     }
 
     /// What is said where there is no cause.

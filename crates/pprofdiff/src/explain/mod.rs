@@ -54,6 +54,8 @@ const SURE_OF_RUNS: f64 = 0.05;
 /// A difference with less than this is likely, and what nothing explains of it is large from this part of the base's total.
 const UNSURE: f64 = 0.1;
 const LARGE_REST: f64 = 0.25;
+/// From here on it is not said that nothing changed, however probable that is.
+const VAST_REST: f64 = 1.0;
 /// The most that noise is said to be: JSON has no infinity.
 const MAX_SAID: f64 = 1e6;
 /// The most that one side does more than the other.
@@ -521,7 +523,8 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let background = if total[0] > 0.0 { (sums(1) / scale - sums(0)) / total[0] } else { 0.0 };
     let factor = rounded(scale / runs);
     // Of exchanged sides both are as large.
-    let is_large = |rest: f64| rest.abs() > LARGE_REST * (total[1] / m[1] as f64).min(factor * total[0] / m[0] as f64);
+    let less = (total[1] / m[1] as f64).min(factor * total[0] / m[0] as f64);
+    let rest = account.rest.abs();
     let verdict = match () {
         () if !causes.is_empty() => Verdict::Change,
         () if total == [0.0; 2] => Verdict::Inconclusive,
@@ -530,7 +533,8 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         // Where the whole changed for certain, something did.
         () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
         // Nor is it nothing where that is likely.
-        () if account.p.is_some_and(|p| p < UNSURE) && is_large(account.rest) => Verdict::Inconclusive,
+        () if account.p.is_some_and(|p| p < UNSURE) && rest > LARGE_REST * less => Verdict::Inconclusive,
+        () if rest > VAST_REST * less => Verdict::Inconclusive,
         () if found.noticed < PRACTICAL => Verdict::None,
         // What moved is an answer, too, if little else could have gone unseen.
         () if (!moved.is_empty() || rewrite.is_some()) && found.noticed < UNNOTICED => Verdict::None,
