@@ -4,6 +4,7 @@
 pub(super) mod calls;
 pub(super) mod costs;
 pub(super) mod labels;
+mod making;
 pub(super) mod read;
 pub(super) mod rows;
 pub(super) mod samples;

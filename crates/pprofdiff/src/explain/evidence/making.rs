@@ -1,0 +1,208 @@
+//! Makes the sets of stacks: of each kind of key those with the events, and of sets with the same rows one.
+
+use std::ops::Range;
+
+use super::calls::CallTree;
+use super::rows::Rows;
+use super::sets::{Key, Set};
+use super::weights::mix;
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::interner::{Found, Index};
+use pprofdiff_profile::work::{Pace, paced};
+
+/// Sets that have fewer events than this can be no cause.
+pub(super) const MIN_EVENTS: f64 = 5.0;
+/// A set with more than this part of both sides is the scale and no cause.
+const WHOLE: f64 = 0.9;
+/// What a system function must have more to say than a program's, as a penalised deviance.
+const PRICE_OF_SYSTEM: f64 = 6.0;
+
+/// What members add up to, before each.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    values: [Exact; 2],
+    variance: Exact,
+    /// Stands for the set of rows.
+    hash: u64,
+}
+
+/// A sum with what rounding took from it, so that what is small is not lost behind what is large: variances are squares,
+/// and the difference of two sums is asked for.
+#[derive(Clone, Copy, Default)]
+struct Exact {
+    sum: f64,
+    lost: f64,
+}
+
+impl Exact {
+    /// With a value more (two-sum, Knuth).
+    fn plus(self, value: f64) -> Exact {
+        let sum = self.sum + value;
+        let of_value = sum - self.sum;
+        let lost = (self.sum - (sum - of_value)) + (value - of_value);
+        Exact { sum, lost: self.lost + lost }
+    }
+
+    fn since(self, before: Exact) -> f64 {
+        (self.sum - before.sum) + (self.lost - before.lost)
+    }
+}
+
+/// Sets while they are made, one kind after the other.
+pub(super) struct Making<'a> {
+    rows: &'a Rows,
+    before: Vec<Before>,
+    front: [f64; 2],
+    pub sets: Vec<Set>,
+    pub other_names: Vec<(u32, Key)>,
+    pub ranges: Vec<Range<u32>>,
+    index: Index,
+    hashes: Vec<u64>,
+}
+
+/// What is found of the members of a key.
+#[derive(Clone)]
+struct OfKey {
+    values: [f64; 2],
+    variance: f64,
+    hash: u64,
+    n_ranges: u32,
+    /// Where the first one begins, and where the last one ends.
+    start: u32,
+    end: u32,
+}
+
+fn value_of_event(v: [f64; 2], q: f64) -> f64 {
+    q / (v[0] + v[1]).max(1e-300)
+}
+
+impl<'a> Making<'a> {
+    pub fn new(rows: &'a Rows, tree: &CallTree) -> Making<'a> {
+        let mut sum = Before::default();
+        let mut before = Vec::with_capacity(tree.members.len() + 1);
+        for &row in paced(&tree.members) {
+            let of = &rows.rows[row as usize];
+            before.push(sum);
+            let v = [sum.values[0].plus(of.values[0]), sum.values[1].plus(of.values[1])];
+            sum =
+                Before { values: v, variance: sum.variance.plus(of.variance), hash: sum.hash.wrapping_add(mixed(row)) };
+        }
+        before.push(sum);
+        let (front, sets, other_names) = (rows.front(), Vec::new(), Vec::new());
+        let (ranges, hashes) = (Vec::new(), Vec::new());
+        Making { rows, before, front, sets, other_names, ranges, index: Index::default(), hashes }
+    }
+
+    /// Makes the sets of one kind of key: those that have the events, and of sets with the same rows one. `spans` shows the
+    /// members of keys, in order; `key_of` says what a number among them stands for. Gives the set of each number, unless
+    /// another key has it.
+    pub fn add(
+        &mut self,
+        tree: &CallTree,
+        n_keys: usize,
+        key_of: impl Fn(u32) -> Key,
+        spans: impl Fn(&mut dyn FnMut(u32, Range<u32>)),
+    ) -> Vec<u32> {
+        let mut keys =
+            vec![OfKey { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
+        let mut pace = Pace::default();
+        spans(&mut |number, span| {
+            pace.step(1);
+            let key = &mut keys[number as usize];
+            let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
+            key.values = [
+                key.values[0] + to.values[0].since(from.values[0]),
+                key.values[1] + to.values[1].since(from.values[1]),
+            ];
+            key.variance += to.variance.since(from.variance);
+            key.hash = key.hash.wrapping_add(to.hash.wrapping_sub(from.hash));
+            key.start = if key.n_ranges == 0 { span.start } else { key.start };
+            key.n_ranges += u32::from(key.end != span.start);
+            key.end = span.end;
+        });
+        // Where the next range of each key goes; of keys with several, which are looked at again.
+        const NOWHERE: usize = usize::MAX;
+        let mut next = Vec::with_capacity(n_keys);
+        let mut n_ranges = 0;
+        for key in &mut keys {
+            let all = key.values[0] + key.values[1];
+            if !(all > 0.0 && all >= MIN_EVENTS * value_of_event(key.values, key.variance)) {
+                key.n_ranges = 0;
+            }
+            next.push(if key.n_ranges > 1 { n_ranges } else { NOWHERE });
+            n_ranges += if key.n_ranges > 1 { key.n_ranges as usize } else { 0 };
+        }
+        let (n_sets, n_single) = keys.iter().fold((0, 0), |(sets, single), key| {
+            (sets + usize::from(key.n_ranges > 0), single + usize::from(key.n_ranges == 1))
+        });
+        // Room for many at once: what grows takes twice as much for a moment. A label more has few.
+        if n_sets > self.sets.len() / 4 {
+            self.sets.reserve_exact(n_sets);
+            self.hashes.reserve_exact(n_sets);
+            self.ranges.reserve_exact(n_ranges + n_single);
+        }
+        let mut ranges = vec![0..0; n_ranges];
+        spans(&mut |number, span| {
+            let next = &mut next[number as usize];
+            if *next == NOWHERE {
+                return;
+            }
+            pace.step(1);
+            let key = &keys[number as usize];
+            let is_first = span.start == key.start;
+            match ranges.get_mut(next.wrapping_sub(1)).filter(|last| !is_first && last.end == span.start) {
+                Some(last) => last.end = span.end,
+                None => {
+                    ranges[*next] = span;
+                    *next += 1;
+                }
+            }
+        });
+        let mut place = 0;
+        let mut found = Vec::with_capacity(n_keys);
+        for (key, number) in paced(keys.iter().zip(0..)) {
+            let one = key.start..key.end;
+            let ranges = match key.n_ranges {
+                0 => &[],
+                1 => std::slice::from_ref(&one),
+                n => {
+                    place += n as usize;
+                    &ranges[place - n as usize..place]
+                }
+            };
+            found.push(if ranges.is_empty() { NONE } else { self.add_set(tree, key_of(number), key, ranges) });
+        }
+        found
+    }
+
+    /// Makes a set, and gives its number; [`NONE`] if there is one with the same rows, which gets another name then.
+    fn add_set(&mut self, tree: &CallTree, key: Key, of: &OfKey, ranges: &[Range<u32>]) -> u32 {
+        let Making { sets, index, hashes, .. } = self;
+        let rows_of = |ranges: &[Range<u32>]| -> Vec<u32> {
+            ranges.iter().flat_map(|range| &tree.members[range.start as usize..range.end as usize]).copied().collect()
+        };
+        let same = |n: u32| {
+            let other = &self.ranges[sets[n as usize].ranges()];
+            // The members of labels have other numbers than those of all rows.
+            hashes[n as usize] == of.hash && (other == ranges || rows_of(other) == rows_of(ranges))
+        };
+        let found = index.find_or_insert(of.hash, sets.len(), same, |n| hashes[n as usize]);
+        if let Found::Known(n) = found {
+            self.other_names.push((n, key));
+            return NONE;
+        }
+        hashes.push(of.hash);
+        let start = self.ranges.len() as u32;
+        self.ranges.extend_from_slice(ranges);
+        let whole = (0..2).all(|s| of.values[s] > WHOLE * self.front[s]);
+        let price = if matches!(key, Key::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
+        let (v, w) = (of.values, value_of_event(of.values, of.variance));
+        self.sets.push(Set { key, start, end: self.ranges.len() as u32, values: v, event: w, whole, price });
+        found.number()
+    }
+}
+
+/// A number that stands for a row: sets are compared row by row where the sums of these are equal.
+fn mixed(row: u32) -> u64 {
+    mix((u64::from(row) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+}
