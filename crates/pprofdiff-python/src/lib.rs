@@ -3,6 +3,7 @@
 //! Nothing is computed here. What a user reads in `help()` are the comments of these files;
 //! `python/pprofdiff/_native.pyi` repeats them for editors, and a test keeps the two in step.
 
+mod answers;
 mod arrow;
 mod batch;
 mod check;

@@ -4,24 +4,23 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use pprofdiff::graph::{GraphOptions, Rank};
-use pprofdiff::list::SourceDirs;
-use pprofdiff::{Compression, Granularity, Normalize, Query, Selection, Sort, WriteOptions};
-use pprofdiff_report::{Format, Page, PageOptions, Report, Request, Table as EngineTable, View};
+use pprofdiff::{Compression, Granularity, Query, Selection, Sort};
+use pprofdiff_report::{Report, Request, View};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyTuple};
 
-use crate::delta::warn;
+use crate::answers::Content;
 use crate::explain::{self, Explanation};
 use crate::flamegraph::{self, FlameGraph};
 use crate::options::{
     OneOrMore, is_filter, of_sides, page_sources, parse_compression, parse_normalize, parse_sort, set_query, signature,
-    source_dirs, take_loading, view_query, view_query_by, write_options,
+    source_dirs, take_loading, view_query_by, write_options,
 };
 use crate::pictures::{CallGraph, Listing};
 use crate::profile::{Diff, with_query};
 use crate::source::Side;
-use crate::table::{ROWS_SHOWN, Table, text};
+use crate::table::{ROWS_SHOWN, Table};
 use crate::{error, runtime};
 
 /// What Profile and Diff have in common: views, filters, and writing.
@@ -43,139 +42,6 @@ pub struct Views {
     pub selected: Arc<Mutex<Option<(Query, Selection)>>>,
     /// The profile, if these are the views of one, unfiltered: it is then written as it is.
     pub profile: Option<Arc<pprofdiff::Profile>>,
-}
-
-/// What a page holds.
-enum Content {
-    /// Only the flame graph.
-    Flame,
-    /// All of it, with source lines if folders are given.
-    All(Option<SourceDirs>),
-}
-
-impl Views {
-    /// What was set with filter() and normalize(), with what a view's keywords add.
-    fn asked(&self, py: Python<'_>, given: Option<&Bound<'_, PyDict>>) -> PyResult<Query> {
-        view_query(py, &self.query, given)
-    }
-
-    /// What is selected by a query's filters and granularity: made once as long as these stay the same.
-    fn select(
-        diff: &pprofdiff::Diff,
-        selected: &Mutex<Option<(Query, Selection)>>,
-        query: &Query,
-    ) -> pprofdiff::Result<Selection> {
-        let mut wanted = query.clone().with_normalize(Normalize::None);
-        (wanted.sample_type, wanted.extra_sample_types) = (None, Vec::new());
-        let last = selected.lock().ok().and_then(|last| last.clone());
-        if let Some((_, selection)) = last.filter(|(query, _)| *query == wanted) {
-            return Ok(selection);
-        }
-        let selection = diff.select(&wanted)?;
-        if let Ok(mut last) = selected.lock() {
-            *last = Some((wanted, selection.clone()));
-        }
-        Ok(selection)
-    }
-
-    /// The answer to a question, worked out while other threads run. Warns of an expression that matches nothing, as most
-    /// likely by mistake.
-    fn report(&self, py: Python<'_>, request: Request) -> PyResult<Report> {
-        let (diff, selected) = (self.diff.clone(), self.selected.clone());
-        let (report, unmatched) = runtime::run(py, move || {
-            let report = request.answer_with(&diff, |query| Views::select(&diff, &selected, query))?;
-            let unmatched = request.unmatched(&report, &diff)?;
-            Ok((report, unmatched))
-        })?;
-        warn(py, unmatched)?;
-        let filters = report.summary().into_iter().flat_map(|summary| &summary.warnings);
-        let filters = filters.filter(|warning| warning.ends_with(" matched nothing"));
-        filters.cloned().try_for_each(|warning| warn(py, Some(warning)))?;
-        Ok(report)
-    }
-
-    fn table(&self, py: Python<'_>, query: Query, view: View) -> PyResult<Table> {
-        match self.report(py, Request { query, view })?.table() {
-            Some(table) => Ok(Table::new(table.into_owned())),
-            None => Err(PyTypeError::new_err("this view is no table")),
-        }
-    }
-
-    fn listing(&self, py: Python<'_>, request: Request) -> PyResult<Listing> {
-        match self.report(py, request)? {
-            Report::Listing(listing) => runtime::run(py, move || Ok(Listing::new(&listing))),
-            _ => Err(PyTypeError::new_err("this view is no listing")),
-        }
-    }
-
-    /// The answer to a question as a format writes it.
-    fn written(&self, py: Python<'_>, query: Query, view: View, format: &str) -> PyResult<String> {
-        let engine = |e| error::from_engine(py, &e);
-        let format = Format::named(format).map_err(engine)?;
-        let request = Request { query, view }.for_format(format).map_err(engine)?;
-        let report = self.report(py, request)?;
-        for warning in (format.leaves_out)(&report) {
-            warn(py, Some(warning))?;
-        }
-        runtime::run(py, move || Ok(text(|out| (format.write)(&report, out, Default::default()))))
-    }
-
-    /// The table of frames, as the questions without arguments show it.
-    fn default_table(&self, py: Python<'_>) -> PyResult<Table> {
-        self.table(py, self.query.clone(), View::default())
-    }
-
-    /// The default table's first rows in some format; or why there is none, since a repr never fails.
-    fn show(&self, py: Python<'_>, format: fn(&EngineTable) -> String) -> PyResult<String> {
-        let (diff, query, selected) = (self.diff.clone(), self.query.clone(), self.selected.clone());
-        runtime::run(py, move || {
-            let request = Request { query, view: View::default() };
-            let answer = request.answer_with(&diff, |query| Views::select(&diff, &selected, query));
-            let shown = answer.map(|report| report.table().map_or_else(String::new, |table| format(&table)));
-            Ok(shown.unwrap_or_else(|e| format!("pprofdiff: {e}")))
-        })
-    }
-
-    /// The page, or only its flame graph.
-    fn page(
-        &self,
-        py: Python<'_>,
-        query: Query,
-        min_width: Option<f64>,
-        max_frames: Option<usize>,
-        content: Content,
-    ) -> PyResult<Page> {
-        let (only_flame, sources) = match content {
-            Content::Flame => (true, None),
-            Content::All(sources) => (false, sources),
-        };
-        let default = PageOptions::default();
-        let page = PageOptions {
-            min_width: min_width.unwrap_or(default.min_width),
-            max_frames: max_frames.unwrap_or(default.max_frames),
-            only_flame,
-            ..default
-        };
-        if !(0.0..=1.0).contains(&page.min_width) {
-            return Err(error::message(
-                py,
-                &format!("min_width is a part of the whole, 0 to 1, not {}", page.min_width),
-            ));
-        }
-        match self.report(py, Request { query, view: View::Page { options: page, sources } })? {
-            Report::Page(page) => Ok(page),
-            _ => Err(PyTypeError::new_err("this view is no page")),
-        }
-    }
-
-    /// The profile to write: itself, or the diff as one.
-    fn packed(&self, py: Python<'_>, options: WriteOptions) -> PyResult<Vec<u8>> {
-        let (diff, query, profile) = (self.diff.clone(), self.query.clone(), self.profile.clone());
-        runtime::run(py, move || match profile {
-            Some(profile) => profile.to_bytes(&options),
-            None => diff.to_bytes(&query, &options),
-        })
-    }
 }
 
 #[pymethods]
