@@ -58,10 +58,15 @@ def test_every_box_is_painted_as_wide_as_its_stacks_say(name: str, show: Open):
                     found = any((depth, round(left + a, 2), round(width + b, 2)) in at for a in near for b in near)
                     assert found, (kind, mode, inverted, depth, left, width)
                 # Nothing else is painted: thin boxes side by side are strips, which add up to what they stand for.
-                for depth in range(max(depth for depth, *_ in drawn) + 1):
-                    sum_drawn = sum(width for at, _, width in drawn if at == depth)
-                    in_row = [width for at, _, width, *_ in expected if at == depth]
-                    assert sum_drawn == pytest.approx(sum(in_row), abs=0.5 + 0.2 * len(in_row)), (kind, mode, depth)
+                sums: dict[int, float] = {}
+                for depth, _, width in drawn:
+                    sums[depth] = sums.get(depth, 0) + width
+                rows: dict[int, list[float]] = {depth: [] for depth in range(max(sums) + 1)}
+                for depth, _, width, *_ in expected:
+                    rows.setdefault(depth, []).append(width)
+                for depth in range(max(sums) + 1):
+                    room = 0.5 + 0.2 * len(rows[depth])
+                    assert sums.get(depth, 0) == pytest.approx(sum(rows[depth]), abs=room), (kind, mode, depth)
                 # A box lies within the one it hangs from.
                 row_of: dict[int, list[tuple[float, float]]] = {}
                 for depth, left, width in sorted(drawn):
