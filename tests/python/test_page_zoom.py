@@ -141,6 +141,13 @@ def test_the_map_shows_where_one_is(show: Open, story: pprofdiff.Diff):
         return (inside["x"] - outside["x"]) / outside["width"], inside["width"] / outside["width"]
 
     assert frame() == (pytest.approx(0.25, abs=0.01), pytest.approx(0.25, abs=0.01))
+    # What it shows begins with the root, which is as wide as the map.
+    painted = page.evaluate("""() => {
+        const map = document.querySelector('#map canvas'), { width } = map;
+        const row = map.getContext('2d').getImageData(0, 0, width, 1).data;
+        return row.filter((part, i) => i % 4 === 3 && part > 0).length / width;
+    }""")
+    assert painted > 0.99
     page.locator("#map").scroll_into_view_if_needed()
     spot = page.locator("#map").bounding_box()
     assert spot
