@@ -14,6 +14,8 @@ import pprofdiff
 from conftest import pair, profile
 
 EVIL = "<script>alert(1)</script>"
+# Of the first location, with the value 3.
+SAMPLE = b"\x12\x06\x0a\x01\x01\x12\x01\x03"
 
 
 DRAWN = {"rect", "line"}
@@ -94,6 +96,10 @@ def test_a_diff_leads_with_its_account(story: pprofdiff.Diff, evil: pprofdiff.Di
     for other in (story.new[0], story.top(), pprofdiff.diff(story.base, story.new).filter(tagroot="x")):
         check(other._repr_html_())
     assert 'class="account"' not in story.new[0]._repr_html_()
+    # Nor unasked where that takes seconds.
+    for samples, leads in ((90_000, True), (110_000, False)):
+        sides = [profile([(["f"], 10, {})], last=SAMPLE * (samples - 1)) for _ in range(2)]
+        assert ('class="account"' in pprofdiff.diff(*sides)._repr_html_()) == leads
     check(evil.explain()._repr_html_())
     check(evil._repr_html_())
 
