@@ -15,19 +15,23 @@ def repository(tmp_path: Path) -> Path:
     (tmp_path / "cost").write_text("4000\n")
     write = "printf 'main;shop.validate %s\\nmain;shop.load 9000\\n' ${COST:-$(cat cost)} > \"$PPROFDIFF_PROFILE\"\n"
     (tmp_path / "run.sh").write_text(write)
-    (tmp_path / "app.py").write_text(APP.format(rounds=300_000))
+    (tmp_path / "app.py").write_text(APP.format(rounds=1_000_000))
     for words in [["init", "-q"], ["add", "-A"], ["commit", "-qm", "begin"]]:
         git(tmp_path, *words)
     (tmp_path / "cost").write_text("9000\n")
-    (tmp_path / "app.py").write_text(APP.format(rounds=3_000_000))
+    (tmp_path / "app.py").write_text(APP.format(rounds=5_000_000))
     git(tmp_path, "commit", "-qam", "slower")
     return tmp_path
 
 
+# py-spy fails for a program that has ended before it looks, and counts no time in which nothing is done.
 APP = """
+import time
+
 def work(n):
     return sum(i % 7 for i in range(n))
 
+time.sleep(1)
 work({rounds})
 """
 
@@ -62,7 +66,7 @@ def test_what_is_refused(repository: Path):
 def test_python_is_profiled_by_py_spy(repository: Path, tmp_path: Path):
     spy = [str(Path(sys.executable).with_name("py-spy")), "record", "--rate", "500"]
     tried = subprocess.run(
-        [*spy, "-o", tmp_path / "tried.svg", "--", sys.executable, "-c", "sum(range(10**7))"],
+        [*spy, "-o", tmp_path / "tried.svg", "--", sys.executable, "-c", "import time; time.sleep(1)"],
         capture_output=True,
         text=True,
     )
