@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import pprofdiff
 from page_model import NOTE, Open, settle
@@ -23,6 +23,9 @@ SKIPPED = os.environ.get("PPROFDIFF_SKIPPED")
 
 # Whatever started the tests may ignore Ctrl-C (nohup, a script's `&`), which all that they start would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# As long as actions wait; five seconds are too few for the page's engine on a busy machine.
+expect.set_options(timeout=30_000)
 
 # Nightly, with the packages of that group.
 collect_ignore = [] if os.environ.get("PPROFDIFF_CLUSTERS") else ["test_clusters.py"]

@@ -116,6 +116,9 @@ def test_everything_public_has_a_docstring():
                 assert own.startswith("_") or own in vars(pprofdiff.PprofError) or getattr(member, own).__doc__
 
 
+CONFIG = Path(__file__).parents[2] / "pyproject.toml"
+
+
 def test_stubtest(tmp_path):
     allowed = tmp_path / "allowed"
     allowed.write_text(
@@ -128,8 +131,7 @@ def test_stubtest(tmp_path):
         # What makes a class generic is not written in stubs.
         "pprofdiff._native.Result.__class_getitem__\npprofdiff._batch.Batch.__class_getitem__\n"
     )
-    config = Path(__file__).parents[2] / "pyproject.toml"
-    command = [sys.executable, "-m", "mypy.stubtest", "pprofdiff", "--mypy-config-file", config]
+    command = [sys.executable, "-m", "mypy.stubtest", "pprofdiff", "--mypy-config-file", CONFIG]
     command += ["--allowlist", allowed, "--ignore-unused-allowlist"]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -160,7 +162,8 @@ d.top(sort="name")  # type: ignore[arg-type]
 pprofdiff.load(3)  # type: ignore[arg-type]
 """
     )
-    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", tmp_path / "cache", program]
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", CONFIG, "--cache-dir", tmp_path / "cache"]
+    command.append(program)
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 

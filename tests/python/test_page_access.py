@@ -16,12 +16,13 @@ SOURCES = EXAMPLE.parents[1] / "tests" / "producers" / "story"
 
 
 def violations(page: Page, only: str = "") -> list[tuple[str, Any]]:
-    """The rules of axe that the page breaks, contrast of 4.5 among them, and where; or one rule."""
+    """The rules of axe that the page breaks, contrast of 4.5 among them, and where; or one rule.
+    Of a table's hundreds of rows, which are made alike, it looks at three."""
     settle(page)
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE)
     options = {"resultTypes": ["violations"]} | ({"runOnly": [only]} if only else {})
-    found = page.evaluate("options => axe.run(document, options)", options)
+    found = page.evaluate("options => axe.run({exclude: [['tbody tr:nth-child(n+4)']]}, options)", options)
     return [(v["id"], [node["target"] for node in v["nodes"]][:3]) for v in found["violations"]]
 
 
