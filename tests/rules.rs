@@ -369,8 +369,18 @@ fn more_work_makes_more_objects_and_no_larger_ones() {
     let runs = |count: i64, size: i64| [0, 1, 2].map(|run| side(count + 10 * run, size));
     let e = explain(&runs(5000, 100), &runs(6000, 100));
     assert_eq!((e.scale.rule, (e.scale.factor * 100.0).round()), (ScaleRule::Agree, 120.0), "{e:?}");
+    says(&e, "The new side did 1.20 times as much work, another number of operations (");
     let e = explain(&runs(5000, 100), &runs(5000, 120));
     assert_eq!((e.scale.factor, e.account.work), (1.0, 0.0), "{e:?}");
+}
+
+#[test]
+fn more_time_everywhere_alike_is_more_work_or_slower_work() {
+    let once = with(&[]);
+    let twice: Stacks = once.iter().map(|(stack, n)| (stack.clone(), 2 * n)).collect();
+    let (once, twice) = ([cpu(&once)], [cpu(&twice)]);
+    says(&explain(&once, &twice), "The new side did 2.00 times as much work, or all of it became slower alike (");
+    says(&explain(&twice, &once), "The new side did 0.50 times as much work, or all of it became faster alike (");
 }
 
 #[test]

@@ -178,9 +178,14 @@ impl ExplanationText<'_> {
             kind if HELD.iter().any(|held| kind.starts_with(held)) => "holds",
             kind if kind.contains("contention") => "waits",
             _ if self.is_delay(cause) => "waits",
-            kind if SPENT.contains(&kind) || self.is_time() => "spends",
+            _ if self.is_spent() => "spends",
             _ => "has",
         }
+    }
+
+    /// Whether what is measured is time, or is sampled as time passes.
+    fn is_spent(&self) -> bool {
+        SPENT.contains(&self.e.sample_type.as_str()) || self.is_time()
     }
 
     /// How that may be, where nothing counts calls.
@@ -386,6 +391,11 @@ impl ExplanationText<'_> {
                      {agree}{rest}."
                 )
             }
+            // What allocates as often again works as often again; what takes as long again may just be slower.
+            ScaleRule::Agree if self.is_spent() => format!(
+                "The new side did {times} times as much work, or all of it became {} alike {agree}{rest}. --ops tells which.",
+                if scale.factor > 1.0 { "slower" } else { "faster" }
+            ),
             ScaleRule::Agree => {
                 format!("The new side did {times} times as much work, another number of operations {agree}{rest}.")
             }
