@@ -15,7 +15,7 @@ use std::time::Instant;
 use pprofdiff::explain::{ExplainOptions, Explanation};
 use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, batch};
 use pprofdiff_bench::bare::decode_and_add;
-use pprofdiff_bench::{L, M, S, many_pairs, obvious, pair, real_pair};
+use pprofdiff_bench::{L, M, S, inflate, many_pairs, obvious, pair, real_pair};
 use pprofdiff_report::Table;
 use rayon::ThreadPool;
 use rayon::prelude::*;
@@ -31,14 +31,6 @@ fn pool(threads: usize) -> Arc<ThreadPool> {
 fn cpu_seconds() -> f64 {
     let t = clock_gettime(ClockId::ProcessCPUTime);
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
-}
-
-/// The limit: libdeflate into a fresh buffer, and nothing else.
-fn inflate(file: &[u8]) {
-    let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;
-    let mut out = vec![0; size];
-    libdeflater::Decompressor::new().gzip_decompress(file, &mut out).unwrap();
-    std::hint::black_box(&out);
 }
 
 fn open(paths: &[PathBuf; 2]) -> Diff {

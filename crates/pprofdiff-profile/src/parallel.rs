@@ -11,8 +11,43 @@ use std::cmp::Ordering;
 
 use crate::work::{current, do_job};
 
+#[cfg(any(test, feature = "schedule"))]
+pub mod schedule;
+
+#[cfg(not(any(test, feature = "schedule")))]
+mod schedule {
+    //! Nothing is recorded in a build that is not for it.
+
+    pub(super) enum Fork {}
+
+    impl Fork {
+        pub(super) fn begin() -> Option<Fork> {
+            None
+        }
+
+        pub(super) fn job<R>(&mut self, _: impl FnOnce() -> R) -> R {
+            match *self {}
+        }
+
+        pub(super) fn end(self) {
+            match self {}
+        }
+    }
+
+    pub(super) fn threads() -> Option<usize> {
+        None
+    }
+}
+
+use schedule::Fork;
+
 /// Runs both closures, at the same time if the caller is in a rayon pool.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
+    if let Some(mut fork) = Fork::begin() {
+        let done = (fork.job(a), fork.job(b));
+        fork.end();
+        return done;
+    }
     if rayon::current_thread_index().is_none() {
         return (a(), b());
     }
@@ -26,6 +61,11 @@ pub fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Send) -> 
     use rayon::prelude::*;
     let work = current();
     let f = |item| do_job(work.as_ref(), || f(item));
+    if let Some(mut fork) = Fork::begin() {
+        let done = items.iter().map(|item| fork.job(|| f(item))).collect();
+        fork.end();
+        return done;
+    }
     if items.len() > 1 && rayon::current_thread_index().is_some() {
         items.par_iter().map(f).collect()
     } else {
@@ -48,6 +88,10 @@ pub(crate) fn each<T: Send>(items: Vec<T>, f: impl Fn(T) + Sync + Send) {
     use rayon::prelude::*;
     let work = current();
     let f = |item| do_job(work.as_ref(), || f(item));
+    if let Some(mut fork) = Fork::begin() {
+        items.into_iter().for_each(|item| fork.job(|| f(item)));
+        return fork.end();
+    }
     if items.len() > 1 && rayon::current_thread_index().is_some() {
         items.into_par_iter().for_each(f);
     } else {
@@ -57,7 +101,7 @@ pub(crate) fn each<T: Send>(items: Vec<T>, f: impl Fn(T) + Sync + Send) {
 
 /// Number of threads of the caller's pool; one if there is none.
 pub fn threads() -> usize {
-    rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads())
+    schedule::threads().unwrap_or_else(|| rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads()))
 }
 
 /// How many parts a work of `n` pieces is best split into: one for each thread of the caller's pool, none of fewer than

@@ -1,0 +1,74 @@
+//! What a pair would take on more cores than this machine has. `schedule [PAIR...]` (S, M, L) prints a Markdown table: each
+//! work is done on one thread, with its jobs timed, and the jobs are put on 1 to 64 cores; beside two of them stands what
+//! two threads really take. Of each five times the median. The longest inflation is what no cores shorten, unless a file
+//! has several members.
+
+#![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pprofdiff::explain::ExplainOptions;
+use pprofdiff::parallel::schedule::record;
+use pprofdiff::{Diff, LoadOptions, Query, Sort};
+use pprofdiff_bench::{L, M, S, inflate, pair};
+use pprofdiff_report::{PageOptions, Table, page};
+use rustix::time::{ClockId, clock_gettime};
+
+const CORES: [usize; 6] = [1, 2, 4, 8, 16, 64];
+const TIMES: usize = 5;
+
+type Work = fn(&[PathBuf; 2]);
+
+const WORKS: [(&str, Work); 4] = [
+    ("open", |paths| drop(open(paths))),
+    ("table", |paths| {
+        let top = open(paths).measure(&Query::default()).unwrap().top(Sort::Flat);
+        drop(Table::top(&top, usize::MAX));
+    }),
+    ("explain", |paths| drop(open(paths).explain(&Query::default(), &[], &ExplainOptions::default()).unwrap())),
+    ("page", |paths| drop(page(&open(paths), &Query::default(), &PageOptions::default(), None).unwrap())),
+];
+
+fn open(paths: &[PathBuf; 2]) -> Diff {
+    Diff::open(&paths[0], &paths[1], &LoadOptions::default()).unwrap()
+}
+
+fn median(mut of: impl FnMut() -> Duration) -> f64 {
+    let mut times: Vec<Duration> = (0..TIMES).map(|_| of()).collect();
+    times.sort_unstable();
+    times[TIMES / 2].as_secs_f64() * 1000.0
+}
+
+/// The processor's time of this thread: other programs make it no longer.
+fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn timed(f: impl FnOnce()) -> Duration {
+    let start = Instant::now();
+    f();
+    start.elapsed()
+}
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let two = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    println!("Milliseconds on so many cores; in brackets, times the longer inflation.\n");
+    println!("| pair, work | {} | two threads |", CORES.map(|n| n.to_string()).join(" | "));
+    println!("|---|{}", "---|".repeat(CORES.len() + 1));
+    for size in [S, M, L].into_iter().filter(|size| wanted.is_empty() || wanted.iter().any(|name| name == size.name)) {
+        let paths = pair(size, 1).unwrap();
+        let files = [0, 1].map(|side: usize| std::fs::read(&paths[side]).unwrap());
+        let inflation =
+            files.iter().map(|file| median(|| record(1, thread_time, || inflate(file)).1.work())).fold(0.0, f64::max);
+        println!("| {}, the longer inflation | {inflation:.1} | | | | | | |", size.name);
+        for (name, work) in WORKS {
+            let on = CORES.map(|cores| median(|| record(cores, thread_time, || work(&paths)).1.time()));
+            let real = median(|| timed(|| two.install(|| work(&paths))));
+            let cells = on.iter().chain([&real]).map(|time| format!("{time:.1} ({:.1})", time / inflation));
+            println!("| {}, {name} | {} |", size.name, cells.collect::<Vec<_>>().join(" | "));
+        }
+    }
+}
