@@ -871,7 +871,7 @@ class Series:
 
     @property
     def builds(self) -> list[Build]:
-        """The builds in their order, each a dict: key, path, and either error (why it has no values), or samples,
+        """The builds in their order, each a dict: key, path, and either error (why it has no values), or stacks,
         duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were
         multiplied by).
         """
