@@ -50,6 +50,9 @@ def test_a_change_is_decided_and_its_runs_are_read_again(repository: Path, capsy
     for told in (again.explain(), again.explain(noise=again.base[:1]), pickle.loads(pickle.dumps(again)).explain()):
         assert told.best
         assert told.best["evidence"]["command"].split()[3] == str(repository / "pprofdiff-runs")
+    unnamed = pprofdiff.diff(again.base, again.new).explain().best
+    assert unnamed
+    assert unnamed["evidence"]["command"].split()[3] == "--base"
     # Two commands in place of two commits, and gone on with.
     few = pprofdiff.bench(base_cmd="sh run.sh", new_cmd="COST=1 sh run.sh", runs=2, into="two", cwd=repository)
     assert len(few.base) == 2
