@@ -96,7 +96,7 @@ fn every_verb_answers_for_one_profile_and_for_two() {
             assert!(!stdout(&[verb, &[&base, &new, "--format", format]].concat()).is_empty());
         }
     }
-    assert_eq!(json(&["info", &base, &new, "--format", "json"])["profiles"][1]["samples"], 184);
+    assert_eq!(json(&["info", &base, &new, "--format", "json"])["profiles"][1]["stacks"], 184);
     assert!(stdout(&["info", &base]).contains("cpu (nanoseconds): 1.90s  (default)"));
 }
 

@@ -788,16 +788,31 @@ class Listing:
         """Save it as what the path ends in: .html, .json or .txt."""
     def _repr_html_(self) -> str: ...
 
+@disjoint_base
+class Rendered:
+    """What Check and Explanation have in common: the answer as text, Markdown and JSON, and the command's exit code."""
+
+    @property
+    def exit_code(self) -> int:
+        """What the command would end with (explain: with --exit-code): 0 passed or nothing changed, 1 failed or changed, 3
+        inconclusive.
+        """
+    @property
+    def warnings(self) -> list[str]:
+        """What a user should know before trusting the verdict."""
+    def to_json(self) -> str:
+        """The answer as JSON, schema pprofdiff/1, kind check or explain."""
+    def to_markdown(self) -> str:
+        """The answer as Markdown for a pull request; of a check under 65,000 characters."""
+    def _repr_markdown_(self) -> str: ...
+
 @final
-class Check:
+class Check(Rendered):
     """What became of the rules of a check, made by check()."""
 
     @property
     def verdict(self) -> Literal["pass", "fail", "inconclusive"]:
         """One of "pass", "fail" and "inconclusive"; what is allowed passes."""
-    @property
-    def exit_code(self) -> int:
-        """What the command would end with: 0 pass, 1 fail, 3 inconclusive."""
     @property
     def rules(self) -> list[RuleCheck]:
         """The rules, each a dict: rule, outcome, sample_type, unit, is_of_each, compared, below_floor, floor,
@@ -806,17 +821,9 @@ class Check:
         ("fail", "inconclusive", "allowed" or "pass"), reason, base and new (dicts: median, min, max, values), delta
         (as median an int, unless it is a half), percent, p, p_adjusted (for all that is compared) and runs_needed.
         """
-    @property
-    def warnings(self) -> list[str]:
-        """What a user should know before trusting the verdict."""
-    def to_json(self) -> str:
-        """The findings as JSON, schema pprofdiff/1, kind check."""
-    def to_markdown(self) -> str:
-        """The findings as Markdown for a pull request, under 65,000 characters."""
-    def _repr_markdown_(self) -> str: ...
 
 @final
-class Explanation:
+class Explanation(Rendered):
     """Why two sides differ, made by Diff.explain(). A notebook shows the causes with bars of both sides."""
 
     @property
@@ -850,14 +857,9 @@ class Explanation:
         """All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes, moved,
         suspects, background, noise and more; see docs/explain.md.
         """
-    def to_json(self) -> str:
-        """The same as JSON."""
-    def to_markdown(self) -> str:
-        """What is said as Markdown, for pull requests."""
     def to_html(self) -> str:
         """What is said as an HTML fragment; everything from the input is escaped."""
     def _repr_html_(self) -> str: ...
-    def _repr_markdown_(self) -> str: ...
 
 @final
 class Series:
@@ -869,7 +871,7 @@ class Series:
 
     @property
     def builds(self) -> list[Build]:
-        """The builds in their order, each a dict: key, path, and either error (why it has no values), or samples,
+        """The builds in their order, each a dict: key, path, and either error (why it has no values), or stacks,
         duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were
         multiplied by).
         """

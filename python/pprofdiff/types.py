@@ -98,10 +98,10 @@ class ViewAndLoadOptions(ViewOptions, LoadOptions, total=False):
 
 
 class InputSide(TypedDict):
-    """One side of a Table: its files, the number of its samples as written, sum of durations, earliest time."""
+    """One side of a Table: its files, the number of its stacks as written, sum of durations, earliest time."""
 
     paths: list[str]
-    samples: int
+    stacks: int
     duration_nanos: int
     time_nanos: int
 
@@ -131,7 +131,7 @@ class Build(TypedDict):
     key: str
     path: str
     error: NotRequired[str]
-    samples: NotRequired[int]
+    stacks: NotRequired[int]
     duration_nanos: NotRequired[int]
     time_nanos: NotRequired[int]
     total: NotRequired[int]

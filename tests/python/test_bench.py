@@ -1,6 +1,7 @@
 """`pprofdiff.bench` and `load_runs`: runs of two commits of a Python program by py-spy, and of a made-up command."""
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,13 @@ def test_a_change_is_decided_and_its_runs_are_read_again(repository: Path, capsy
     again = pprofdiff.load_runs(repository / "pprofdiff-runs")
     assert len(again.base) == len(again.new) >= 5
     assert again.top().to_dicts() == d.top().to_dicts()
+    # The command that shows a cause names the folder, not each run; with runs of equal builds too, and after pickling.
+    for told in (again.explain(), again.explain(noise=again.base[:1]), pickle.loads(pickle.dumps(again)).explain()):
+        assert told.best
+        assert told.best["evidence"]["command"].split()[3] == str(repository / "pprofdiff-runs")
+    unnamed = pprofdiff.diff(again.base, again.new).explain().best
+    assert unnamed
+    assert unnamed["evidence"]["command"].split()[3] == "--base"
     # Two commands in place of two commits, and gone on with.
     few = pprofdiff.bench(base_cmd="sh run.sh", new_cmd="COST=1 sh run.sh", runs=2, into="two", cwd=repository)
     assert len(few.base) == 2

@@ -54,6 +54,8 @@ def test_the_same_facts_as_the_command(tmp_path):
     assert (check.rules, check.warnings) == (facts["rules"], facts["warnings"])
     again = pickle.loads(pickle.dumps(check))
     assert (again.to_json(), again.verdict, repr(again)) == (check.to_json(), "fail", repr(check))
+    assert (again.exit_code, again.rules) == (1, check.rules)
+    assert isinstance(again, pprofdiff.Rendered)
 
 
 @pytest.mark.parametrize("how", ["total", "duration", 0.25])

@@ -29,7 +29,9 @@ def test_the_facts_are_the_commands():
     assert command[at].startswith("   pprofdiff peek ")
     assert text[:at] + text[at + 1 :] == command[:at] + command[at + 1 :]
     assert explained.to_markdown() == _command(str(base), str(new), "--format", "markdown")
-    assert explained.verdict == "change"
+    assert (explained.verdict, explained.exit_code) == ("change", 1)
+    assert explained.warnings == written["warnings"]
+    assert isinstance(explained, pprofdiff.Rendered)
 
 
 def test_it_speaks_python():
@@ -58,7 +60,7 @@ def test_it_speaks_python():
     assert explained.moved == explained.to_dict()["moved"]
     # Where nothing is a cause, what is nearest to one, or nothing.
     unsure = pprofdiff.diff(*pair("go-goroutine")).explain()
-    assert unsure.verdict == "inconclusive"
+    assert (unsure.verdict, unsure.exit_code) == ("inconclusive", 3)
     assert unsure.best == unsure.to_dict()["candidate"]
     assert unsure.best
     assert pprofdiff.diff(d.base, d.base).explain().best is None

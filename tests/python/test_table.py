@@ -78,7 +78,7 @@ def test_column(story: pprofdiff.Diff):
 def test_summary(table: pprofdiff.Table):
     s = table.summary
     assert list(s)[:3] == ["base", "new", "sample_type"]
-    assert s["base"]["samples"] == 156
+    assert s["base"]["stacks"] == 156
     assert s["total_delta"] == s["total_new"] - s["total_base"]
 
 

@@ -9,7 +9,7 @@ use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
 use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
 
-use crate::args::{CheckArgs, InputArgs};
+use crate::args::{CheckArgs, Sides};
 use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
@@ -128,7 +128,7 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
 }
 
 /// The files of the new side, where there are no others.
-fn new_side(args: &InputArgs) -> Result<Vec<PathBuf>> {
+fn new_side(args: &Sides) -> Result<Vec<PathBuf>> {
     if let [dir] = args.files.as_slice()
         && Recording::is_in(dir)
     {

@@ -11,7 +11,7 @@ use pprofdiff::recording::Recording;
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
-use crate::args::{InputArgs, LoadArgs};
+use crate::args::{LoadArgs, Sides};
 use crate::fetch::{Fetcher, url};
 use crate::outputs::Outputs;
 use crate::{Failure, Result, advise};
@@ -106,13 +106,13 @@ impl Inputs {
 }
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).
-pub fn open(args: &InputArgs, load: &LoadArgs, outputs: Outputs) -> Result<Diff> {
+pub fn open(args: &Sides, load: &LoadArgs, outputs: Outputs) -> Result<Diff> {
     open_with(args, load, outputs, |_| Ok(Vec::new()))
 }
 
 /// As [`open`], with further profiles behind those of the base.
 pub fn open_with(
-    args: &InputArgs,
+    args: &Sides,
     load: &LoadArgs,
     outputs: Outputs,
     further: impl FnOnce(&Inputs) -> Result<Vec<Source>>,
@@ -126,7 +126,7 @@ pub fn open_with(
         let [mut base, new] =
             Recording::read_sides(dir)?.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
         base.extend(further(&inputs)?);
-        let diff = Diff::load(&base, &new, &inputs.options)?;
+        let diff = Diff::load(&base, &new, &inputs.options)?.with_folder(dir);
         advise(&diff);
         return Ok(diff);
     }

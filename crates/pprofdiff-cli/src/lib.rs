@@ -269,7 +269,7 @@ fn show_top(args: &TopArgs, diff: &Diff) -> Result<()> {
         return Err(Failure::Message("--explain closes a table of two sides for people (--format text)".to_owned()));
     }
     let is_watched = args.view.output.path().is_none() && io::stdout().is_terminal();
-    let view = View::Top { sort: args.view.sort(), limit: None, significant: args.significant };
+    let view = View::Top { sort: args.view.rows.sort(), limit: None, significant: args.significant };
     show_with(&args.view, Some(&args.sources), view, diff, |request, report| {
         let wanted = args.explain || is_text && is_watched;
         let summary =
@@ -309,7 +309,7 @@ fn show_with(
     let mut request = args.query.request(view).for_format(format)?;
     let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
     let is_listing = matches!(request.view, View::List { .. } | View::Disasm { .. });
-    if args.n.is_some() && format.writes_whole() && !is_listing {
+    if args.rows.n.is_some() && format.writes_whole() && !is_listing {
         return refuse(&format!("-n limits rows; {} is written whole", format.name));
     }
     match &mut request.view {
@@ -326,7 +326,7 @@ fn show_with(
     }
     match &mut request.view {
         View::Page { options, sources: dirs } => {
-            if args.n.is_some() {
+            if args.rows.n.is_some() {
                 return refuse("-n limits rows; a page is limited by --min-width and --max-frames");
             }
             (options.min_width, options.max_frames) = (args.min_width, args.max_frames);
@@ -335,9 +335,9 @@ fn show_with(
             *dirs = named.or_else(|| recorded_sources(&args.input.files));
         }
         View::Profile(options) => *options = packing(output),
-        View::Disasm { limit, .. } => *limit = args.n.filter(|&n| n > 0),
+        View::Disasm { limit, .. } => *limit = args.rows.n.filter(|&n| n > 0),
         View::List { limit, sources: dirs, .. } => {
-            *limit = args.n.filter(|&n| n > 0);
+            *limit = args.rows.n.filter(|&n| n > 0);
             let is_watched = args.open || format.name == "text" && output.is_none() && io::stdout().is_terminal();
             let is_named = sources.is_some_and(|sources| !sources.is_empty());
             if let (false, Some(kept)) = (is_named, recorded_sources(&args.input.files)) {
@@ -351,7 +351,7 @@ fn show_with(
         View::Graph(options) => *options = args.graph_options(),
         view => {
             if let Some(limit) = view.limit_mut() {
-                *limit = args.limit(format);
+                *limit = args.rows.limit(format.limit);
             }
         }
     }

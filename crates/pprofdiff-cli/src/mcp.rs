@@ -285,7 +285,7 @@ impl Diffs {
         let (format, count) = (Format::named("text")?, builds.len());
         let series = series::load(args, &inputs, format, count, builds.into_iter())?;
         let (report, _) = series::answer(args, &inputs, format, &series)?;
-        let point = series.largest_change(args.sort.into(), 1);
+        let point = series.largest_change(args.shown.sort(), 1);
         let last = point.map_or_else(String::new, |point| {
             let before = if args.base.is_some() { 0 } else { series.builds.loaded_before(point.build) };
             let path = |build: usize| json!([series.builds.all[build].path]);
@@ -410,10 +410,10 @@ fn request(verb: &Verb, budget: usize) -> Result<Request> {
     let limit = Some(budget);
     Ok(match verb {
         Verb::Top(Later(args)) => {
-            let (sort, significant) = (args.view.sort(), args.significant);
+            let (sort, significant) = (args.view.rows.sort(), args.significant);
             args.view.query.request(View::Top { sort, limit, significant })
         }
-        Verb::View(verb) => verb.args.query.request(verb.view.clone().ordered(verb.args.sort(), limit)),
+        Verb::View(verb) => verb.args.query.request(verb.view.clone().ordered(verb.args.rows.sort(), limit)),
         Verb::Explain(Later(args)) => args.query.request(View::Explain(explain::options(args)?)),
         Verb::Check(Later(args)) => args.query.request(View::Check(check::options(args)?)),
         _ => return Err(Failure::Message("this verb is no tool".to_owned())),

@@ -7,7 +7,7 @@ use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
 use pprofdiff::text::sanitize;
 use pprofdiff_report::{CAN_NOT_TELL, Format, RUNS, Report, View, explain_line};
 
-use crate::args::{SeriesArgs, SeriesOrder, SeriesRows, limited};
+use crate::args::{SeriesArgs, SeriesOrder, SeriesRows};
 use crate::outputs::Outputs;
 use crate::terminal::Progress;
 use crate::{Failure, Inputs, Result, error_line, explain, is_pattern, one_stdin, say, write_to};
@@ -62,7 +62,7 @@ pub fn answer(args: &SeriesArgs, inputs: &Inputs, format: &Format, series: &Seri
 
 /// What is asked, of a history or of other builds, and whether a line of the largest change's cause closes it.
 fn view(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(View, bool)> {
-    let (sort, limit) = (args.sort.into(), limited(args.n, format.limit));
+    let (sort, limit) = (args.shown.sort(), args.shown.limit(format.limit));
     let rows = args.rows.unwrap_or(if is_history { SeriesRows::Shifts } else { SeriesRows::Movers });
     if args.dense && rows != SeriesRows::Values {
         return Err(Failure::Message("--dense needs --rows values".to_owned()));
@@ -88,7 +88,7 @@ fn view(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(View, b
 
 /// Why the builds from the largest change on differ from those before it, in a line.
 fn why(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<String>> {
-    let Some(point) = series.largest_change(args.sort.into(), RUNS) else { return Ok(None) };
+    let Some(point) = series.largest_change(args.shown.sort(), RUNS) else { return Ok(None) };
     let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
     let line = explain_line(&explanation).unwrap_or_else(|| CAN_NOT_TELL.to_owned());
     Ok(Some(format!("explain: {}: {line}", sanitize(&series.builds.all[point.build].key))))

@@ -37,19 +37,19 @@ use crate::{Failure, Inputs, Result, one_stdin, say, terminal};
 pub fn run(args: &ServeArgs) -> Result<()> {
     let inputs = Inputs::without_base(&args.load, Outputs::default())?;
     let mut session = Session::new(inputs.options.clone());
-    let recorded = match args.files.as_slice() {
+    let recorded = match args.sides.files.as_slice() {
         [dir] if Recording::is_in(dir) => Some(Recording::read_sides(dir)?),
         _ => None,
     };
     let (base, new) = if let Some([base, new]) = &recorded {
         (base.iter().collect(), new.iter().collect())
-    } else if args.base.is_empty() && args.new.is_empty() {
-        match args.files.as_slice() {
+    } else if args.sides.base.is_empty() && args.sides.new.is_empty() {
+        match args.sides.files.as_slice() {
             [base, new] => (vec![base], vec![new]),
             files => (Vec::new(), files.iter().collect()),
         }
     } else {
-        (args.base.iter().collect(), args.new.iter().collect())
+        (args.sides.base.iter().collect(), args.sides.new.iter().collect())
     };
     one_stdin(base.iter().chain(&new).copied())?;
     let mut add = |side: Vec<&PathBuf>| -> Result<Vec<usize>> {

@@ -17,11 +17,11 @@ use pprofdiff_report::{Cost, Data, Measured, Report, Request, Role, View};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 
 use crate::arrow::PairRows;
 use crate::options::{loading, of_sides, parse_sort, view_query};
-use crate::profile::{Diff, Profile, rebuild};
+use crate::profile::{Diff, Pickled, Profile, pickled, rebuild};
 use crate::source::Side;
 use crate::table::Table;
 use crate::{arrow, error, runtime};
@@ -212,9 +212,8 @@ impl Question {
         matches!(self.0.view, View::Top { .. }) && self.0.query.extra_sample_types.is_empty()
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let bytes = postcard::to_stdvec(&*slf.get().0).map_err(error::pickle)?;
-        Ok((rebuild(slf.py(), "_rebuild_question")?, (PyBytes::new(slf.py(), &bytes),)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
+        pickled(slf.py(), "_rebuild_question", postcard::to_stdvec(&*slf.get().0))
     }
 }
 

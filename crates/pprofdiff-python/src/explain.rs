@@ -2,21 +2,17 @@
 
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::{Normalize, Query};
-use pprofdiff_report::{Format, Report, Style, Table as EngineTable, explain_html};
+use pprofdiff_report::{Report, Table as EngineTable, explain_html};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use crate::profile::rebuild;
-use crate::table::{Table, text};
+use crate::profile::{Pickled, pickled};
+use crate::rendered::Rendered;
+use crate::table::Table;
 use crate::{error, runtime};
 
 /// Why two sides differ, made by Diff.explain(). A notebook shows the causes with bars of both sides.
-#[pyclass(frozen, module = "pprofdiff")]
+#[pyclass(frozen, extends = Rendered, module = "pprofdiff")]
 pub struct Explanation {
-    verdict: String,
-    text: String,
-    json: String,
-    markdown: String,
     html: String,
     causes: EngineTable,
 }
@@ -70,26 +66,12 @@ fn in_python(e: &pprofdiff::explain::Explanation, text: &str) -> String {
 }
 
 impl Explanation {
-    /// A part of what to_dict() has.
-    fn part<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.to_dict(py)?.get_item(name)
-    }
-
     /// Of the report of an explanation.
-    pub fn new(report: &Report) -> pprofdiff::Result<Explanation> {
-        let written = |format: &str| {
-            let format = Format::named(format)?;
-            Ok::<_, pprofdiff::Error>(text(|out| (format.write)(report, out, Style::default())))
-        };
+    pub fn new(report: &Report) -> pprofdiff::Result<(Explanation, Rendered)> {
         let Report::Explain(of) = report else { return Err(pprofdiff::Error::query("this is no explanation")) };
-        Ok(Explanation {
-            verdict: of.verdict.name().to_owned(),
-            text: in_python(of, written("text")?.trim_end()),
-            json: written("json")?,
-            markdown: written("markdown")?,
-            html: explain_html(of),
-            causes: EngineTable::causes(of),
-        })
+        let mut rendered = Rendered::new(report)?;
+        rendered.text = in_python(of, &rendered.text);
+        Ok((Explanation { html: explain_html(of), causes: EngineTable::causes(of) }, rendered))
     }
 }
 
@@ -97,8 +79,8 @@ impl Explanation {
 impl Explanation {
     /// One of "change", "none" and "inconclusive".
     #[getter]
-    fn verdict(&self) -> &str {
-        &self.verdict
+    fn verdict(slf: &Bound<'_, Self>) -> String {
+        slf.as_super().get().verdict.clone()
     }
 
     /// The causes, the largest change first. Columns: function, caller, callee (of the language's runtime, where
@@ -114,50 +96,41 @@ impl Explanation {
     /// How the difference of the totals adds up, of a mean run: delta = work + causes + consequences + rest; with
     /// garbage (how much of the consequences that is), by_chance, consequences_by_chance and p.
     #[getter]
-    fn account<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.part(py, "account")
+    fn account<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.as_super().get().part(slf.py(), "account")
     }
 
     /// Cost that has another name now, each a dict: function, from, how, delta, cost, even and inside.
     #[getter]
-    fn moved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.part(py, "moved")
+    fn moved<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.as_super().get().part(slf.py(), "moved")
     }
 
     /// How much of a difference is chance: a dict with deviation, noticed, mde, runs and more.
     #[getter]
-    fn noise<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.part(py, "noise")
+    fn noise<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.as_super().get().part(slf.py(), "noise")
     }
 
     /// The largest cause as a dict (one of to_dict()["causes"]); where these samples can't tell, what is nearest to
     /// a cause; None if there is nothing.
     #[getter]
-    fn best<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn best<'py>(slf: &Bound<'py, Self>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let part = |name| slf.as_super().get().part(slf.py(), name);
         for name in ["causes", "suspects"] {
-            let causes = self.part(py, name)?;
+            let causes = part(name)?;
             if causes.len()? > 0 {
                 return causes.get_item(0).map(Some);
             }
         }
-        let candidate = self.part(py, "candidate")?;
+        let candidate = part("candidate")?;
         Ok((!candidate.is_none()).then_some(candidate))
     }
 
     /// All that is known as a dict, schema pprofdiff/1, kind explain: verdict, scale, account, causes, moved,
     /// suspects, background, noise and more; see docs/explain.md.
-    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.import("json")?.call_method1("loads", (&self.json,))
-    }
-
-    /// The same as JSON.
-    fn to_json(&self) -> &str {
-        &self.json
-    }
-
-    /// What is said as Markdown, for pull requests.
-    fn to_markdown(&self) -> &str {
-        &self.markdown
+    fn to_dict<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.as_super().get().parsed(slf.py())
     }
 
     /// What is said as an HTML fragment; everything from the input is escaped.
@@ -169,24 +142,14 @@ impl Explanation {
         &self.html
     }
 
-    fn _repr_markdown_(&self) -> &str {
-        &self.markdown
-    }
-
-    fn __repr__(&self) -> &str {
-        &self.text
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let (py, this) = (slf.py(), slf.get());
-        let parts = (&this.verdict, &this.text, &this.json, &this.markdown, &this.html, &this.causes);
-        let bytes = serde_json::to_vec(&parts).map_err(error::pickle)?;
-        Ok((rebuild(py, "_rebuild_explanation")?, (PyBytes::new(py, &bytes),)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
+        let held = (slf.as_super().get(), &slf.get().html, &slf.get().causes);
+        pickled(slf.py(), "_rebuild_explanation", serde_json::to_vec(&held))
     }
 }
 
 #[pyfunction(name = "_rebuild_explanation")]
-pub fn rebuild_explanation(bytes: &[u8]) -> PyResult<Explanation> {
-    let (verdict, text, json, markdown, html, causes) = serde_json::from_slice(bytes).map_err(error::pickle)?;
-    Ok(Explanation { verdict, text, json, markdown, html, causes })
+pub fn rebuild_explanation(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<Explanation>> {
+    let (rendered, html, causes) = serde_json::from_slice::<(Rendered, _, _)>(bytes).map_err(error::pickle)?;
+    Py::new(py, (Explanation { html, causes }, rendered))
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use pprofdiff_report::Page;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use crate::profile::rebuild;
+use crate::profile::{Pickled, pickled};
 use crate::{error, runtime};
 
 /// A flame graph, made by Views.flamegraph(). Notebooks show it in a sandboxed frame.
@@ -60,10 +59,8 @@ impl FlameGraph {
         )
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let py = slf.py();
-        let bytes = serde_json::to_vec(&*slf.get().page).map_err(error::pickle)?;
-        Ok((rebuild(py, "_rebuild_flamegraph")?, (PyBytes::new(py, &bytes),)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
+        pickled(slf.py(), "_rebuild_flamegraph", serde_json::to_vec(&*slf.get().page))
     }
 }
 

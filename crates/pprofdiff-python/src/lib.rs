@@ -14,6 +14,7 @@ mod flamegraph;
 mod options;
 mod pictures;
 mod profile;
+mod rendered;
 mod runtime;
 mod series;
 mod source;
@@ -57,6 +58,8 @@ mod _native {
     use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     #[pymodule_export]
     use crate::profile::{Diff, Profile, rebuild_diff, rebuild_profile};
+    #[pymodule_export]
+    use crate::rendered::Rendered;
     #[pymodule_export]
     use crate::series::{Series, rebuild_series, series};
     use crate::source::{self, Side};
@@ -143,7 +146,7 @@ mod _native {
         let sides = Recording::read_sides(&folder).map_err(|e| error::from_engine(py, &e))?;
         let given = sides.each_ref().map(|side| side.iter().map(|_| None).collect());
         let [base, new] = sides.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
-        let diff = runtime::run(py, move || pprofdiff::Diff::load(&base, &new, &options))?;
+        let diff = runtime::run(py, move || pprofdiff::Diff::load(&base, &new, &options))?.with_folder(&folder);
         let [base, new] = given;
         Diff::wrap(py, diff, base, new)
     }
@@ -255,7 +258,7 @@ mod _native {
         paired: bool,
         require_power: bool,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Check> {
+    ) -> PyResult<Py<Check>> {
         let load = of_sides(py, &take_loading(options)?)?;
         let query = view_query(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
@@ -268,7 +271,8 @@ mod _native {
         }
         let request = Request { query, view: View::Check(limits) };
         let (base, new) = (Side::new(base)?.sources, Side::new(new)?.sources);
-        runtime::run(py, move || Check::new(&request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?))
+        let check = move || Check::new(&request.answer(&pprofdiff::Diff::load(&base, &new, &load)?)?);
+        Py::new(py, runtime::run(py, check)?)
     }
 
     /// The command: arguments (the program's name first) in, exit code out.

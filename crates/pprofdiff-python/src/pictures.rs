@@ -8,9 +8,8 @@ use pprofdiff_report::{
     TextOptions, dot, listing_html, listing_json, listing_text, missing_sources, svg, to_html_page,
 };
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 
-use crate::profile::rebuild;
+use crate::profile::{Pickled, pickled};
 use crate::table::text;
 use crate::{error, flamegraph};
 
@@ -84,10 +83,9 @@ impl CallGraph {
         &self.words
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let (py, this) = (slf.py(), slf.get());
-        let bytes = serde_json::to_vec(&(&this.words, &this.dot, &this.svg)).map_err(error::pickle)?;
-        Ok((rebuild(py, "_rebuild_callgraph")?, (PyBytes::new(py, &bytes),)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
+        let this = slf.get();
+        pickled(slf.py(), "_rebuild_callgraph", serde_json::to_vec(&(&this.words, &this.dot, &this.svg)))
     }
 }
 
@@ -167,10 +165,9 @@ impl Listing {
         &self.text
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
-        let (py, this) = (slf.py(), slf.get());
-        let bytes = serde_json::to_vec(&(&this.text, &this.json, &this.html, &this.page)).map_err(error::pickle)?;
-        Ok((rebuild(py, "_rebuild_listing")?, (PyBytes::new(py, &bytes),)))
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
+        let this = slf.get();
+        pickled(slf.py(), "_rebuild_listing", serde_json::to_vec(&(&this.text, &this.json, &this.html, &this.page)))
     }
 }
 

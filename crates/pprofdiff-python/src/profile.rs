@@ -1,5 +1,6 @@
 //! Profile and Diff: what they have besides their views, and how they are pickled.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use pprofdiff::binary::Binaries;
@@ -205,11 +206,15 @@ impl Diff {
     #[allow(clippy::type_complexity)]
     fn __reduce__<'py>(
         slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, (Vec<Py<Profile>>, Vec<Py<Profile>>, bool, bool, Bound<'py, PyBytes>))> {
+    ) -> PyResult<(
+        Bound<'py, PyAny>,
+        (Vec<Py<Profile>>, Vec<Py<Profile>>, bool, bool, Option<String>, Bound<'py, PyBytes>),
+    )> {
         let (py, this) = (slf.py(), slf.get());
         let query = serde_json::to_vec(&slf.as_super().get().query).map_err(error::pickle)?;
         let sum = slf.as_super().get().diff.is_summed();
-        let state = (this.base(py), this.new_side(py), this.of_profile, sum, PyBytes::new(py, &query));
+        let folder = slf.as_super().get().diff.folder().map(str::to_owned);
+        let state = (this.base(py), this.new_side(py), this.of_profile, sum, folder, PyBytes::new(py, &query));
         Ok((rebuild(py, "_rebuild_diff")?, state))
     }
 }
@@ -217,6 +222,19 @@ impl Diff {
 /// The function that unpickling calls.
 pub fn rebuild<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("pprofdiff._native")?.getattr(name)
+}
+
+/// How an object is pickled: the function that makes it again, and what that takes.
+pub type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>,));
+
+/// Pickles what an object holds, as it was written.
+pub fn pickled<'py, E: Display>(
+    py: Python<'py>,
+    rebuilt_by: &str,
+    written: Result<Vec<u8>, E>,
+) -> PyResult<Pickled<'py>> {
+    let bytes = written.map_err(error::pickle)?;
+    Ok((rebuild(py, rebuilt_by)?, (PyBytes::new(py, &bytes),)))
 }
 
 #[pyfunction(name = "_rebuild_profile")]
@@ -240,6 +258,7 @@ pub fn rebuild_diff(
     new: Vec<Py<Profile>>,
     of_profile: bool,
     sum: bool,
+    folder: Option<String>,
     query: &[u8],
 ) -> PyResult<Py<Diff>> {
     let query: Query = serde_json::from_slice(query).map_err(error::pickle)?;
@@ -251,5 +270,6 @@ pub fn rebuild_diff(
     };
     let diff = diff.map_err(|e| error::from_engine(py, &e))?;
     let diff = if sum { diff.summed() } else { diff };
+    let diff = folder.into_iter().fold(diff, |diff, folder| diff.with_folder(folder));
     Py::new(py, (Diff { base, new, of_profile }, Views { diff, query, selected: Arc::default(), profile: None }))
 }

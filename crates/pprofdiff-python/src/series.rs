@@ -15,7 +15,7 @@ use std::sync::Arc;
 use crate::explain::Explanation;
 use crate::flamegraph::save;
 use crate::options::{check_one_type, loading, parse_sort, take_loading, view_query, without_base};
-use crate::profile::{Profile, rebuild};
+use crate::profile::{Pickled, Profile, pickled};
 use crate::table::{ROWS_SHOWN, Table, chart, text};
 use crate::{error, explain, runtime, source};
 
@@ -56,7 +56,7 @@ impl Series {
 
 #[pymethods]
 impl Series {
-    /// The builds in their order, each a dict: key, path, and either error (why it has no values), or samples,
+    /// The builds in their order, each a dict: key, path, and either error (why it has no values), or stacks,
     /// duration_nanos, time_nanos, total (before filters, and normalized) and factor (what its values were
     /// multiplied by).
     #[getter]
@@ -151,7 +151,7 @@ impl Series {
         runs: usize,
         min_effect: f64,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Explanation> {
+    ) -> PyResult<Py<Explanation>> {
         let builds = &self.series.builds.all;
         let missing = |key| error::message(py, &format!("there is no build {key:?}"));
         let index =
@@ -161,7 +161,7 @@ impl Series {
             false => self.load.clone(),
         };
         let series = self.series.clone();
-        runtime::run(py, move || {
+        let explanation = runtime::run(py, move || {
             let point = match index {
                 Some(index) => series.change_point(index, runs)?,
                 None => series
@@ -170,7 +170,8 @@ impl Series {
             };
             let explanation = series.explain(&point, &load, &explain::options(None, min_effect))?;
             Explanation::new(&Report::Explain(Box::new(explanation)))
-        })
+        })?;
+        Py::new(py, explanation)
     }
 
     /// The page for a browser, one file that needs nothing else: the course of each frame, and for the build of each
@@ -241,10 +242,9 @@ impl Series {
         })
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         let py = slf.py();
-        let bytes = slf.get().run(py, serde_json::to_vec)?.map_err(error::pickle)?;
-        Ok((rebuild(py, "_rebuild_series")?, (PyBytes::new(py, &bytes),)))
+        pickled(py, "_rebuild_series", slf.get().run(py, serde_json::to_vec)?)
     }
 }
 

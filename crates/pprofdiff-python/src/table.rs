@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyIndexError, PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PySlice, PyString};
 
-use crate::profile::rebuild;
+use crate::profile::{Pickled, pickled};
 use crate::{arrow, error, runtime};
 
 /// Rows that a repr shows, as the command does.
@@ -379,11 +379,10 @@ impl Table {
         self.run(py, Table::to_text)
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
         let py = slf.py();
         let table = slf.get().table.clone();
-        let bytes = runtime::run_apart(py, move || Ok(postcard::to_stdvec(&*table)))?.map_err(error::pickle)?;
-        Ok((rebuild(py, "_rebuild_table")?, (PyBytes::new(py, &bytes),)))
+        pickled(py, "_rebuild_table", runtime::run_apart(py, move || Ok(postcard::to_stdvec(&*table)))?)
     }
 }
 

@@ -207,7 +207,7 @@ impl Views {
         heap: Option<PyRef<'_, Views>>,
         config: Option<PathBuf>,
         options: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Explanation> {
+    ) -> PyResult<Py<Explanation>> {
         let load = of_sides(py, &take_loading(options)?)?;
         let query = self.asked(py, options)?;
         let mut asked = explain::options(ops, min_effect);
@@ -221,7 +221,7 @@ impl Views {
         }
         let noise = noise.map(Side::new).transpose()?.map_or_else(Vec::new, |side| side.sources);
         let diff = self.diff.clone();
-        runtime::run(py, move || {
+        let explanation = runtime::run(py, move || {
             let request = Request { query, view: View::Explain(asked.with_noise_runs(noise.len())) };
             if noise.is_empty() {
                 return Explanation::new(&request.answer(&diff)?);
@@ -229,8 +229,13 @@ impl Views {
             let noise = noise.iter().map(|source| source.load(&load)).collect::<pprofdiff::Result<Vec<_>>>()?;
             let base: Vec<_> = diff.base().cloned().chain(noise).collect();
             let new: Vec<_> = diff.new_side().cloned().collect();
-            Explanation::new(&request.answer(&pprofdiff::Diff::new(&base, &new)?)?)
-        })
+            let mut with_noise = pprofdiff::Diff::new(&base, &new)?;
+            if let Some(folder) = diff.folder() {
+                with_noise = with_noise.with_folder(folder);
+            }
+            Explanation::new(&request.answer(&with_noise)?)
+        })?;
+        Py::new(py, explanation)
     }
 
     #[doc = signature!(query "folded($self, *")]

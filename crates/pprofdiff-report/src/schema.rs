@@ -162,10 +162,10 @@ fn header(sides: &[bool]) -> Map<String, Value> {
     let side = json!({
         "type": "object",
         "properties": {
-            "paths": {"type": "array", "items": {"type": "string"}}, "samples": integer(), "duration_nanos": integer(),
+            "paths": {"type": "array", "items": {"type": "string"}}, "stacks": integer(), "duration_nanos": integer(),
             "time_nanos": integer(),
         },
-        "required": ["paths", "samples", "duration_nanos", "time_nanos"],
+        "required": ["paths", "stacks", "duration_nanos", "time_nanos"],
     });
     let mut fields = asked();
     for two_sided in sides {

@@ -147,7 +147,7 @@ fn build_json(b: &Build) -> Value {
         None => json!({
             "key": b.key,
             "path": b.path,
-            "samples": b.samples,
+            "stacks": b.samples,
             "duration_nanos": b.duration_nanos,
             "time_nanos": b.time_nanos,
             "total": b.total,
@@ -156,7 +156,7 @@ fn build_json(b: &Build) -> Value {
     }
 }
 
-/// The builds as a JSON list: each an object with key, path and either error, or samples, duration_nanos, time_nanos,
+/// The builds as a JSON list: each an object with key, path and either error, or stacks, duration_nanos, time_nanos,
 /// total and factor.
 pub fn builds_json(builds: &Builds) -> String {
     Value::from(builds.all.iter().map(build_json).collect::<Vec<_>>()).to_string()

@@ -21,6 +21,7 @@ const fn asset(name: &'static str, content_type: &'static str, content: &'static
 /// The files besides [`index`] and [`style`].
 pub const ASSETS: &[Asset] = &[
     asset("app.js", "text/javascript; charset=utf-8", include_bytes!("page/app.js")),
+    asset("engine.js", "text/javascript; charset=utf-8", include_bytes!("page/engine.js")),
     asset("example/main.pb.gz", "application/octet-stream", include_bytes!("page/example/main.pb.gz")),
     asset("example/branch.pb.gz", "application/octet-stream", include_bytes!("page/example/branch.pb.gz")),
 ];

@@ -8,8 +8,9 @@ use clap::Args;
 
 use super::gates::{BaselineArgs, ExplainArgs, GitArgs, percentage};
 use super::jobs::duration;
+use super::sides::Sides;
 use super::table::{LoadArgs, QueryArgs};
-use super::views::{InputArgs, OutputArgs};
+use super::views::OutputArgs;
 
 #[derive(Args)]
 #[command(after_help = BENCH_HELP)]
@@ -106,7 +107,7 @@ impl BenchArgs {
 
 impl ExplainArgs {
     /// What bench explains: a folder of runs.
-    pub fn of(input: InputArgs, git: GitArgs, args: &BenchArgs) -> ExplainArgs {
+    pub fn of(input: Sides, git: GitArgs, args: &BenchArgs) -> ExplainArgs {
         ExplainArgs {
             input,
             ops: None,

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::sides::Sides;
 use super::table::{LoadArgs, QueryArgs};
-use super::views::{InputArgs, OutputArgs};
+use super::views::OutputArgs;
 use crate::baseline::MAX_PROFILES;
 
 const BASELINE: &str = "Baseline";
@@ -65,7 +66,7 @@ fn time(text: &str) -> Result<u64, String> {
     "Scale each run of the new side by total, duration or a factor")))]
 pub struct CheckArgs {
     #[command(flatten)]
-    pub input: InputArgs,
+    pub input: Sides,
     /// A limit such as 'total>+5%', besides those of the configuration
     #[arg(long, value_name = "RULE")]
     pub fail_on: Vec<String>,
@@ -134,7 +135,7 @@ pub struct GitArgs {
     "Sample type, alone or with the one that counts it")))]
 pub struct ExplainArgs {
     #[command(flatten)]
-    pub input: InputArgs,
+    pub input: Sides,
     /// Operations that a run of the base and of the new side did
     #[arg(long, value_name = "N0,N1", value_parser = operations)]
     pub ops: Option<(f64, f64)>,

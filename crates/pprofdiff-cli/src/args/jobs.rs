@@ -9,8 +9,9 @@ use pprofdiff::Compression;
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
 use pprofdiff_report::{View, ViewSpec};
 
+use super::sides::{Rows, Sides};
 use super::table::{LoadArgs, QueryArgs};
-use super::views::{OutputArgs, SortBy, limited};
+use super::views::OutputArgs;
 
 #[derive(Args)]
 #[command(after_help = MERGE_EXAMPLES)]
@@ -106,6 +107,8 @@ A profile.proto keeps all that it has. Of two sides (a written diff, folded stac
 
 #[derive(Args)]
 #[command(after_help = BATCH_HELP)]
+#[command(mut_arg("n", |a| a.help("Rows a pair, 0 for all [default: 3 in text, all elsewhere]")))]
+#[command(mut_arg("sort", |a| a.default_value("flat")))]
 pub struct BatchArgs {
     /// Two directories, two patterns (quoted), two profiles, or one manifest
     #[arg(value_name = "BASE NEW|MANIFEST", num_args = 1..=2, required = true)]
@@ -113,14 +116,10 @@ pub struct BatchArgs {
     /// Fetch URLs that the manifest names; without it they are errors
     #[arg(long)]
     pub allow_urls: bool,
-    /// Rows a pair, 0 for all [default: 3 in text, all elsewhere]
-    #[arg(short = 'n', value_name = "N")]
-    n: Option<usize>,
+    #[command(flatten)]
+    rows: Rows,
     #[arg(long, value_name = "VIEW", default_value = "top", help = views())]
     view: View,
-    /// Order by the change of flat (own cost) or cum (with what it calls)
-    #[arg(long, value_enum, value_name = "flat|cum", hide_possible_values = true, default_value = "flat")]
-    sort: SortBy,
     #[command(flatten)]
     pub query: QueryArgs<true>,
     #[command(flatten)]
@@ -146,21 +145,18 @@ fn views() -> String {
 impl BatchArgs {
     /// What is asked of each pair, with so many rows unless others are given.
     pub fn view(&self, usual: Option<usize>) -> View {
-        self.view.clone().ordered(self.sort.into(), limited(self.n, usual))
+        self.view.clone().ordered(self.rows.sort(), self.rows.limit(usual))
     }
 }
 
 #[derive(Args)]
+#[command(mut_arg("files", |a| a.num_args(0..).help(
+    "BASE and NEW, one profile, or the builds of a series; files, http(s) URLs, or `-` for standard input")))]
+#[command(mut_arg("base", |a| a.requires("new")))]
+#[command(mut_arg("new", |a| a.requires("base")))]
 pub struct ServeArgs {
-    /// BASE and NEW, one profile, or the builds of a series; files, http(s) URLs, or `-` for standard input
-    #[arg(value_name = "FILE|URL")]
-    pub files: Vec<PathBuf>,
-    /// The files of the base; several are runs of the same program
-    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "new")]
-    pub base: Vec<PathBuf>,
-    /// The files of the new side; several are runs
-    #[arg(long, value_name = "FILE|URL", num_args = 1.., conflicts_with = "files", requires = "base")]
-    pub new: Vec<PathBuf>,
+    #[command(flatten)]
+    pub sides: Sides,
     /// The port of 127.0.0.1 [default: one that is free]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     pub port: u16,
@@ -200,6 +196,7 @@ pub enum SeriesOrder {
 
 #[derive(Args)]
 #[command(after_help = SERIES_HELP)]
+#[command(mut_arg("sort", |a| a.default_value("flat").help("Look at flat (own cost) or at cum (with what is called)")))]
 pub struct SeriesArgs {
     /// A pattern (quoted), or files and http(s) URLs: a profile a build
     #[arg(value_name = "PATTERN|FILE|URL", required = true)]
@@ -216,12 +213,8 @@ pub struct SeriesArgs {
     /// Of values: also rows of builds that do not have the frame
     #[arg(long)]
     pub dense: bool,
-    /// Rows to show, 0 for all [default: 20 in text and Markdown]
-    #[arg(short = 'n', value_name = "N")]
-    pub n: Option<usize>,
-    /// Look at flat (own cost) or at cum (with what is called)
-    #[arg(long, value_enum, value_name = "flat|cum", hide_possible_values = true, default_value = "flat")]
-    pub sort: SortBy,
+    #[command(flatten)]
+    pub shown: Rows,
     /// Of shifts: the cause of each; of movers and steps: that of the largest
     ///
     /// Causes of a shift are found between at most five builds before it and five after. Of movers and steps the table

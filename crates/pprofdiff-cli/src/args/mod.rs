@@ -1,10 +1,11 @@
-//! The command line: verbs, and what each takes. The options of the engine's tables are in `table`, those of views in
-//! `views`, of bench in `bench`, of checks and explanations in `gates`, of other verbs in `jobs`; `help` makes short help fit a screen.
+//! The command line: verbs, and what each takes. The options of the engine's tables are in `table`, what verbs of two
+//! sides or of rows share in `sides`, the options of views in `views`, of bench in `bench`, of checks and explanations in `gates`, of other verbs in `jobs`; `help` makes short help fit a screen.
 
 mod bench;
 mod gates;
 mod help;
 mod jobs;
+mod sides;
 mod table;
 mod views;
 
@@ -20,8 +21,9 @@ pub use jobs::{
     BatchArgs, CONVERTED, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, Schedule, SeriesArgs, SeriesOrder, SeriesRows,
     ServeArgs,
 };
+pub use sides::Sides;
 pub use table::{LoadArgs, QueryArgs};
-pub use views::{InfoArgs, InputArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb, limited};
+pub use views::{InfoArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb};
 
 use help::Unnamed;
 

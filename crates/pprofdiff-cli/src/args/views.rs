@@ -1,32 +1,19 @@
-//! What views take besides the options of the engine's table: inputs, rows, sources, and where the answer goes.
+//! What views take besides the options of the engine's table: sources, and where the answer goes.
 
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::error::ErrorKind;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand, ValueEnum};
-use pprofdiff::Sort;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use pprofdiff::graph::{GraphOptions, Rank};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::options::Heading;
 use pprofdiff_report::{Format, PageOptions, Style, Takes, View, ViewOptions, ViewSpec};
 
 use super::help::Later;
+use super::sides::{Rows, Sides, SortBy};
 use super::table::{LoadArgs, QueryArgs};
 use crate::{color_wanted, is_stdin};
-
-#[derive(Args)]
-pub struct InputArgs {
-    /// BASE and NEW, or one FILE: files, http(s) URLs, `-` for stdin
-    #[arg(value_name = "FILE|URL", num_args = 0..=2)]
-    pub files: Vec<PathBuf>,
-    /// The files of the base; several are runs of the same program
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files")]
-    pub base: Vec<PathBuf>,
-    /// The files of the new side; several are runs
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files")]
-    pub new: Vec<PathBuf>,
-}
 
 /// A table of frames, or a page, which may have source lines.
 #[derive(Args)]
@@ -68,21 +55,6 @@ impl SourceArgs {
         let both: Vec<PathBuf> = self.source_path.iter().flat_map(std::env::split_paths).collect();
         let with = |own: &[PathBuf]| own.iter().chain(&both).cloned().collect();
         SourceDirs::new(with(&self.base_source), with(&self.new_source))
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SortBy {
-    Flat,
-    Cum,
-}
-
-impl From<SortBy> for Sort {
-    fn from(by: SortBy) -> Sort {
-        match by {
-            SortBy::Flat => Sort::Flat,
-            SortBy::Cum => Sort::Cum,
-        }
     }
 }
 
@@ -137,13 +109,9 @@ fn formats() -> PossibleValuesParser {
 #[derive(Args)]
 pub struct ViewArgs {
     #[command(flatten)]
-    pub input: InputArgs,
-    /// Rows to show, 0 for all [default: 20 in text and Markdown]
-    #[arg(short = 'n', value_name = "N")]
-    pub n: Option<usize>,
-    /// Order by the change of flat (own cost) or cum (with what it calls)
-    #[arg(long, value_enum, value_name = "flat|cum", hide_possible_values = true)]
-    pub sort: Option<SortBy>,
+    pub input: Sides,
+    #[command(flatten)]
+    pub rows: Rows,
     /// Add up the files of a side [default: they are runs, and values are their means]
     #[arg(long, hide_short_help = true)]
     pub sum: bool,
@@ -222,7 +190,7 @@ impl FromArgMatches for ViewVerb {
         let args = ViewArgs::from_arg_matches(matches)?;
         let takes = |what| spec.takes.contains(&what);
         let sources = takes(Takes::Sources).then(|| SourceArgs::from_arg_matches(matches)).transpose()?;
-        let mut options = ViewOptions { sort: args.sort(), ..ViewOptions::default() };
+        let mut options = ViewOptions { sort: args.rows.sort(), ..ViewOptions::default() };
         if spec.matched.is_some() {
             options.regex = matches.get_one::<String>("regex").cloned().unwrap_or_default();
         }
@@ -260,7 +228,7 @@ pub struct GraphArgs {
 #[derive(Args)]
 pub struct InfoArgs {
     #[command(flatten)]
-    pub input: InputArgs,
+    pub input: Sides,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -270,17 +238,12 @@ pub struct InfoArgs {
 #[derive(Args)]
 pub struct RawArgs {
     #[command(flatten)]
-    pub input: InputArgs,
+    pub input: Sides,
     /// File to write [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     #[command(flatten)]
     pub load: LoadArgs,
-}
-
-/// The most rows, of what was given (0: all) and what is usual.
-pub fn limited(given: Option<usize>, usual: Option<usize>) -> Option<usize> {
-    given.or(usual).filter(|&n| n > 0)
 }
 
 impl ViewArgs {
@@ -289,22 +252,13 @@ impl ViewArgs {
         if self.open && self.output.format.is_none() { Format::named("html") } else { self.output.format() }
     }
 
-    pub fn sort(&self) -> Sort {
-        self.sort.map_or(Sort::default(), Sort::from)
-    }
-
-    /// The most rows in a format.
-    pub fn limit(&self, format: &Format) -> Option<usize> {
-        limited(self.n, format.limit)
-    }
-
     pub fn graph_options(&self) -> GraphOptions {
         let mut options = GraphOptions::default();
-        options.node_count = self.n.unwrap_or(options.node_count);
+        options.node_count = self.rows.n.unwrap_or(options.node_count);
         options.node_fraction = self.graph.node_fraction;
         options.edge_fraction = self.graph.edge_fraction;
         options.call_tree = self.graph.call_tree;
-        options.rank = match self.sort {
+        options.rank = match self.rows.sort {
             None => Rank::Entropy,
             Some(SortBy::Flat) => Rank::Flat,
             Some(SortBy::Cum) => Rank::Cum,

@@ -6,7 +6,7 @@ use pprofdiff::explain::Explanation;
 use pprofdiff::recording::Recording;
 use pprofdiff_report::{Format, Report, View};
 
-use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, InputArgs};
+use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, Sides};
 use crate::git::Commits;
 use crate::input::recorded_sources;
 use crate::{Failure, Result, check, explain, say, write_to};
@@ -42,7 +42,7 @@ fn answers(format: &Format) -> bool {
 
 /// Explains or checks; the exit code, and the commits that reach a cause.
 pub fn answer(mut args: BenchArgs, dir: &Path, recording: &Recording) -> Result<(u8, Vec<String>)> {
-    let input = || InputArgs { files: vec![dir.to_owned()], base: Vec::new(), new: Vec::new() };
+    let input = || Sides { files: vec![dir.to_owned()], base: Vec::new(), new: Vec::new() };
     let range = match recording.range.as_str() {
         "" => None,
         range => match Commits::of_range(Path::new("."), range) {

@@ -8,8 +8,6 @@ mod panel;
 mod words;
 
 use std::io::{self, Write};
-#[cfg(feature = "check")]
-use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
@@ -20,8 +18,6 @@ pub use notebook::explain_html;
 pub(crate) use panel::{explain_panel, nearest_cause, whole_changed};
 use pprofdiff::advice::{operand, typed, word};
 use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
-#[cfg(feature = "check")]
-use pprofdiff::recording::Recording;
 #[cfg(feature = "check")]
 use words::MAX_CAUSES;
 use words::{ExplanationText, Priority, within};
@@ -90,8 +86,8 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
     match (e.base.as_slice(), e.new.as_slice()) {
         ([both], [new]) if both == new => words.push(operand(both, "FILE")),
         ([base], [new]) => words.extend([operand(base, "BASE"), operand(new, "NEW")]),
-        (base, new) => match folder_of_runs(base, new) {
-            Some(dir) => words.push(operand(&dir, "RUNS")),
+        (base, new) => match &e.folder {
+            Some(folder) => words.push(operand(folder, "RUNS")),
             None => {
                 for (option, names, placeholder) in [("--base", base, "BASE"), ("--new", new, "NEW")] {
                     words.push(option.to_owned());
@@ -108,21 +104,6 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
         words.extend(["--tagfocus".to_owned(), word(&format!("{}={}", label.key, label.value))]);
     }
     words.join(" ")
-}
-
-/// The folder that has these runs and no others, as `bench` leaves it: one name in place of forty.
-#[cfg(feature = "check")]
-fn folder_of_runs(base: &[String], new: &[String]) -> Option<String> {
-    let dir = Path::new(base.first()?).parent()?.parent()?;
-    let recorded = Recording::read_sides(dir).ok()?;
-    let are_those =
-        |(names, files): (&[String], &Vec<PathBuf>)| names.iter().map(Path::new).eq(files.iter().map(PathBuf::as_path));
-    [base, new].into_iter().zip(&recorded).all(are_those).then(|| dir.display().to_string())
-}
-
-#[cfg(not(feature = "check"))]
-fn folder_of_runs(_: &[String], _: &[String]) -> Option<String> {
-    None
 }
 
 /// Writes the explanation for people, in at most 15 lines, and what belongs to it in a paragraph each.

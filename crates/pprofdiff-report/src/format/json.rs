@@ -42,7 +42,7 @@ pub(crate) const SCHEMA: &str = "pprofdiff/1";
 fn side(side: &Side) -> Value {
     json!({
         "paths": side.paths,
-        "samples": side.samples,
+        "stacks": side.samples,
         "duration_nanos": side.duration_nanos,
         "time_nanos": side.time_nanos,
     })
@@ -200,7 +200,7 @@ pub fn info_json(diff: &Diff) -> String {
             "side": side,
             "path": p.name(),
             "sample_types": types.collect::<Vec<_>>(),
-            "samples": p.n_samples(),
+            "stacks": p.n_samples(),
             "locations": p.n_locations(),
             "functions": p.n_functions(),
             "duration_nanos": p.duration_nanos(),

@@ -183,6 +183,8 @@ pub struct Diff {
     two_sided: bool,
     /// Profiles of a side add up.
     sum: bool,
+    /// The folder of runs that was named in place of their files.
+    folder: Option<Arc<str>>,
 }
 
 impl Diff {
@@ -249,13 +251,25 @@ impl Diff {
         // Of a written diff, which is one profile, both sides are the same.
         let side = |base| inputs.iter().filter(|m| m.base == base).map(|m| &*m.profile).collect::<Vec<_>>();
         let default_type = default_type(&side(false), &side(true), &types);
-        Ok(Diff { inputs: inputs.into(), types: types.into(), default_type, two_sided, sum: false })
+        Ok(Diff { inputs: inputs.into(), types: types.into(), default_type, two_sided, sum: false, folder: None })
     }
 
     /// The same with the profiles of each side added up: parts of one run, such as those of several machines.
     #[must_use]
     pub fn summed(self) -> Diff {
         Diff { sum: true, ..self }
+    }
+
+    /// The same, named by the folder that has these runs and no others: in the commands of an answer it takes the place of
+    /// all their files.
+    #[must_use]
+    pub fn with_folder(self, folder: impl AsRef<Path>) -> Diff {
+        Diff { folder: Some(folder.as_ref().display().to_string().into()), ..self }
+    }
+
+    /// The folder of runs that names it, if there is one.
+    pub fn folder(&self) -> Option<&str> {
+        self.folder.as_deref()
     }
 
     /// True if the profiles of each side add up.

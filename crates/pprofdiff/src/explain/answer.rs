@@ -369,6 +369,9 @@ pub struct Explanation {
     pub base: Vec<String>,
     /// The new side's.
     pub new: Vec<String>,
+    /// The folder that has these runs and no others, where it was named in their place.
+    #[serde(skip)]
+    pub folder: Option<String>,
     /// What is explained.
     pub sample_type: String,
     /// The unit of deltas.

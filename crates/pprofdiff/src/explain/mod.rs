@@ -562,6 +562,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         summary: measure.summary().clone(),
         base: diff.base().take(m[0]).map(|p| p.name().to_owned()).collect(),
         new: diff.new_side().map(|p| p.name().to_owned()).collect(),
+        folder: diff.folder().map(str::to_owned),
         sample_type: measure.summary().sample_type.clone(),
         unit: measure.summary().unit.clone(),
         total: (of_run(0, total[0]), of_run(1, total[1])),

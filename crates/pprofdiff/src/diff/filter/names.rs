@@ -2,7 +2,7 @@
 
 use regex::bytes::Regex;
 
-use super::{DROP, DROP_BENEATH};
+use super::plan::{DROP, DROP_BENEATH};
 use crate::Result;
 use crate::diff::matching;
 use crate::diff::pattern::Foreign;

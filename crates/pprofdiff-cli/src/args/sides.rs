@@ -1,0 +1,57 @@
+//! What verbs share that compare two sides or show rows: which profiles, and which rows in what order.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use pprofdiff::Sort;
+
+/// The profiles of two sides, or one by itself.
+#[derive(Args)]
+pub struct Sides {
+    /// BASE and NEW, or one FILE: files, http(s) URLs, `-` for stdin
+    #[arg(value_name = "FILE|URL", num_args = 0..=2)]
+    pub files: Vec<PathBuf>,
+    /// The files of the base; several are runs of the same program
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files")]
+    pub base: Vec<PathBuf>,
+    /// The files of the new side; several are runs
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "files")]
+    pub new: Vec<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SortBy {
+    Flat,
+    Cum,
+}
+
+impl From<SortBy> for Sort {
+    fn from(by: SortBy) -> Sort {
+        match by {
+            SortBy::Flat => Sort::Flat,
+            SortBy::Cum => Sort::Cum,
+        }
+    }
+}
+
+/// The rows that a table shows.
+#[derive(Args)]
+pub struct Rows {
+    /// Rows to show, 0 for all [default: 20 in text and Markdown]
+    #[arg(short = 'n', value_name = "N")]
+    pub n: Option<usize>,
+    /// Order by the change of flat (own cost) or cum (with what it calls)
+    #[arg(long, value_enum, value_name = "flat|cum", hide_possible_values = true)]
+    pub sort: Option<SortBy>,
+}
+
+impl Rows {
+    pub fn sort(&self) -> Sort {
+        self.sort.map_or(Sort::default(), Sort::from)
+    }
+
+    /// The most rows: what was given (0: all), or what is usual.
+    pub fn limit(&self, usual: Option<usize>) -> Option<usize> {
+        self.n.or(usual).filter(|&n| n > 0)
+    }
+}

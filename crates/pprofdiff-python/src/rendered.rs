@@ -1,0 +1,85 @@
+//! What an answer with a verdict is for Python: the verdict, and the answer as formats write it. It is held as it was written,
+//! which is small, and pickles.
+
+use pprofdiff_report::{Format, Report, Style, exit_code, explain_exit_code};
+use pyo3::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::table::text;
+
+/// What Check and Explanation have in common: the answer as text, Markdown and JSON, and the command's exit code.
+#[derive(Serialize, Deserialize)]
+#[pyclass(frozen, subclass, module = "pprofdiff")]
+pub struct Rendered {
+    pub verdict: String,
+    pub exit_code: u8,
+    pub text: String,
+    pub markdown: String,
+    pub json: String,
+}
+
+impl Rendered {
+    /// The report of a check or an explanation.
+    pub fn new(report: &Report) -> pprofdiff::Result<Rendered> {
+        let (verdict, exit_code) = match report {
+            Report::Check(check) => (check.verdict.name(), exit_code(check.verdict)),
+            Report::Explain(explanation) => (explanation.verdict.name(), explain_exit_code(explanation)),
+            _ => return Err(pprofdiff::Error::query("this answer has no verdict")),
+        };
+        let written = |format: &str| {
+            let format = Format::named(format)?;
+            Ok::<_, pprofdiff::Error>(text(|out| (format.write)(report, out, Style::default())))
+        };
+        Ok(Rendered {
+            verdict: verdict.to_owned(),
+            exit_code,
+            text: written("text")?.trim_end().to_owned(),
+            markdown: written("markdown")?,
+            json: written("json")?,
+        })
+    }
+
+    /// All that JSON has, as Python's objects.
+    pub fn parsed<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (&self.json,))
+    }
+
+    /// A part of it.
+    pub fn part<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.parsed(py)?.get_item(name)
+    }
+}
+
+#[pymethods]
+impl Rendered {
+    /// What the command would end with (explain: with --exit-code): 0 passed or nothing changed, 1 failed or changed, 3
+    /// inconclusive.
+    #[getter]
+    fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    /// What a user should know before trusting the verdict.
+    #[getter]
+    fn warnings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.part(py, "warnings")
+    }
+
+    /// The answer as JSON, schema pprofdiff/1, kind check or explain.
+    fn to_json(&self) -> &str {
+        &self.json
+    }
+
+    /// The answer as Markdown for a pull request; of a check under 65,000 characters.
+    fn to_markdown(&self) -> &str {
+        &self.markdown
+    }
+
+    fn _repr_markdown_(&self) -> &str {
+        &self.markdown
+    }
+
+    fn __repr__(&self) -> &str {
+        &self.text
+    }
+}

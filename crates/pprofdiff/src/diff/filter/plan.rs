@@ -1,0 +1,429 @@
+//! The plan of the filters for one profile: what becomes of each of its locations, and which samples stay.
+//!
+//! pprof edits the profile step by step: drop_frames, tagroot and tagleaf, focus / ignore / hide /
+//! show, show_from, tagfocus / tagignore, tagshow / taghide, prune_from, noinlines. All but the tag filters decide by
+//! location, whatever sample it occurs in, so a [`FilterPlan`] does them once per location: which of its
+//! lines are left, and a set of flags. A sample is then a walk over flags ([`FilterPlan::apply`]).
+//!
+//! Deciding by location has an effect that is kept because pprof's numbers have it: where show_from or
+//! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
+//! that are cut elsewhere as well.
+//!
+//! `drop_frames` are those of each file itself; pprof applies those of the first file to all.
+
+use regex::bytes::Regex;
+
+use super::compiled::Compiled;
+use super::names::{
+    NameMatches, by_simple_name, cut_of_drops, dropped_functions, folded_functions, retain_from, simple_name,
+};
+use crate::diff::tags::{label_values, printed};
+use crate::{Error, Result};
+use pprofdiff_profile::Profile;
+use pprofdiff_profile::columns::{NONE, StringId};
+use pprofdiff_profile::random::{HashMap, HashSet};
+use pprofdiff_profile::samples::{LabelValue, Sample};
+use pprofdiff_profile::shared::Selection;
+use pprofdiff_profile::work::paced;
+
+/// Whether each given filter matched anything, by its name, for a warning if not.
+pub(crate) type Matched = Vec<(&'static str, bool)>;
+
+// Flags of a location.
+pub(super) const DROP: u8 = 1;
+pub(super) const DROP_BENEATH: u8 = 2;
+const FOCUS: u8 = 4;
+const IGNORE: u8 = 8;
+const HIDDEN: u8 = 16;
+const SHOW_FROM: u8 = 32;
+const PRUNE_FROM: u8 = 64;
+const FOLDED: u8 = 128;
+
+/// The plan of the filters for one profile.
+#[derive(Clone)]
+pub(crate) struct FilterPlan {
+    /// Nothing at all is filtered, and lines stay as they are.
+    trivial: bool,
+    flags: Vec<u8>,
+    /// The lines left of location `l` are `lines[first[l]..first[l + 1]]`; empty if none changed.
+    first: Vec<u32>,
+    lines: Vec<u32>,
+    /// Frames made of label values: (values, key). They are locations after the profile's own.
+    pseudo: Vec<(Vec<u8>, Vec<u8>)>,
+    /// For each sample, in order: its pseudo-locations at the leaf and at the root.
+    added: Vec<(Vec<u32>, Vec<u32>)>,
+    drops: bool,
+    by_name: bool,
+    show_from: bool,
+    prune_from: bool,
+    folds: bool,
+    /// For each sample, in order: whether the tag filters keep it. Empty without such filters.
+    tagged: Vec<bool>,
+    /// The keys of labels that are not shown.
+    hidden_keys: HashSet<StringId>,
+}
+
+impl FilterPlan {
+    /// Makes the plan for one profile. `units` are those of the numeric labels.
+    pub(crate) fn new(
+        profile: &Profile,
+        filters: &Compiled,
+        folded: &HashSet<String>,
+        units: &HashMap<Vec<u8>, String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(FilterPlan, Matched)> {
+        let folded = folded_functions(profile, folded);
+        let mut matched = Matched::new();
+        let dropped = dropped_functions(profile, warnings);
+        let tagged = filters.tagfocus.is_some() || filters.tagignore.is_some();
+        let pseudo = !filters.tagroot.is_empty() || !filters.tagleaf.is_empty();
+        let mut plan = FilterPlan {
+            trivial: false,
+            flags: Vec::new(),
+            first: Vec::new(),
+            lines: Vec::new(),
+            pseudo: Vec::new(),
+            added: Vec::new(),
+            drops: dropped.is_some(),
+            by_name: filters.by_name(),
+            show_from: filters.show_from.is_some(),
+            prune_from: filters.prune_from.is_some(),
+            folds: folded.is_some(),
+            tagged: Vec::new(),
+            hidden_keys: HashSet::default(),
+        };
+        if filters.tagshow.is_some() || filters.taghide.is_some() {
+            plan.hide_labels(profile, filters, &mut matched);
+        }
+        let edits = plan.drops || plan.by_name || plan.show_from || plan.prune_from || plan.folds || filters.no_inlines;
+        if !edits && !tagged && !pseudo {
+            plan.trivial = true;
+            return Ok((plan, matched));
+        }
+        if pseudo {
+            let (root, leaf) = plan.add_pseudo(profile, filters)?;
+            if !filters.tagroot.is_empty() {
+                matched.push(("tagroot", root));
+            }
+            if !filters.tagleaf.is_empty() {
+                matched.push(("tagleaf", leaf));
+            }
+        }
+        if tagged {
+            plan.filter_tags(profile, filters, units, &mut matched);
+        }
+        plan.edit_locations(profile, filters, dropped, folded, &mut matched);
+        Ok((plan, matched))
+    }
+
+    /// True if samples keep all their locations, and locations all their lines. Labels may be hidden.
+    pub(crate) fn is_trivial(&self) -> bool {
+        self.trivial
+    }
+
+    pub(crate) fn pseudo(&self) -> &[(Vec<u8>, Vec<u8>)] {
+        &self.pseudo
+    }
+
+    /// True if the labels of a key are shown.
+    pub(crate) fn shows_label(&self, key: StringId) -> bool {
+        self.hidden_keys.is_empty() || !self.hidden_keys.contains(&key)
+    }
+
+    /// Calls `f` with each line that is left of a location, innermost first.
+    pub(crate) fn for_each_line(&self, profile: &Profile, location: u32, mut f: impl FnMut(u32)) {
+        let l = location as usize;
+        match self.first.get(l + 1) {
+            Some(&end) => self.lines[self.first[l] as usize..end as usize].iter().for_each(|&line| f(line)),
+            None => profile.locations().lines(location).for_each(f),
+        }
+    }
+
+    /// The locations of a sample that stay, leaf first; false if the sample goes. `index` is the
+    /// sample's place in the profile.
+    pub(crate) fn apply(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
+        locations.clear();
+        if self.trivial {
+            sample.for_each_location(|l| locations.push(l));
+            return true;
+        }
+        let added = self.added.get(index);
+        if let Some((leaf, _)) = added {
+            locations.extend(leaf);
+        }
+        let own = locations.len();
+        sample.for_each_location(|l| locations.push(l));
+        let flag = |l: u32| self.flags[l as usize];
+        if self.drops {
+            let cut = cut_of_drops(&locations[own..], flag);
+            locations.drain(own..own + cut);
+        }
+        if let Some((_, root)) = added {
+            locations.extend(root);
+        }
+        if self.by_name {
+            let mut focused = false;
+            for &l in locations.iter() {
+                if flag(l) & IGNORE != 0 {
+                    return false;
+                }
+                focused |= flag(l) & FOCUS != 0;
+            }
+            if !focused {
+                return false;
+            }
+            locations.retain(|&l| flag(l) & HIDDEN == 0);
+            if locations.is_empty() {
+                return false;
+            }
+        }
+        if self.show_from {
+            match locations.iter().rposition(|&l| flag(l) & SHOW_FROM != 0) {
+                Some(i) => locations.truncate(i + 1),
+                None => return false,
+            }
+        }
+        if self.tagged.get(index) == Some(&false) {
+            return false;
+        }
+        if self.prune_from
+            && let Some(i) = locations.iter().position(|&l| flag(l) & PRUNE_FROM != 0)
+        {
+            locations.drain(..i);
+        }
+        if self.folds && locations.iter().any(|&l| flag(l) & FOLDED == 0) {
+            locations.retain(|&l| flag(l) & FOLDED == 0);
+        }
+        true
+    }
+
+    fn filter_tags(
+        &mut self,
+        p: &Profile,
+        filters: &Compiled,
+        units: &HashMap<Vec<u8>, String>,
+        matched: &mut Matched,
+    ) {
+        let (mut focus_hit, mut ignore_hit) = (false, false);
+        let mut focus = filters.tagfocus.as_ref().map(|f| f.on(p, units));
+        let mut ignore = filters.tagignore.as_ref().map(|f| f.on(p, units));
+        let keeps = |sample: Sample<'_>| {
+            let focused = focus.as_mut().is_none_or(|matches| matches(&sample));
+            let ignored = ignore.as_mut().is_some_and(|matches| matches(&sample));
+            focus_hit |= focused;
+            ignore_hit |= ignored;
+            focused && !ignored
+        };
+        self.tagged = p.samples().map(keeps).collect();
+        matched.extend(filters.tagfocus.is_some().then_some(("tagfocus", focus_hit)));
+        matched.extend(filters.tagignore.is_some().then_some(("tagignore", ignore_hit)));
+    }
+
+    /// Finds the keys of labels that are not shown.
+    fn hide_labels(&mut self, p: &Profile, filters: &Compiled, matched: &mut Matched) {
+        let (mut show_hit, mut hide_hit) = (false, false);
+        let mut seen: HashSet<_> = HashSet::default();
+        for label in p.samples().flat_map(|s| s.labels()) {
+            if seen.insert(label.key) {
+                let shown = filters.tagshow.as_ref().is_none_or(|r| r.is_match(p.string(label.key)));
+                let hidden = filters.taghide.as_ref().is_some_and(|r| r.is_match(p.string(label.key)));
+                show_hit |= shown;
+                hide_hit |= hidden;
+                if !shown || hidden {
+                    self.hidden_keys.insert(label.key);
+                }
+            }
+        }
+        matched.extend(filters.tagshow.is_some().then_some(("tagshow", show_hit)));
+        matched.extend(filters.taghide.is_some().then_some(("taghide", hide_hit)));
+    }
+
+    /// Makes frames of label values.
+    fn add_pseudo<'f>(&mut self, profile: &Profile, filters: &'f Compiled) -> Result<(bool, bool)> {
+        // By what a sample says, so that texts are put together once; then by what that looks like.
+        let mut known: HashMap<(&str, Vec<LabelValue>), u32> = HashMap::default();
+        let mut ids: HashMap<(Vec<u8>, &str), u32> = HashMap::default();
+        let (mut root_matched, mut leaf_matched) = (false, false);
+        let most = profile.inflated_size().saturating_mul(4).saturating_add(64 << 20).min(u32::MAX as usize);
+        let mut bytes = 0;
+        for sample in profile.samples() {
+            let mut make = |keys: &'f [String], matched: &mut bool| -> Result<Vec<u32>> {
+                // The first key is the closest to the root, so it comes last.
+                keys.iter()
+                    .rev()
+                    .map(|key| {
+                        let values = label_values(profile, &sample, key.as_bytes());
+                        *matched |= !values.is_empty();
+                        if let Some(&id) = known.get(&(key.as_str(), values.clone())) {
+                            return Ok(id);
+                        }
+                        let name = printed(profile, &values);
+                        bytes += name.len();
+                        if bytes > most {
+                            return Err(Error::query(format!(
+                                "the values of label {key} are too long to make frames of"
+                            )));
+                        }
+                        let next = (profile.n_locations() + self.pseudo.len()) as u32;
+                        let id = *ids.entry((name.clone(), key)).or_insert(next);
+                        if id == next {
+                            self.pseudo.push((name, key.as_bytes().to_vec()));
+                        }
+                        known.insert((key, values), id);
+                        Ok(id)
+                    })
+                    .collect()
+            };
+            let root = make(&filters.tagroot, &mut root_matched)?;
+            let leaf = make(&filters.tagleaf, &mut leaf_matched)?;
+            self.added.push((leaf, root));
+        }
+        Ok((root_matched, leaf_matched))
+    }
+
+    fn edit_locations(
+        &mut self,
+        p: &Profile,
+        filters: &Compiled,
+        dropped: Option<Vec<bool>>,
+        folded: Option<Vec<bool>>,
+        matched: &mut Matched,
+    ) {
+        let locations = p.locations();
+        let on = |regex: &Option<Regex>| regex.as_ref().map(|r| NameMatches::new(p, &self.pseudo, r));
+        let [focus, ignore, hide, show, show_from] =
+            [&filters.focus, &filters.ignore, &filters.hide, &filters.show, &filters.show_from].map(on);
+        let prune_from = filters.prune_from.as_ref().map(|r| by_simple_name(p, |name| r.is_match(name)));
+        let prune_pseudo = |index: usize| {
+            let name = &self.pseudo[index].0;
+            filters.prune_from.as_ref().is_some_and(|r| !name.is_empty() && r.is_match(simple_name(name)))
+        };
+
+        let n = locations.len() + self.pseudo.len();
+        let mut flags = Vec::with_capacity(n);
+        let mut lines: Vec<u32> = Vec::with_capacity(locations.line_function.len());
+        let mut first: Vec<u32> = Vec::with_capacity(n + 1);
+        first.push(0);
+        let (mut focus_hit, mut ignore_hit, mut hide_hit, mut show_hit, mut show_from_hit) =
+            (false, false, false, false, false);
+        for location in paced(0..n as u32) {
+            let l = location as usize;
+            // A location made of labels is one line, whose index stands for its pseudo function.
+            let is_pseudo = l >= locations.len();
+            let mut own: std::ops::Range<u32> =
+                if is_pseudo { location..location + 1 } else { locations.lines(location) };
+            let function = |line: u32| {
+                if is_pseudo {
+                    p.n_functions() + l - locations.len()
+                } else {
+                    locations.line_function[line as usize] as usize
+                }
+            };
+            let mapping = if is_pseudo { NONE } else { locations.mapping[l] };
+            let mut flag = 0;
+            if let Some(dropped) = dropped.as_ref().filter(|_| !is_pseudo)
+                && let Some(i) = own.clone().rev().find(|&line| dropped[function(line)])
+            {
+                flag |= DROP_BENEATH;
+                if i + 1 == own.end {
+                    flag |= DROP;
+                } else {
+                    own.start = i + 1;
+                }
+            }
+            let start = lines.len();
+            lines.extend(own);
+            if filters.by_name() {
+                let any = |m: &NameMatches, lines: &[u32]| {
+                    m.mapping(mapping) || lines.iter().any(|&line| m.functions[function(line)])
+                };
+                if ignore.as_ref().is_some_and(|m| any(m, &lines[start..])) {
+                    flag |= IGNORE;
+                    ignore_hit = true;
+                } else if focus.as_ref().is_none_or(|m| any(m, &lines[start..])) {
+                    flag |= FOCUS;
+                    focus_hit = true;
+                }
+                if let Some(m) = hide.as_ref().filter(|m| any(m, &lines[start..])) {
+                    hide_hit = true;
+                    retain_from(&mut lines, start, |line| !m.mapping(mapping) && !m.functions[function(line)]);
+                    if lines.len() == start {
+                        flag |= HIDDEN;
+                    }
+                }
+                if let Some(m) = &show {
+                    retain_from(&mut lines, start, |line| m.mapping(mapping) || m.functions[function(line)]);
+                    if lines.len() == start {
+                        flag |= HIDDEN;
+                    } else {
+                        show_hit = true;
+                    }
+                }
+            }
+            if let Some(m) = &show_from {
+                if m.mapping(mapping) {
+                    flag |= SHOW_FROM;
+                } else if let Some(i) = lines[start..].iter().rposition(|&line| m.functions[function(line)]) {
+                    flag |= SHOW_FROM;
+                    lines.truncate(start + i + 1);
+                }
+                show_from_hit |= flag & SHOW_FROM != 0;
+            }
+            if let Some(pruned) = &prune_from {
+                let matches =
+                    |&line: &u32| if is_pseudo { prune_pseudo(l - locations.len()) } else { pruned[function(line)] };
+                if let Some(i) = lines[start..].iter().position(matches) {
+                    flag |= PRUNE_FROM;
+                    lines.drain(start..start + i);
+                }
+            }
+            if let Some(folded) = folded.as_ref().filter(|_| !is_pseudo) {
+                // A location that is all folded keeps its lines, for stacks that have nothing else.
+                if lines[start..].iter().all(|&line| folded[function(line)]) {
+                    flag |= if lines.len() > start { FOLDED } else { 0 };
+                } else {
+                    retain_from(&mut lines, start, |line| !folded[function(line)]);
+                }
+            }
+            if filters.no_inlines && lines.len() > start + 1 {
+                lines.drain(start..lines.len() - 1);
+            }
+            flags.push(flag);
+            first.push(lines.len() as u32);
+        }
+        (self.flags, self.lines, self.first) = (flags, lines, first);
+        let hits = [
+            ("focus", filters.focus.is_some(), focus_hit),
+            ("ignore", filters.ignore.is_some(), ignore_hit),
+            ("hide", filters.hide.is_some(), hide_hit),
+            ("show", filters.show.is_some(), show_hit),
+            ("show_from", filters.show_from.is_some(), show_from_hit),
+            ("prune_from", filters.prune_from.is_some(), self.flags.iter().any(|f| f & PRUNE_FROM != 0)),
+        ];
+        matched.extend(hits.into_iter().filter(|(_, given, _)| *given).map(|(name, _, hit)| (name, hit)));
+    }
+}
+
+/// A profile cut by a plan, for writing.
+pub(crate) struct Filtered<'a> {
+    pub profile: &'a Profile,
+    pub plan: &'a FilterPlan,
+}
+
+impl Selection for Filtered<'_> {
+    fn is_whole(&self) -> bool {
+        self.plan.is_trivial()
+    }
+
+    fn lines(&self, location: u32, f: &mut dyn FnMut(u32)) {
+        self.plan.for_each_line(self.profile, location, f);
+    }
+
+    fn locations(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
+        self.plan.apply(index, sample, locations)
+    }
+
+    fn shows_label(&self, key: StringId) -> bool {
+        self.plan.shows_label(key)
+    }
+}
