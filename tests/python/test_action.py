@@ -34,7 +34,8 @@ RUNS = CORPUS / "faults" / "maptiles"
 NOTHING_FAILS = {"pass", "inconclusive", "none"}
 
 GH = r'''#!{python}
-"""gh with a release (assets in $FAKE/release) and a pull request (comments in $FAKE/comments.json)."""
+"""gh with a release (assets in $FAKE/release) and a pull request (comments in $FAKE/comments.json, those on lines in
+$FAKE/lines.json, each with how many its thread has)."""
 import hashlib, json, os, pathlib, sys
 import jq
 
@@ -63,12 +64,15 @@ def fail(text):
     print("gh: " + text, file=sys.stderr)
     sys.exit(1)
 
-def page(comments, cursor):
+def page(comments, cursor, lines):
     """Two comments a page, of 100 that are asked for."""
     at = int(cursor or 0)
     nodes = [{"id": c["id"], "viewerDidAuthor": c["author"] == "us", "body": c["body"]} for c in comments[at:at + 2]]
+    if lines:
+        nodes = [{"comments": {"totalCount": c["of"], "nodes": [n]}} for c, n in zip(comments[at:at + 2], nodes)]
     info = {"hasNextPage": at + 2 < len(comments), "endCursor": str(at + 2)}
-    return {"data": {"repository": {"pullRequest": {"comments": {"nodes": nodes, "pageInfo": info}}}}}, info
+    kind = "reviewThreads" if lines else "comments"
+    return {"data": {"repository": {"pullRequest": {kind: {"nodes": nodes, "pageInfo": info}}}}}, info
 
 kind = arguments[:2]
 if kind == ["release", "download"]:
@@ -84,21 +88,38 @@ elif kind == ["attestation", "verify"]:
     if given["--repo"] != "pprofdiff/pprofdiff" or digest not in (fake / "attested").read_text().split():
         fail("no attestations found")
 elif kind[0] == "api":
-    store = fake / "comments.json"
-    comments = json.loads(store.read_text()) if store.exists() else []
     given = fields({"--paginate": 0, "--jq": 1, "--method": 1})
+    lines = "eview" in given.get("query", "") or given[""][1].endswith("pulls/7/comments")
+    store = fake / ("lines.json" if lines else "comments.json")
+    comments = json.loads(store.read_text()) if store.exists() else []
     if kind == ["api", "graphql"] and given["query"].startswith("query"):
         assert (given["owner"], given["repository"], given["number"]) == ("octo", "scratch", 7), given
         info = {"hasNextPage": True, "endCursor": None}
         while info["hasNextPage"]:
-            answer, following = page(comments, info["endCursor"])
+            answer, following = page(comments, info["endCursor"], lines)
             for text in jq.compile(given["--jq"]).input_value(answer):
                 print(text)
             info = following if "--paginate" in given else {"hasNextPage": False}
         sys.exit()
-    if (fake / "read-only").exists():
+    if (fake / "read-only").exists() or lines and (fake / "no-lines").exists():
         fail("Resource not accessible by integration (HTTP 403)")
-    if kind == ["api", "graphql"]:
+    if kind == ["api", "graphql"] and "deletePullRequestReviewComment(input: {id: $id})" in given["query"]:
+        store.write_text(json.dumps([c for c in comments if c["id"] != given["id"]]))
+        sys.exit()
+    if kind == ["api", "graphql"] and lines:
+        update = "updatePullRequestReviewComment(input: {pullRequestReviewCommentId: $id, body: $body})"
+        assert update in given["query"]
+        next(c for c in comments if c["id"] == given["id"])["body"] = given["body"]
+    elif lines:
+        assert given[""] == ["api", "repos/octo/scratch/pulls/7/comments"] and given["--method"] == "POST", given
+        assert given["side"] == "RIGHT" and given.get("start_side", "RIGHT") == "RIGHT"
+        # Of the file's lines the pull request shows some.
+        at = range(given.get("start_line", given["line"]), given["line"] + 1)
+        if not set(at) <= set(json.loads((fake / "shown.json").read_text())):
+            fail("Validation Failed (HTTP 422)")
+        of = {name: given.get(name) for name in ("body", "commit_id", "path", "start_line", "line")}
+        comments.append({"id": f"PRRC_{len(comments)}", "author": "us", "of": 1, **of})
+    elif kind == ["api", "graphql"]:
         assert "updateIssueComment(input: {id: $id, body: $body})" in given["query"]
         next(c for c in comments if c["id"] == given["id"])["body"] = given["body"]
     else:
@@ -186,8 +207,8 @@ class Runner:
             attested.write(hashlib.sha256(archive.read_bytes()).hexdigest() + "\n")
         return archive
 
-    def comments(self) -> list[dict[str, str]]:
-        store = self.fake / "comments.json"
+    def comments(self, of: str = "comments") -> list[dict[str, str]]:
+        store = self.fake / f"{of}.json"
         return json.loads(store.read_text()) if store.exists() else []
 
     def run(self, **inputs: str) -> Result:
@@ -490,6 +511,77 @@ def test_a_benchmark_of_both_sides_is_run_and_the_commit_stands_at_its_lines(ins
             f"::error title=pprofdiff::pprofdiff: {said}" in (log := installed.run(**{**inputs, **wrong}).log)
             or said in log
         )
+
+
+def test_the_lines_of_a_commit_have_a_comment(installed: Runner):
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+        done = subprocess.run(["git", *who, *words], cwd=installed.work, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def commit(*body: str) -> str:
+        source = installed.work / "shop" / "e, mail.go"
+        source.parent.mkdir(exist_ok=True)
+        lines = "".join(f"\t{line}\n" for line in body)
+        source.write_text(f"package shop\n\nfunc validate(x int) int {{\n{lines}}}\n")
+        git("add", "shop")
+        git("commit", "-qm", "validate, @octocat")
+        return git("rev-parse", "HEAD")
+
+    def shown(*lines: int) -> None:
+        (installed.fake / "shown.json").write_text(json.dumps(lines))
+
+    git("init", "-q")
+    base, new = commit("return x"), commit("x = slow(x)", "return x + 1")
+    installed.put(
+        base=b"main;shop.validate 4000\nmain;shop.load 9000\n", new=b"main;shop.validate 9000\nmain;shop.load 9000\n"
+    )
+    of_range = {**STORY, "rules": "total>+500%", "git": f"{base}..{new}", "version": "installed"}
+    shown(4, 5)
+    store = installed.fake / "lines.json"
+    marker = f"<!-- pprofdiff:pprofdiff:{new}:4-5 -->"
+    others = [{"id": f"o{i}", "author": "others", "of": 1, "body": f"{marker}\nof a stranger"} for i in range(3)]
+    store.write_text(json.dumps(others))
+    installed.run(**of_range)
+    *kept, one = installed.comments("lines")
+    assert kept == others
+    assert (one["commit_id"], one["path"]) == (new, "shop/e, mail.go")
+    assert (one["start_line"], one["line"]) == (4, 5)
+    first, said, _, cause = one["body"].rstrip().split("\n")
+    assert (first, said) == (marker, "pprofdiff: this reaches a cause of the difference.")
+    assert cause.startswith("- `shop.validate` itself costs more"), cause
+    assert "@octocat" not in text_of(one["body"])
+    # Again: the same comment, anew; another use in the workflow has its own.
+    store.write_text(json.dumps([*others, {**one, "body": f"{marker}\nold", "of": 2}]))
+    installed.run(**of_range)
+    assert [(c["id"], c["body"]) for c in installed.comments("lines")[3:]] == [(one["id"], one["body"])]
+    installed.run(**of_range, name="heap")
+    assert len(installed.comments("lines")) == 5
+    # What no longer holds goes, unless it was answered.
+    store.write_text(json.dumps([*others, one, {**one, "id": "answered", "of": 2}]))
+    installed.put(new=b"main;shop.validate 4000\nmain;shop.load 9000\n")
+    installed.run(**of_range)
+    assert [c["id"] for c in installed.comments("lines")] == ["o0", "o1", "o2", "answered"]
+    # Only the first line is shown, or none of them.
+    installed.put(new=b"main;shop.validate 9000\nmain;shop.load 9000\n")
+    for lines, wanted in [((4,), [(None, 4)]), ((), [])]:
+        store.write_text("[]")
+        shown(*lines)
+        done = installed.run(**of_range)
+        assert [(c["start_line"], c["line"]) for c in installed.comments("lines")] == wanted
+        assert "::warning" not in done.log, done.log
+    # Without a range, or a wish, there is none.
+    shown(4, 5)
+    installed.run(**{**of_range, "git": ""})
+    installed.run(**of_range, comment="false")
+    assert installed.comments("lines") == []
+    # What GitHub refuses is a warning.
+    (installed.fake / "no-lines").touch()
+    done = installed.run(**of_range)
+    [warning] = [line for line in done.log.splitlines() if line.startswith("::warning")]
+    assert "the comments on lines are not written" in warning
+    assert "HTTP 403" in warning
+    assert not done.failed
 
 
 def test_only_what_was_built_there_is_installed(runner: Runner):
