@@ -32,7 +32,7 @@ use evidence::read::Columns;
 pub(crate) use evidence::read::by_chance;
 use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work;
+use pprofdiff_profile::{parallel, work};
 use rules::renamed::Renamed;
 use rules::{Findings, Names};
 pub use rules::{RULES, Rule};
@@ -172,6 +172,9 @@ const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "threadcreate
 /// Those of a wall clock.
 const WALL: [&str; 2] = ["wall", "time"];
 
+/// Up to so many samples, what is in use and what was allocated are explained at the same time; both take memory.
+const MAX_SAMPLES_AT_ONCE: usize = 200_000;
+
 /// What counts samples of anything else.
 const COUNTS: [&str; 2] = ["samples", "sample"];
 
@@ -212,15 +215,23 @@ impl Diff {
         work::begin_phase("explaining");
         let selection = self.select_with(query, &Moves::default())?;
         let heap = options.heap.as_ref().map(|Heap(heap)| heap.allocations(query, &own)).transpose()?;
-        let mut explanation = self.explain_type(&selection, &asked, options, &own, heap.as_ref())?;
-        drop(heap);
         // Of a heap whose type was not chosen what was allocated is another question than what is left of it.
         let named = |name: &str| self.sample_types().iter().position(|(kind, _)| kind == name);
         let is_heap = query.sample_type.is_none() && beside.is_empty() && asked.kind == Kind::Heap;
-        if let Some(number) = named(ALLOCATED).filter(|number| is_heap && *number != asked.number) {
-            let asked = self.asked_of(number);
-            explanation.also.push(self.explain_type(&selection, &asked, options, &own, None)?);
-        }
+        let allocated = named(ALLOCATED).filter(|number| is_heap && *number != asked.number);
+        let first = || self.explain_type(&selection, &asked, options, &own, heap.as_ref());
+        let also = || {
+            let explained = |number| self.explain_type(&selection, &self.asked_of(number), options, &own, None);
+            allocated.map(explained).transpose()
+        };
+        let samples: usize = self.profiles().map(|(_, profile)| profile.n_samples()).sum();
+        let (first, also) = match samples > MAX_SAMPLES_AT_ONCE {
+            true => (first(), also()),
+            false => parallel::join(first, also),
+        };
+        let mut explanation = first?;
+        explanation.also.extend(also?);
+        drop(heap);
         if let Some(Heap(heap)) = &options.heap {
             let query = Query { sample_type: None, ..query.clone() };
             let options = ExplainOptions { heap: None, noise_runs: 0, ..options.clone() };
