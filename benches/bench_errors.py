@@ -5,7 +5,9 @@ Three small programs (Go, C by perf, Node), each as a repository. Equal: both si
 "change" is wrong; beside it the naive way, the medians of the times of five runs of one side, then of five of the
 other, at 2 %. Planted: one function does so much more that all is 5 % or 2 % more. Prints docs/bench.md's table.
 
-    benches/bench_errors.py [--equal 200] [--planted 20] [--runs 12] path/to/pprofdiff
+    benches/bench_errors.py [--equal 200] [--planted 20] [--runs 12] [--first 0] path/to/pprofdiff
+
+`--first` is the number of the first comparison, and its seed: so 200 can be made in pieces.
 """
 
 import argparse
@@ -135,7 +137,7 @@ def main() -> None:
     """Measure, and print each row when it is known."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("program", type=Path)
-    for name, default in [("equal", 200), ("planted", 20), ("runs", 12), ("planted-runs", 30)]:
+    for name, default in [("equal", 200), ("planted", 20), ("runs", 12), ("planted-runs", 30), ("first", 0)]:
         parser.add_argument(f"--{name}", type=int, default=default)
     args = parser.parse_args()
     program = str(args.program.resolve())
@@ -146,10 +148,11 @@ def main() -> None:
         loading.start()
         try:
             alarms, ruled_out, naive_alarms, asked = 0, 0, 0, 0
-            for i in range(args.equal):
+            for number in range(args.equal):
+                i = args.first + number
                 home, command, commits = made[list(made)[i % len(made)]]
                 said, _, _ = bench(program, home, command, f"{commits[0]}..{commits[0]}", args.runs, i)
-                alarms, ruled_out, asked = alarms + (said == "a change of"), ruled_out + (said == "no change of"), i + 1
+                alarms, ruled_out, asked = alarms + (said == "a change of"), ruled_out + (said == "no change of"), number + 1
                 naive_alarms += naive(home, command)
                 print(
                     f"equal: change {alarms}, ruled out {ruled_out}, of {asked}; {wilson(alarms, asked)};"
@@ -158,7 +161,7 @@ def main() -> None:
                 )
             for planted, factor in enumerate(PLANTED[1:], 1):
                 found = []
-                for i in range(args.planted):
+                for i in range(args.first, args.first + args.planted):
                     home, command, commits = made[list(made)[i % len(made)]]
                     of = f"{commits[0]}..{commits[planted]}"
                     found.append(bench(program, home, command, of, args.planted_runs, i))

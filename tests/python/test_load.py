@@ -9,6 +9,7 @@ import mmap
 import os
 import pickle
 import re
+import shutil
 import tempfile
 import traceback
 from concurrent.futures import ThreadPoolExecutor
@@ -373,3 +374,48 @@ def test_each_side_has_its_binary(program: tuple[Path, bytes]):
         pprofdiff.load(heap, base_binary=app)
     with pytest.raises(TypeError, match='no option "binry"; there are input_format'):
         pprofdiff.batch([(heap, heap)], binry=app)
+
+
+def runs_of(folder: Path, **profiles: bytes) -> Path:
+    """A folder of runs, as bench leaves it: two runs of each side, with a second profile that is not compared."""
+    text = 'schema = "pprofdiff-runs/1"\ncommand = ["app"]\nseed = 1\neffect = 0.02\n'
+    for side, content in profiles.items():
+        for run in ("1", "2"):
+            (folder / f"{side}-{run}").mkdir(parents=True)
+            for name in ("first", "second"):
+                (folder / f"{side}-{run}" / name).write_bytes(content if name == "first" else b"main;no 1\n")
+            files = [f"{side}-{run}/{name}" for name in ("first", "second")]
+            text += f"[[run]]\nside = '{side}'\npair = {run}\nprofiles = {files}\ntotal = 1.0\nbegan = 1\nseconds = 1.0\n"
+    (folder / "runs.toml").write_text(text)
+    return folder
+
+
+def test_a_folder_of_runs_is_two_sides_and_each_side_a_profile(tmp_path: Path):
+    runs = runs_of(tmp_path / "runs", base=b"main;work 40\n", new=b"main;work 90\n")
+    d = pprofdiff.load_runs(runs)
+    assert [p.name for p in (*d.base, *d.new)] == [str(runs / f"{s}-{i}" / "first") for s in ("base", "new") for i in (1, 2)]
+    [row] = [row for row in d.top() if row["name"] == "work"]
+    assert (row["flat_base"], row["flat_new"]) == (40, 90)
+    # Sides: the sum of their runs, or, beside another one, the runs.
+    side = pprofdiff.load(runs / "new")
+    assert (side.name, side.top()[0]["flat"]) == (str(runs / "new"), 180)
+    assert pprofdiff.diff(str(runs / "base"), runs / "new").top().to_dicts() == d.top().to_dicts()
+    assert len(pprofdiff.diff([runs / "new", HEAP.with_name("none")][:1], runs / "base").base) == 2
+    with pytest.raises(pprofdiff.PprofError, match=r"name .*/runs/base or .*/runs/new$"):
+        pprofdiff.load(runs)
+    # How profiles are read.
+    with pytest.raises(pprofdiff.PprofError, match="first: "):
+        pprofdiff.load_runs(runs, input_format="pprof")
+    with pytest.raises(TypeError):
+        pprofdiff.load_runs(runs, no_such_option=1)
+    with pytest.raises(pprofdiff.PprofError, match="a side has no run"):
+        pprofdiff.load_runs(runs_of(tmp_path / "half", base=b"main 1\n"))
+
+
+def test_the_binaries_of_a_folder_of_runs_are_used(program: tuple[Path, bytes], tmp_path: Path):
+    app, heap = program
+    runs = runs_of(tmp_path / "runs", base=heap, new=heap)
+    for side in ("base", "new"):
+        (runs / "binaries" / side).mkdir(parents=True)
+        shutil.copy(app, runs / "binaries" / side)
+    assert names_of(pprofdiff.load_runs(runs).top()) == {"work", "main"}

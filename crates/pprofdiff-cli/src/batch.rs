@@ -3,10 +3,12 @@
 //! Ctrl-C ends a batch with what is done, since it may have run for hours.
 
 use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
+use pprofdiff::recording::{RecordedSide, Recording};
+use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, Source, Work, batch};
 use pprofdiff_report::{EachWriter, Table};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::args::BatchArgs;
@@ -74,8 +76,14 @@ pub fn table(
 /// The pairs that the arguments name, and how many there are if that is known.
 pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs> {
     let is_url = |text: &String| fetch::url(Path::new(text)).is_some();
+    let is_side = |text: &String| matches!(RecordedSide::named(Path::new(text)), Ok(Some(_)));
     match args.pairs.as_slice() {
         [url] if is_url(url) => Err(Failure::Message(format!("{url}: a manifest is a file; a pair is BASE and NEW"))),
+        [dir] if Recording::is_in(Path::new(dir)) => {
+            let [base, new] = Recording::read_sides(Path::new(dir))?.map(|side| side.into_iter().map(Source::Path));
+            let pair = BatchItem::new(dir.clone(), base.collect(), new.collect());
+            Ok((Box::new(std::iter::once(pair)), Some(1)))
+        }
         [manifest] => {
             let manifest = Path::new(manifest);
             inputs.outputs.check_input(manifest)?;
@@ -88,9 +96,9 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
             });
             Ok((Box::new(pairs), None))
         }
-        [base, new] if is_url(base) || is_url(new) => {
-            let (base, new) = (inputs.source(Path::new(base))?, inputs.source(Path::new(new))?);
-            let pair = BatchItem::new(new.name(), vec![base], vec![new]);
+        [base, new] if [base, new].into_iter().any(|name| is_url(name) || is_side(name)) => {
+            let side = |name: &String| inputs.sources([&PathBuf::from(name)]);
+            let pair = BatchItem::new(redacted(new).into_owned(), side(base)?, side(new)?);
             Ok((Box::new(std::iter::once(pair)), Some(1)))
         }
         [base, new] => {

@@ -98,7 +98,8 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
         return Err(Failure::Message(format!("--baseline is a folder, not {}", dir.display())));
     }
     let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.load, outputs)?);
-    let new = new.iter().map(|path| inputs.load(path)).collect::<Result<Vec<Arc<Profile>>>>()?;
+    let new = inputs.sources(&new)?;
+    let new = new.iter().map(|source| Ok(source.load(&inputs.options)?)).collect::<Result<Vec<Arc<Profile>>>>()?;
     let mut baseline = Baseline::open(dir, &args.baseline)?;
     let base = baseline.profiles(&new, &inputs.options.of_base());
     let mut warnings = baseline.warnings();

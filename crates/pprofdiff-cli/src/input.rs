@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pprofdiff::input::{Fetch, file_builds, pattern_builds};
 use pprofdiff::list::SourceDirs;
-use pprofdiff::recording::Recording;
+use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
@@ -53,15 +53,32 @@ impl Inputs {
         }
         self.outputs.check_input(path)?;
         if !is_stdin(path) {
-            return Ok(Source::Path(path.to_owned()));
+            return Ok(RecordedSide::source_of(path)?);
         }
         let mut bytes = Vec::new();
         io::stdin().lock().read_to_end(&mut bytes)?;
         Ok(Source::Bytes("-".to_owned(), bytes))
     }
 
-    /// Builds by their keys: those of files that are named, or of the files of a pattern.
+    /// What typed names stand for as a side of a diff.
+    pub fn sources<'p>(&self, side: impl IntoIterator<Item = &'p PathBuf>) -> Result<Vec<Source>> {
+        let mut all = Vec::new();
+        for path in side {
+            match RecordedSide::named(path)? {
+                Some(side) => all.extend(side.to_sources()),
+                None => all.push(self.source(path)?),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Builds by their keys: those of files that are named, of the files of a pattern, or of a side's runs.
     pub fn named(&self, files: &[PathBuf]) -> Result<Vec<(String, Source)>> {
+        if let [one] = files
+            && let Some(side) = RecordedSide::named(one)?
+        {
+            return Ok(file_builds(&side.runs));
+        }
         match files {
             [one] if is_pattern(one) => {
                 let builds = pattern_builds(&one.to_string_lossy())?;
@@ -131,11 +148,22 @@ pub fn open_with(
         return Ok(diff);
     }
     if let [one] = args.files.as_slice() {
-        let diff = Diff::of_profile(&Inputs::without_base(load, outputs)?.load(one)?)?;
+        let mut load = load.clone();
+        if let Some(side) = RecordedSide::named(one)? {
+            load.profiles.0.binary.extend(Some(side.binaries).filter(|kept| kept.is_dir()));
+        }
+        let diff = Diff::of_profile(&Inputs::without_base(&load, outputs)?.load(one)?)?;
         advise(&diff);
         return Ok(diff);
     }
-    let inputs = Inputs::new(load, outputs)?;
+    let mut load = load.clone();
+    if let [base, new] = args.files.as_slice() {
+        let loading = &mut load.profiles.0;
+        for (binaries, named) in [(&mut loading.base_binary, base), (&mut loading.new_binary, new)] {
+            binaries.extend(RecordedSide::named(named)?.map(|side| side.binaries).filter(|kept| kept.is_dir()));
+        }
+    }
+    let inputs = Inputs::new(&load, outputs)?;
     let (base, new): (&[PathBuf], &[PathBuf]) = match args.files.as_slice() {
         [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
         _ => (&args.base, &args.new),
@@ -149,24 +177,29 @@ pub fn open_with(
         return Err(Failure::Message(message.to_owned()));
     }
     one_stdin(base.iter().chain(new))?;
-    let sources = |side: &[PathBuf]| side.iter().map(|path| inputs.source(path)).collect::<Result<Vec<_>>>();
-    let (mut base, new) = (sources(base)?, sources(new)?);
+    let (mut base, new) = (inputs.sources(base)?, inputs.sources(new)?);
     base.extend(further(&inputs)?);
     let diff = Diff::load(&base, &new, &inputs.options)?;
     advise(&diff);
     Ok(diff)
 }
 
-/// Where the sources of runs are, if a folder of them is named.
+/// Where the sources of runs are, if a folder of them is named, or sides of such.
 pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
-    let [dir] = files else { return None };
-    let [base, new] = Recording::sources(dir);
-    (Recording::is_in(dir) && (base.is_dir() || new.is_dir())).then(|| SourceDirs::new(vec![base], vec![new]))
+    let side = |path: &PathBuf| RecordedSide::named(path).ok().flatten().map(|side| side.sources);
+    let [base, new] = match files {
+        [dir] if Recording::is_in(dir) => Recording::sources(dir).map(Some),
+        [one] => [None, side(one)],
+        [base, new] => [side(base), side(new)],
+        _ => return None,
+    };
+    let [base, new] = [base, new].map(|dir| dir.filter(|dir| dir.is_dir()).into_iter().collect::<Vec<_>>());
+    (!base.is_empty() || !new.is_empty()).then(|| SourceDirs::new(base, new))
 }
 
 /// True of what names no file, so that it can only be a pattern.
 pub fn is_pattern(path: &Path) -> bool {
-    !path.exists() && !is_stdin(path) && url(path).is_none()
+    !path.exists() && !is_stdin(path) && url(path).is_none() && !matches!(RecordedSide::named(path), Ok(Some(_)))
 }
 
 pub fn is_stdin(path: &Path) -> bool {

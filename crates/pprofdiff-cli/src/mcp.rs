@@ -17,8 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pprofdiff::advice::{operand, word};
 use pprofdiff::input::{file_builds, pattern_builds, sort_builds};
+use pprofdiff::list::SourceDirs;
 use pprofdiff::loading::Loading;
 use pprofdiff::options::OptionValue;
+use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::{redacted, sanitize};
 use pprofdiff::{Diff, Source, Work, work};
 use pprofdiff_report::{EachWriter, Format, Report, Request, Style, View, missing_sources, text_head, tokens};
@@ -33,6 +35,7 @@ use serde_json::{Value, json};
 use self::call::{Call, next};
 use self::tool::{BUDGET, LEAST_BUDGET, TOOL_SPECS, ToolSpec};
 use crate::args::{self, BatchArgs, InfoArgs, Later, McpArgs, SeriesArgs, Verb};
+use crate::input::recorded_sources;
 use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series};
 
@@ -160,6 +163,8 @@ struct Loaded {
     diff: Diff,
     /// The inputs as words for a shell, with how they were read.
     inputs: String,
+    /// The names of the inputs, where that is a folder of runs, or sides of such.
+    runs: Vec<PathBuf>,
 }
 
 /// The diffs, the one that was used last at the end, and how many there have been.
@@ -211,7 +216,8 @@ impl Diffs {
             _ => {}
         }
         let loaded = self.named(name.as_ref())?;
-        let request = request(&verb, budget)?.for_format(Format::named("text")?)?;
+        let mut request = request(&verb, budget)?.for_format(Format::named("text")?)?;
+        complete(&mut request.view, &loaded.runs)?;
         let report = request.answer(&loaded.diff)?;
         must_match(&request, &report, &loaded.diff)?;
         let last = next(call, &report)
@@ -229,18 +235,41 @@ impl Diffs {
 
     /// Loads what a call names, and says what it is.
     fn load(&self, args: &InfoArgs, budget: usize) -> Result<String> {
-        let inputs = Inputs::new(&args.load, Outputs::default())?;
-        let sources = |side: &[PathBuf]| {
-            let sources = side.iter().map(|path| self.sources(path, &inputs)).collect::<Result<Vec<_>>>()?;
-            Ok::<_, Failure>(sources.concat())
+        let runs = recorded(&args.input.base, &args.input.new);
+        let mut load = args.load.clone();
+        if let ([], Some(dir)) = (&args.input.base[..], runs.first().filter(|dir| Recording::is_in(dir))) {
+            Recording::add_binaries(dir, &mut load.profiles.0);
+        }
+        let inputs = Inputs::new(&load, Outputs::default())?;
+        // What is loaded, and what it is called.
+        let sources = |side: &[PathBuf], placeholder| {
+            let (mut all, mut names) = (Vec::new(), Vec::new());
+            for path in side {
+                let found = self.sources(path, &inputs)?;
+                match RecordedSide::named(path)? {
+                    Some(side) => names.push(operand(&side.name, placeholder)),
+                    None => names.extend(found.iter().map(|source| operand(&source.name(), placeholder))),
+                }
+                all.extend(found);
+            }
+            Ok::<_, Failure>((all, names))
         };
-        let (base, new) = (sources(&args.input.base)?, sources(&args.input.new)?);
-        let names = |side: &[Source], other| -> Vec<String> {
-            side.iter().map(|source| operand(&source.name(), other)).collect()
+        let ((base, base_names), (new, new_names)) = match runs.as_slice() {
+            [dir] if Recording::is_in(dir) => {
+                let [base, new] = Recording::read_sides(dir)?;
+                ((sources(&base, "")?.0, Vec::new()), (sources(&new, "")?.0, vec![operand(&dir.to_string_lossy(), "RUNS")]))
+            }
+            _ => (sources(&args.input.base, "BASE")?, sources(&args.input.new, "NEW")?),
         };
-        let (base_names, new_names) = (names(&base, "BASE"), names(&new, "NEW"));
-        let (diff, mut words) = match (&base[..], &new[..]) {
-            ([], [one]) => (Diff::of_profile(&one.load(&inputs.options)?)?, new_names.join(" ")),
+        let (diff, mut words) = match (&base_names[..], &new_names[..]) {
+            ([], [name]) if !base.is_empty() => (Diff::load(&base, &new, &inputs.options)?, name.clone()),
+            ([], [name]) => {
+                let one = match &new[..] {
+                    [one] => one.clone(),
+                    runs => Source::Merged(name.clone(), runs.to_vec()),
+                };
+                (Diff::of_profile(&one.load(&inputs.options)?)?, name.clone())
+            }
             ([], _) => return Err(Failure::Message("several runs need a base to be compared with".to_owned())),
             ([_], [_]) => (Diff::load(&base, &new, &inputs.options)?, [base_names, new_names].concat().join(" ")),
             _ => {
@@ -257,7 +286,7 @@ impl Diffs {
         }
         let report = Request::default().asking(View::Info).answer(&diff)?;
         let step = Call::new(if diff.is_two_sided() { "explain" } else { "top" }, []);
-        let (loaded, dropped) = self.keep(diff, words);
+        let (loaded, dropped) = self.keep(diff, words, runs);
         let mut first = format!("diff {}\n", loaded.name);
         if let Some(dropped) = dropped {
             let why = format!("since {MAX_LOADED} stay loaded; load it again to ask of it");
@@ -352,7 +381,7 @@ impl Diffs {
         let is_pattern = is_pattern(path) && path.to_string_lossy().contains(['*', '?', '[']);
         let named = match is_pattern {
             true => pattern_builds(&path.to_string_lossy())?.into_iter().map(|(_, source)| source).collect(),
-            false => vec![Source::Path(path.to_owned())],
+            false => RecordedSide::sources_of(path)?,
         };
         named.into_iter().map(|source| self.readable(source, inputs)).collect()
     }
@@ -363,10 +392,10 @@ impl Diffs {
     }
 
     /// Keeps a diff under a new name; the one that goes for it, if there are too many.
-    fn keep(&self, diff: Diff, inputs: String) -> (Arc<Loaded>, Option<Arc<Loaded>>) {
+    fn keep(&self, diff: Diff, inputs: String, runs: Vec<PathBuf>) -> (Arc<Loaded>, Option<Arc<Loaded>>) {
         let mut store = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         store.count += 1;
-        let loaded = Arc::new(Loaded { name: format!("d{}", store.count), diff, inputs });
+        let loaded = Arc::new(Loaded { name: format!("d{}", store.count), diff, inputs, runs });
         store.loaded.push(loaded.clone());
         let dropped = (store.loaded.len() > MAX_LOADED).then(|| store.loaded.remove(0));
         (loaded, dropped)
@@ -403,6 +432,27 @@ fn regular(source: Source) -> pprofdiff::Result<Source> {
         }
         None => Ok(source),
     }
+}
+
+/// The names of a folder of runs, or of two sides of which one is of such.
+fn recorded(base: &[PathBuf], new: &[PathBuf]) -> Vec<PathBuf> {
+    let names = [base, new].concat();
+    let is_of_runs = |path: &PathBuf| Recording::is_in(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
+    if names.len() <= 2 && names.iter().any(is_of_runs) { names } else { Vec::new() }
+}
+
+/// Adds what a folder of runs knows to what is asked: how many operations ran, and where sources are.
+fn complete(view: &mut View, runs: &[PathBuf]) -> Result<()> {
+    match (view, runs) {
+        (View::Explain(options), [dir]) if Recording::is_in(dir) && options.ops.is_none() => {
+            options.ops = Recording::read(dir)?.operations();
+        }
+        (View::List { sources, .. }, runs) if *sources == SourceDirs::default() => {
+            *sources = recorded_sources(runs).unwrap_or_default();
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 /// What a verb asks, of no more rows than there are tokens for.

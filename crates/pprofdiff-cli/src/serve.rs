@@ -52,8 +52,11 @@ pub fn run(args: &ServeArgs) -> Result<()> {
         (args.sides.base.iter().collect(), args.sides.new.iter().collect())
     };
     one_stdin(base.iter().chain(&new).copied())?;
+    let is_alone = base.is_empty();
     let mut add = |side: Vec<&PathBuf>| -> Result<Vec<usize>> {
-        side.into_iter().map(|path| Ok(session.add(inputs.source(path)?)?)).collect()
+        // One side of runs alone is a profile; beside another it is its runs.
+        let sources = if is_alone { side.iter().map(|path| inputs.source(path)).collect() } else { inputs.sources(side) };
+        sources?.into_iter().map(|source| Ok(session.add(source)?)).collect()
     };
     let (base, new) = (add(base)?, add(new)?);
     let named = !new.is_empty();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pprofdiff::Source;
 use pprofdiff::input::pattern_builds;
+use pprofdiff::recording::RecordedSide;
 use pprofdiff::text::redacted;
 use pyo3::exceptions::{PyModuleNotFoundError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
@@ -23,7 +24,8 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         return Ok(Source::Bytes(redacted(&url).into_owned(), fetch(object.py(), &url)?));
     }
     if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
-        return Ok(Source::Path(object.extract::<PathBuf>()?));
+        let path = object.extract::<PathBuf>()?;
+        return RecordedSide::source_of(&path).map_err(|e| error::from_engine(object.py(), &e));
     }
     if let Some(bytes) = bytes(object)? {
         return Ok(Source::Bytes("<bytes>".to_owned(), bytes));
@@ -134,6 +136,14 @@ impl Side {
                 let files = pattern_builds(&pattern).map_err(|e| error::from_engine(py, &e))?;
                 side.given.extend(files.iter().map(|_| None));
                 side.sources.extend(files.into_iter().map(|(_, source)| source));
+                return Ok(());
+            }
+            // A side of a folder of runs is its runs.
+            if let Ok(path) = object.extract::<PathBuf>()
+                && let Some(runs) = RecordedSide::named(&path).map_err(|e| error::from_engine(py, &e))?
+            {
+                side.given.extend(runs.runs.iter().map(|_| None));
+                side.sources.extend(runs.to_sources());
                 return Ok(());
             }
             side.given.push(object.cast::<Profile>().ok().map(|p| p.clone().unbind()));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::loading::Loading;
-use crate::{Error, Result};
+use crate::{Error, Result, Source};
 
 /// The file that describes the folder.
 pub const RUNS_FILE: &str = "runs.toml";
@@ -83,6 +83,73 @@ pub struct RecordedRun {
     /// Why it is not like the other runs of its side; empty if it is.
     #[serde(default)]
     pub disturbed: String,
+}
+
+/// A side of a folder of runs, which stands where a profile is wanted: `RUNS/base`, `RUNS/new`.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct RecordedSide {
+    /// How it was named.
+    pub name: String,
+    /// The profiles of its runs.
+    pub runs: Vec<PathBuf>,
+    /// Where the sources that these name are kept.
+    pub sources: PathBuf,
+    /// Where its binaries are kept.
+    pub binaries: PathBuf,
+}
+
+impl RecordedSide {
+    /// The side that a path names; `None` of what is there, or lies in no folder of runs.
+    ///
+    /// # Errors
+    /// As [`Recording::read_sides`].
+    pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
+        let side = SIDES.iter().position(|side| path.file_name().is_some_and(|name| name == *side));
+        let (Some(side), Some(dir)) = (side, path.parent()) else { return Ok(None) };
+        if path.exists() || !Recording::is_in(dir) {
+            return Ok(None);
+        }
+        let name = path.display().to_string();
+        let ([base, new], sources, binaries) =
+            (Recording::read_sides(dir)?, Recording::sources(dir), Recording::binaries(dir));
+        let runs = [base, new].into_iter().nth(side).unwrap_or_default();
+        Ok(Some(RecordedSide { name, runs, sources: sources[side].clone(), binaries: binaries[side].clone() }))
+    }
+
+    /// Its runs, as a side of a diff.
+    pub fn to_sources(&self) -> Vec<Source> {
+        self.runs.iter().cloned().map(Source::Path).collect()
+    }
+
+    /// The sum of its runs.
+    pub fn to_source(&self) -> Source {
+        Source::Merged(self.name.clone(), self.to_sources())
+    }
+
+    /// What a path stands for where one profile is wanted: a file, or the sum of a side's runs.
+    ///
+    /// # Errors
+    /// A folder of runs, which has two sides; as [`RecordedSide::named`].
+    pub fn source_of(path: &Path) -> Result<Source> {
+        if Recording::is_in(path) {
+            let sides = SIDES.map(|side| path.join(side).display().to_string()).join(" or ");
+            let why = format!("these are runs of two sides; for one of them name {sides}");
+            return Err(Error::query(why).in_input(&path.display().to_string()));
+        }
+        Ok(RecordedSide::named(path)?.map_or_else(|| Source::Path(path.to_owned()), |side| side.to_source()))
+    }
+
+    /// What a path stands for on a side of a diff: a file, or a side's runs.
+    ///
+    /// # Errors
+    /// As [`RecordedSide::source_of`].
+    pub fn sources_of(path: &Path) -> Result<Vec<Source>> {
+        match RecordedSide::named(path)? {
+            Some(side) => Ok(side.to_sources()),
+            None => Ok(vec![RecordedSide::source_of(path)?]),
+        }
+    }
 }
 
 impl Recording {
@@ -241,7 +308,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use super::{RUNS_FILE, RecordedRun, Recording};
+    use super::{RUNS_FILE, RecordedRun, RecordedSide, Recording, Source};
 
     #[test]
     fn what_is_written_is_read_again() {
@@ -272,6 +339,22 @@ mod tests {
         assert_eq!(read, recording);
         assert_eq!(read.operations(), Some((10.0, 20.0)));
         assert_eq!(read.sides(&dir).map(|side| side.len()), [1, 2]);
+        // A side in place of a profile.
+        let new = RecordedSide::named(&dir.join("new")).unwrap().unwrap();
+        assert_eq!(new.runs, [dir.join("new/cpu.pb.gz"), dir.join("new/cpu.pb.gz")]);
+        assert_eq!((new.sources, new.binaries), (dir.join("sources/new"), dir.join("binaries/new")));
+        assert_eq!(RecordedSide::sources_of(&dir.join("new")).unwrap().len(), 2);
+        assert!(matches!(RecordedSide::source_of(&dir.join("base/")), Ok(Source::Merged(_, runs)) if runs.len() == 1));
+        let ambiguous = RecordedSide::source_of(&dir).unwrap_err().to_string();
+        assert!(ambiguous.contains("name ") && ambiguous.ends_with(&dir.join("new").display().to_string()), "{ambiguous}");
+        assert!(RecordedSide::sources_of(&dir).is_err());
+        for other in ["x", RUNS_FILE, "sources/base"] {
+            let path = dir.join(other);
+            assert!(matches!(RecordedSide::source_of(&path), Ok(Source::Path(kept)) if kept == path));
+        }
+        // What is there is itself.
+        std::fs::create_dir(dir.join("base")).unwrap();
+        assert_eq!(RecordedSide::named(&dir.join("base")).unwrap(), None);
         let said = |text: &str| {
             write(text);
             Recording::read(&dir).unwrap_err().to_string()

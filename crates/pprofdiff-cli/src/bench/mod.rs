@@ -16,6 +16,7 @@ mod machine;
 mod process;
 mod sides;
 mod taking;
+mod telling;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -98,7 +99,7 @@ fn recording(args: &BenchArgs) -> Result<(PathBuf, Recording)> {
             let (range, dirs) = sides::named(args, !new_command.is_empty())?;
             let into = &args.into;
             let wrong = |e: std::io::Error| Failure::Message(format!("{}: {e}", into.display()));
-            if std::fs::read_dir(into).is_ok_and(|mut entries| entries.next().is_some()) {
+            if !is_free(into) {
                 let (into, more) = (into.display(), "go on with it by --more, or name another one with --into");
                 return Err(Failure::Message(format!("{into} is there, and not empty; {more}")));
             }
@@ -119,6 +120,18 @@ fn recording(args: &BenchArgs) -> Result<(PathBuf, Recording)> {
         return Err(Failure::Message("--effect is a change that matters, and more than 0%".to_owned()));
     }
     Ok((dir, recording))
+}
+
+/// True of a folder that is not there, is empty, or has nothing but what a bench left that failed before its first pair.
+fn is_free(into: &Path) -> bool {
+    let is_left = |name: &str| {
+        ["binaries", "sources"].contains(&name)
+            || ["base-", "new-"].into_iter().filter_map(|side| name.strip_prefix(side)).any(|run| {
+                ["first", "build.txt", "1", "2"].contains(&run)
+            })
+    };
+    let Ok(mut all) = std::fs::read_dir(into) else { return true };
+    all.all(|entry| entry.is_ok_and(|entry| entry.file_name().to_str().is_some_and(is_left)))
 }
 
 /// The words of the commands of both sides; the new side's are empty if they are the base's.

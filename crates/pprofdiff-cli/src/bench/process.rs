@@ -49,13 +49,6 @@ pub fn run(job: &Job<'_>, work: &Work) -> Result<ExitStatus> {
     }
 }
 
-/// The last line that a command wrote that says something.
-pub fn last_line(output: &Path) -> String {
-    let text = std::fs::read(output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let last = text.lines().rev().map(str::trim).find(|line| !line.is_empty() && !line.starts_with("exit status"));
-    last.unwrap_or("it said nothing").to_owned()
-}
-
 /// A child with what it started.
 struct Group(Child);
 

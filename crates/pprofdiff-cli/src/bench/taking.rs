@@ -12,6 +12,7 @@ use pprofdiff_report::View;
 use super::adapters::{self, Adapter, Plan};
 use super::process::{self, Job};
 use super::sides::Checkout;
+use super::telling::telling_line;
 use super::{kept, machine, words};
 use crate::args::QueryArgs;
 use crate::input::Inputs;
@@ -206,7 +207,7 @@ impl<'a> Bench<'a> {
         if status.success() {
             return Ok(());
         }
-        let (line, file) = (process::last_line(&output), output.display());
+        let (line, file) = (telling_line(&output), output.display());
         Err(Failure::Message(format!(
             "the build of the {} side failed ({status}): {line}; all of it is in {file}",
             SIDES[side]
@@ -236,10 +237,11 @@ impl<'a> Bench<'a> {
         let seconds = (begun.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
         let machine = watch.end();
         if !status.success() {
-            let line = process::last_line(&output);
+            let line = telling_line(&output);
+            let advice = (this.adapter.advice)(&line).map_or_else(String::new, |advice| format!(" ({advice})"));
+            let (of, file) = (this.adapter.name, output.display());
             return Err(Failure::Message(format!(
-                "{} failed on the {name} side ({status}): {line}",
-                this.adapter.name
+                "{of} failed on the {name} side ({status}): {line}{advice}; all of it is in {file}"
             )));
         }
         let text = String::from_utf8_lossy(&std::fs::read(&output).map_err(wrong)?).into_owned();

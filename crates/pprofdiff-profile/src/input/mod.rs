@@ -18,7 +18,8 @@ pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_
 pub use crate::format::InputFormat;
 
 use crate::error::Result;
-use crate::profile::{LoadOptions, Profile};
+use crate::parallel;
+use crate::profile::{LoadOptions, Profile, merge_as};
 use crate::redact::redacted;
 
 /// What gives a source's bytes when they are wanted: of a URL, an archive, a database. Called once each time that the
@@ -54,6 +55,8 @@ pub enum Source {
     Fetch(String, Fetch),
     /// A profile that is loaded already.
     Profile(Arc<Profile>),
+    /// The sum of several, and a name for it.
+    Merged(String, Vec<Source>),
 }
 
 impl Source {
@@ -70,6 +73,10 @@ impl Source {
                 Profile::from_bytes(name, &bytes, options).map(Arc::new)
             }
             Source::Profile(profile) => Ok(profile.clone()),
+            Source::Merged(name, parts) => {
+                let profiles = parallel::map(parts, |part| part.load(options)).into_iter().collect::<Result<Vec<_>>>()?;
+                merge_as(name, &profiles.iter().map(|profile| &**profile).collect::<Vec<_>>()).map(Arc::new)
+            }
         }
     }
 
@@ -85,7 +92,7 @@ impl Source {
     pub fn name(&self) -> String {
         match self {
             Source::Path(path) => redacted(&path.to_string_lossy()).into_owned(),
-            Source::Bytes(name, _) | Source::Fetch(name, _) => redacted(name).into_owned(),
+            Source::Bytes(name, _) | Source::Fetch(name, _) | Source::Merged(name, _) => redacted(name).into_owned(),
             Source::Profile(profile) => profile.name().to_owned(),
         }
     }
@@ -97,6 +104,21 @@ mod tests {
 
     use super::*;
     use crate::error::Error;
+
+    #[test]
+    fn a_sum_is_loaded_under_its_name() {
+        let bytes = |value: i64| {
+            let mut b = crate::builder::ProfileBuilder::new();
+            b.sample_type("cpu", "nanoseconds");
+            b.sample(&[], &[value], &[]).and_then(|()| b.build("a")).and_then(|p| p.to_bytes(&Default::default()))
+        };
+        let parts = [3, 4].map(|value| Source::Bytes("part".to_owned(), bytes(value).unwrap_or_default()));
+        let source = Source::Merged("runs/base".to_owned(), parts.into());
+        let profile = source.load(&LoadOptions::default());
+        let total = |p: &Profile| p.samples().map(|sample| sample.values().sum::<i64>()).sum::<i64>();
+        assert_eq!(profile.map(|p| (p.name().to_owned(), total(&p))).ok(), Some(("runs/base".to_owned(), 7)));
+        assert_eq!((source.name().as_str(), source.path()), ("runs/base", None));
+    }
 
     #[test]
     fn bytes_are_fetched_when_their_profile_is_loaded() {

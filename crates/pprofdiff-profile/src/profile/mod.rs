@@ -40,6 +40,7 @@ pub use encode::{Compression, WriteOptions, pack};
 pub use input::LoadOptions;
 pub use memo::Memo;
 pub(crate) use memo::Numbers;
+pub(crate) use merge::merge_as;
 pub use merge::{Fields, Merger, Part, Selection, merge, merge_weighted};
 pub(crate) use message::{About, MessageWriter, Tables};
 pub(crate) use samples::{Label, LabelValue, Sample};

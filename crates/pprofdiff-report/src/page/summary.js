@@ -21,8 +21,14 @@ function showSummary() {
   // The folder that both are in says nothing here.
   const paths = sides.map((side) => side.querySelector(".path").textContent), folder = /^.*\//.exec(paths[0])?.[0] ?? "";
   const inside = (path) => {
-    // Of several runs, each one's.
-    if (/^\w+ of \d+ \w+: /.test(path)) return path.replace(/[^\s,:]*\//g, "");
+    // Of several runs, each one's; where all are called the same, with the folders that tell them apart.
+    if (/^\w+ of \d+ \w+: /.test(path)) {
+      const folders = path.match(/[^\s,:]*\//g) ?? [""], bare = path.replace(/[^\s,:]*\//g, "");
+      if (new Set(bare.replace(/^.*?: /, "").split(/, | \.\.\. | \+ /)).size > 1) return bare;
+      let common = folders[0];
+      while (!folders.every((other) => other.startsWith(common))) common = common.replace(/[^/]*\/$/, "");
+      return path.replace(/[^\s,:]*\//g, (other) => other.slice(common.length));
+    }
     return paths.every((other) => other.startsWith(folder)) ? path.slice(folder.length) : path;
   };
   $("names").replaceChildren(...paths.flatMap((path, i) => [i > 0 ? " → " : "", element("span", inside(path), "path")]));

@@ -18,6 +18,10 @@ const LEAST_PART: f64 = 0.15;
 const DIRECT: f64 = 50.0;
 /// Frames above the function that are looked at.
 const MAX_ABOVE: usize = 8;
+/// Where so much of a cause's change goes through one function below it, that one changed.
+const NEARLY_ALL: f64 = 0.9;
+/// Of what commits renamed or moved, old and new cost are a cause if they differ by more than this part of the one.
+const RENAMED: f64 = 0.3;
 
 /// A function of the profiles, as sources have it.
 struct Place {
@@ -50,7 +54,10 @@ pub(super) struct Ranking<'a> {
     tree: &'a Tree<'a>,
     scale: f64,
     places: Vec<Place>,
-    names: Vec<String>,
+    /// What a frame is called now: of one that the base alone has under the name, the frame of the new side.
+    now: Vec<u32>,
+    /// The names of a frame on both sides.
+    names: Vec<Vec<String>>,
 }
 
 /// A place that a commit changes, with how directly that reaches the cause.
@@ -94,14 +101,18 @@ impl<'a> Ranking<'a> {
             }
         };
         let places: Vec<Place> = (0..stacks.frames.len() as u32).map(place).collect();
-        let names = places.iter().map(|place| place.name.clone()).collect();
-        Ranking { stacks, paths, history, tree, scale, places, names }
+        let now = twins(stacks, &places);
+        let mut names: Vec<Vec<String>> = vec![Vec::new(); places.len()];
+        for (place, now) in places.iter().zip(&now) {
+            names[*now as usize].push(place.name.clone());
+        }
+        Ranking { stacks, paths, history, tree, scale, places, now, names }
     }
 
-    /// The commits that reach a cause; `None` of one that has no function.
+    /// The commits that reach a cause; `None` of one that has no function, or is only a function's other name.
     pub(super) fn of_cause(&self, cause: &Cause) -> Option<RankedCommits> {
         cause.function.as_ref()?;
-        let (roles, calls) = self.roles(cause);
+        let (roles, calls) = self.roles(cause)?;
         let uses = self.uses(&roles);
         let mut ranked: Vec<(f64, usize, RankedCommit)> = Vec::new();
         for (age, commit) in self.history.commits.iter().enumerate() {
@@ -128,42 +139,42 @@ impl<'a> Ranking<'a> {
     }
 
     /// What frames are to the cause, and which calls its stacks have, each with the part of the change that goes through.
-    fn roles(&self, cause: &Cause) -> (HashMap<u32, Role>, HashMap<(u32, u32), f64>) {
-        let is_of = |names: &[String], frame: u32| names.contains(&self.names[frame as usize]);
+    /// Frames are as they are called now. `None` if nothing remains of the change under these names.
+    fn roles(&self, cause: &Cause) -> Option<(Roles, Calls)> {
         let evidence = &cause.evidence;
-        let is_own = cause.kind == CauseKind::Own;
-        let mut total = 0.0;
-        let mut through: HashMap<u32, (f64, usize, bool)> = HashMap::default();
-        let mut calls: HashMap<(u32, u32), f64> = HashMap::default();
+        let is_own = cause.kind == CauseKind::Own && cause.callee.is_none();
+        let (mut of_cause, mut named) = (Vec::new(), 0.0);
         for row in &self.stacks.rows {
-            let frames = self.stacks.frames_of(row);
-            let is_called = |at: usize| {
-                is_of(&evidence.functions, frames[at])
-                    && (evidence.callers.is_empty() || at > 0 && is_of(&evidence.callers, frames[at - 1]))
+            let found = self.stacks.frames_of(row);
+            let frames: Vec<u32> = found.iter().map(|&frame| self.now[frame as usize]).collect();
+            let is_called = |is_of: &dyn Fn(&[String], usize) -> bool, at: usize| {
+                is_of(&evidence.functions, at)
+                    && (evidence.callers.is_empty() || at > 0 && is_of(&evidence.callers, at - 1))
             };
-            let Some(at) = (0..frames.len()).rfind(|&at| is_called(at)) else { continue };
+            let is_now = |names: &[String], at: usize| self.names[frames[at] as usize].iter().any(|n| names.contains(n));
+            let is_named = |names: &[String], at: usize| names.contains(&self.places[found[at] as usize].name);
+            let Some(at) = (0..frames.len()).rfind(|&at| is_called(&is_now, at)) else { continue };
             let delta = row.weight.new as f64 - self.scale * row.weight.base as f64;
-            total += delta;
-            let below = if is_own && cause.callee.is_none() { at + 1 } else { frames.len() };
-            let from = at.saturating_sub(MAX_ABOVE);
-            let mut seen: HashSet<u32> = HashSet::default();
-            for (i, &frame) in frames.iter().enumerate().take(below).skip(from) {
-                if seen.insert(frame) {
-                    let known = through.entry(frame).or_insert((0.0, at.saturating_sub(i), i == at));
-                    known.0 += delta;
-                    known.1 = known.1.min(at.saturating_sub(i));
-                }
-                if i > from {
-                    *calls.entry((frames[i - 1], frame)).or_default() += delta;
-                }
+            if (0..frames.len()).any(|at| is_called(&is_named, at)) {
+                named += delta;
             }
+            of_cause.push((frames, at, delta));
         }
-        let part = |delta: f64| if total == 0.0 { 0.0 } else { (delta / total).clamp(0.0, 1.0) };
-        let role = |(frame, (delta, above, is_function)): (u32, (f64, usize, bool))| {
-            (frame, Role { is_function, above, part: part(delta) })
+        let total: f64 = of_cause.iter().map(|(.., delta)| delta).sum();
+        if total * named < 0.0 || total.abs() < RENAMED * named.abs() {
+            return None;
+        }
+        let (roles, calls, deepest) = roles_in(&of_cause, is_own);
+        // A cause that is called by what lies far above it, since much below it has another name, say.
+        let Some(deepest) = deepest.filter(|_| cause.kind == CauseKind::Calls && cause.callee.is_none()) else {
+            return Some((roles, calls));
         };
-        let roles = through.into_iter().map(role).collect();
-        (roles, calls.into_iter().map(|(call, delta)| (call, part(delta))).collect())
+        for (frames, at, _) in &mut of_cause {
+            *at = frames.iter().rposition(|frame| *frame == deepest).unwrap_or(usize::MAX);
+        }
+        of_cause.retain(|(_, at, _)| *at != usize::MAX);
+        let (roles, calls, _) = roles_in(&of_cause, is_own);
+        Some((roles, calls))
     }
 
     /// What names the function, its caller and what it calls use, as they are now: by name, the part of the change.
@@ -198,8 +209,8 @@ impl<'a> Ranking<'a> {
         &self,
         commit: &CommitChanges,
         cause: &Cause,
-        roles: &HashMap<u32, Role>,
-        calls: &HashMap<(u32, u32), f64>,
+        roles: &Roles,
+        calls: &Calls,
         uses: &HashMap<String, f64>,
     ) -> Vec<Hit> {
         let mut hits = Vec::new();
@@ -324,6 +335,79 @@ impl<'a> Ranking<'a> {
                 || place.parts[0] == "main"
                 || change.path.split('/').any(|part| is_named(part.split('.').next().unwrap_or(part))))
     }
+}
+
+type Roles = HashMap<u32, Role>;
+/// By caller and callee, the part of the change that goes through.
+type Calls = HashMap<(u32, u32), f64>;
+
+/// What frames are to stacks that go through a function, each with the function's place and its change; and the deepest
+/// function below that one through which nearly all of the change goes.
+fn roles_in(stacks: &[(Vec<u32>, usize, f64)], is_own: bool) -> (Roles, Calls, Option<u32>) {
+    let mut total = 0.0;
+    // The change, how far above the function, whether it is that, and how far below.
+    let mut through: HashMap<u32, (f64, usize, bool, usize)> = HashMap::default();
+    let mut calls: Calls = HashMap::default();
+    for (frames, at, delta) in stacks {
+        let (at, delta) = (*at, *delta);
+        total += delta;
+        let below = if is_own { at + 1 } else { frames.len() };
+        let from = at.saturating_sub(MAX_ABOVE);
+        let mut seen: HashSet<u32> = HashSet::default();
+        for (i, &frame) in frames.iter().enumerate().take(below).skip(from) {
+            if seen.insert(frame) {
+                let known = through.entry(frame).or_insert((0.0, at.saturating_sub(i), i == at, 0));
+                known.0 += delta;
+                known.1 = known.1.min(at.saturating_sub(i));
+                known.3 = known.3.max(i.saturating_sub(at));
+            }
+            if i > from {
+                *calls.entry((frames[i - 1], frame)).or_default() += delta;
+            }
+        }
+    }
+    let part = |delta: f64| if total == 0.0 { 0.0 } else { (delta / total).clamp(0.0, 1.0) };
+    let deepest = through
+        .iter()
+        .filter(|(_, (delta, _, is_function, below))| !is_function && *below > 0 && part(*delta) >= NEARLY_ALL)
+        .max_by_key(|(frame, (.., below))| (*below, **frame));
+    let deepest = deepest.map(|(frame, _)| *frame);
+    let role = |(frame, (delta, above, is_function, _)): (u32, (f64, usize, bool, usize))| {
+        (frame, Role { is_function, above, part: part(delta) })
+    };
+    let roles = through.into_iter().map(role).collect();
+    (roles, calls.into_iter().map(|(call, delta)| (call, part(delta))).collect(), deepest)
+}
+
+/// What each frame is called now: itself, or of one that only the base has, the one of the new side alone that commits made
+/// of it by another name or file. Where several could be it, none is.
+fn twins(stacks: &Stacks, places: &[Place]) -> Vec<u32> {
+    let mut is_on = vec![[false; 2]; places.len()];
+    for row in &stacks.rows {
+        for &frame in stacks.frames_of(row) {
+            is_on[frame as usize][0] |= row.weight.base != 0;
+            is_on[frame as usize][1] |= row.weight.new != 0;
+        }
+    }
+    let mut by_alias: HashMap<&(usize, String), [Vec<u32>; 2]> = HashMap::default();
+    for (frame, place) in places.iter().enumerate() {
+        let side = match is_on[frame] {
+            [true, false] => 0,
+            [false, true] => 1,
+            _ => continue,
+        };
+        for alias in &place.aliases {
+            by_alias.entry(alias).or_default()[side].push(frame as u32);
+        }
+    }
+    let mut found: HashMap<u32, HashSet<u32>> = HashMap::default();
+    for sides in by_alias.values() {
+        if let ([old], [new]) = (sides[0].as_slice(), sides[1].as_slice()) {
+            found.entry(*old).or_default().insert(*new);
+        }
+    }
+    let twin = |frame: u32| found.get(&frame).filter(|all| all.len() == 1).and_then(|all| all.iter().next().copied());
+    (0..places.len() as u32).map(|frame| twin(frame).unwrap_or(frame)).collect()
 }
 
 /// All files and names of a function that commits moved or renamed, by those that the profiles know.

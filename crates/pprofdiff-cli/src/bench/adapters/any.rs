@@ -1,9 +1,9 @@
 //! Any command: `{profile}` in it, or the variable `PPROFDIFF_PROFILE`, names the file that it is to write.
 
-use super::{Adapter, Plan, Taken, path, unfixed, written};
+use super::{Adapter, Plan, Taken, no_advice, path, unfixed, written};
 use crate::Result;
 
-pub const ADAPTER: Adapter = Adapter { name: "command", is_of: |_| true, command, taken, fixed: unfixed };
+pub const ADAPTER: Adapter = Adapter { name: "command", is_of: |_| true, command, taken, fixed: unfixed, advice: no_advice };
 
 /// The file of a run; its content says what it is.
 pub fn profile(dir: &std::path::Path) -> std::path::PathBuf {

@@ -1,11 +1,11 @@
 //! `go test -bench`: profiles of time and memory, the binary kept, and as many iterations on both sides as fit the time of a
 //! first run. All benchmarks do the same number, that of the slowest.
 
-use super::{Adapter, Plan, Taken, path, program, unfixed, written};
+use super::{Adapter, Plan, Taken, no_advice, path, program, unfixed, written};
 use crate::Result;
 use crate::operations;
 
-pub const ADAPTER: Adapter = Adapter { name: "go test -bench", is_of, command, taken, fixed };
+pub const ADAPTER: Adapter = Adapter { name: "go test -bench", is_of, command, taken, fixed, advice: no_advice };
 
 fn is_of(command: &[String]) -> bool {
     let has_bench = command.iter().any(|word| {

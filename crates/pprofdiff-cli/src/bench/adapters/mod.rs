@@ -40,6 +40,8 @@ pub struct Adapter {
     pub taken: fn(&Plan<'_>, &str) -> Result<Taken>,
     /// The operations that all runs are to do, by what a first run wrote.
     pub fixed: fn(&[String], &str) -> Option<u64>,
+    /// What to do when it fails, by the line that tells why.
+    pub advice: fn(&str) -> Option<&'static str>,
 }
 
 /// All kinds; the last one is any command's.
@@ -100,6 +102,11 @@ fn path(path: &Path) -> String {
 
 /// Nothing fixes how much is done.
 fn unfixed(_: &[String], _: &str) -> Option<u64> {
+    None
+}
+
+/// What it says itself is enough.
+fn no_advice(_: &str) -> Option<&'static str> {
     None
 }
 

@@ -1,9 +1,9 @@
 //! `node`: its own profiler of time.
 
-use super::{Adapter, Plan, Taken, path, program, unfixed};
+use super::{Adapter, Plan, Taken, no_advice, path, program, unfixed};
 use crate::{Failure, Result};
 
-pub const ADAPTER: Adapter = Adapter { name: "node", is_of, command, taken, fixed: unfixed };
+pub const ADAPTER: Adapter = Adapter { name: "node", is_of, command, taken, fixed: unfixed, advice: no_advice };
 
 fn is_of(command: &[String]) -> bool {
     program(command) == "node"

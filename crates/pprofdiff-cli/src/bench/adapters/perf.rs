@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::{Adapter, Plan, Taken, path, program, unfixed, written};
 use crate::{Failure, Result};
 
-pub const ADAPTER: Adapter = Adapter { name: "perf record", is_of, command, taken, fixed: unfixed };
+pub const ADAPTER: Adapter = Adapter { name: "perf record", is_of, command, taken, fixed: unfixed, advice };
 
 /// Lines of large programs may take perf minutes.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -48,4 +48,8 @@ fn taken(plan: &Plan<'_>, _: &str) -> Result<Taken> {
         }
     }
     Err(Failure::Message(format!("perf script can't read {}", data.display())))
+}
+
+fn advice(line: &str) -> Option<&'static str> {
+    line.contains("Access to performance monitoring").then_some("sysctl kernel.perf_event_paranoid=1 allows it")
 }

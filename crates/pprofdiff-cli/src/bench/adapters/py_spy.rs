@@ -3,7 +3,7 @@
 use super::{Adapter, Plan, Taken, path, program, unfixed, written};
 use crate::Result;
 
-pub const ADAPTER: Adapter = Adapter { name: "py-spy record", is_of, command, taken, fixed: unfixed };
+pub const ADAPTER: Adapter = Adapter { name: "py-spy record", is_of, command, taken, fixed: unfixed, advice };
 
 fn is_of(command: &[String]) -> bool {
     program(command) == "py-spy" && command.get(1).is_some_and(|word| word == "record")
@@ -19,4 +19,9 @@ fn command(plan: &Plan<'_>) -> Vec<String> {
 
 fn taken(plan: &Plan<'_>, _: &str) -> Result<Taken> {
     written(plan.dir.join("profile.speedscope.json"), plan.command)
+}
+
+fn advice(line: &str) -> Option<&'static str> {
+    let is_late = line.contains("Failed to get process executable name") || line.contains("No stack counts found");
+    is_late.then_some("the program ended before py-spy could look into it; let it run for a second or more")
 }

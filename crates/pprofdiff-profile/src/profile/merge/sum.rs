@@ -15,7 +15,12 @@ use crate::work;
 /// # Errors
 /// No profile, no common sample type, values that add up past int64, or written diffs beside profiles that are none.
 pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
-    sum(profiles, &vec![1; profiles.len()], 1)
+    merge_as("merged", profiles)
+}
+
+/// As [`merge`], with a name for the sum.
+pub(crate) fn merge_as(name: &str, profiles: &[&Profile]) -> Result<Profile> {
+    sum(name, profiles, &vec![1; profiles.len()], 1)
 }
 
 /// A weight is a whole number of such parts.
@@ -36,7 +41,7 @@ pub fn merge_weighted(profiles: &[(&Profile, f64)]) -> Result<Profile> {
     // In lowest terms, so that sums have all the room that there is.
     let divisor = weights.iter().fold(PARTS, |a, &b| gcd(a, b));
     let weights: Vec<i64> = weights.iter().map(|weight| weight / divisor).collect();
-    sum(&profiles.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), &weights, PARTS / divisor)
+    sum("merged", &profiles.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), &weights, PARTS / divisor)
 }
 
 fn gcd(a: i64, b: i64) -> i64 {
@@ -50,7 +55,7 @@ fn rounded(value: i64, parts: i64) -> i64 {
 }
 
 /// The sum of the profiles, each times its weight, by the number of parts that weights are counted in.
-fn sum(profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<Profile> {
+fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<Profile> {
     if profiles.is_empty() {
         return Err(Error::query("there is no profile to merge"));
     }
@@ -75,7 +80,7 @@ fn sum(profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<Profile> {
         let after = before[column] + v;
         rounded(after, parts) - rounded(std::mem::replace(&mut before[column], after), parts)
     });
-    Profile::decode("merged", message)
+    Profile::decode(name, message)
 }
 
 /// Makes sure that no weighted sum overflows.
