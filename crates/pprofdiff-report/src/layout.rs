@@ -1,15 +1,20 @@
-//! Where the nodes and calls of a call graph's picture lie. Levels are ours, order and coordinates those of dagre (the
-//! crate), whose cost follows from the levels; so it is known, and bounded, before anything is laid out.
+//! Where the nodes and calls of a call graph's picture lie: levels here, then the order on them (`order`) and coordinates
+//! (`position`). What these cost follows from the levels; so it is known, and bounded, before anything is laid out.
 //!
-//! dagre gives a call a point on each level that it passes, between two levels one more for its label, and so for a
-//! hundred nodes that all call each other half a million points. Each costs some kilobytes and, since the whole is
-//! ordered again and again, a fifth of a millisecond; and each level costs time by the square of its points. Calls are
-//! therefore laid out as long as there is room, the heaviest first. (Levels are not left to dagre also because its
-//! network simplex has no bound: here it ends after a number of steps, with valid levels at any time.)
+//! A call has a point on each level that it passes, and between two levels one more for its label: of a hundred nodes
+//! that all call each other half a million points. Nobody follows so many lines; calls are therefore laid out as long as
+//! there is room, the heaviest first.
+//!
+//! Points are numbers and their lines lie in arrays. It is what the crate dagre draws, which was asked once and which a
+//! test still asks: it knows points by text, and took half the time of a small profile's page.
 
-use dagre::graph::{Graph, GraphOptions};
-use dagre::layout::types::{LabelPos, Ranker};
-use dagre::{EdgeLabel, LayoutOptions, NodeLabel};
+mod layers;
+mod order;
+mod position;
+
+use layers::Layered;
+use order::order;
+use position::position;
 use pprofdiff::work;
 
 pub(super) type Point = (f64, f64);
@@ -28,7 +33,7 @@ pub(super) struct EdgeRoute {
     pub label: Point,
 }
 
-/// What is left of the bounds on laying out: one picture takes at most about half a second and 32 MB.
+/// What is left of the bounds on laying out.
 pub(super) struct LayoutBudget {
     points: i64,
     squares: i64,
@@ -38,6 +43,8 @@ pub(super) struct LayoutBudget {
 const MAX_POINTS: i64 = 4000;
 /// Most that the squares of the levels' numbers of points may add up to.
 const MAX_SQUARES: i64 = 400_000;
+/// Points of a call's line that are nearer than this are one.
+const SAME_POINT: f64 = 1e-4;
 /// Steps towards shorter calls, for each node. Each costs a pass over the graph; real graphs take less than one.
 const STEPS: usize = 4;
 
@@ -293,43 +300,50 @@ impl Tree {
 /// each call.
 pub(super) fn place(sizes: &[Point], labels: &[Point], chosen: &Chosen) -> (Vec<Point>, Vec<EdgeRoute>) {
     work::begin_phase("drawing");
-    let levels = &chosen.levels;
-    // A multigraph, since two calls may run from one node to the other once one is turned around.
-    let mut graph: Graph<NodeLabel, EdgeLabel> =
-        Graph::with_options(GraphOptions { directed: true, multigraph: true, compound: false });
-    for (i, &(width, height)) in sizes.iter().enumerate() {
-        graph.set_node(i.to_string(), Some(NodeLabel { width, height, ..NodeLabel::default() }));
-    }
-    for (i, (call, &(width, height))) in levels.calls.iter().zip(labels).enumerate() {
-        let (labelpos, weight) = (LabelPos::Center, call.weight as i32);
-        let label = EdgeLabel { width, height, labelpos, weight, ..EdgeLabel::default() };
-        graph.set_edge(call.upper.to_string(), call.lower.to_string(), Some(label), Some(&i.to_string()));
-    }
-    // dagre takes our levels where each node hangs so far above one at the bottom. Edges of this kind are gone before it
-    // begins to order.
-    const BOTTOM: &str = "bottom";
-    graph.set_node(BOTTOM.to_owned(), Some(NodeLabel::default()));
-    let deepest = levels.of.iter().max().copied().unwrap_or(0);
-    for (i, level) in levels.of.iter().enumerate() {
-        let minlen = (deepest - level) as i32;
-        let hangs = EdgeLabel { minlen, weight: 0, nesting_edge: true, ..EdgeLabel::default() };
-        graph.set_edge(i.to_string(), BOTTOM.to_owned(), Some(hangs), None);
-    }
-    let (nodesep, edgesep, ranksep, ranker) = (22.0, 10.0, 34.0, Ranker::LongestPath);
-    dagre::layout(&mut graph, Some(LayoutOptions { nodesep, edgesep, ranksep, ranker, ..LayoutOptions::default() }));
+    let Levels { of: levels, calls } = &chosen.levels;
+    let graph = Layered::new(levels, sizes, calls, labels);
+    let layers = order(&graph);
     work::poll();
-    let node = |i: usize| graph.node(&i.to_string()).map_or((0.0, 0.0), |n| (n.x.unwrap_or(0.0), n.y.unwrap_or(0.0)));
-    let route = |(i, call): (usize, &Down)| {
-        let Some(e) = graph.edge(&call.upper.to_string(), &call.lower.to_string(), Some(&i.to_string())) else {
-            return EdgeRoute { points: Vec::new(), label: (0.0, 0.0) };
-        };
-        let mut points: Vec<Point> = e.points.iter().map(|p| (p.x, p.y)).collect();
+    let middles = position(&graph, &layers);
+    // From the corner of all nodes and labels.
+    let boxes = (0..=graph.bottom).chain(graph.labels.iter().copied());
+    let (left, top) = boxes.fold((f64::INFINITY, f64::INFINITY), |(left, top), point| {
+        let ((x, y), (width, height)) = (middles[point], graph.size[point]);
+        (left.min(x - width / 2.0), top.min(y - height / 2.0))
+    });
+    let at = |point: usize| (middles[point].0 + (0.0 - left), middles[point].1 + (0.0 - top));
+    let route = |((call, bends), &label): ((&Down, &std::ops::Range<usize>), &usize)| {
+        let bends: Vec<Point> = bends.clone().map(at).collect();
+        let end = |node: usize, next: Option<&Point>| border(at(node), sizes[node], *next.unwrap_or(&at(node)));
+        let mut points = vec![end(call.upper, bends.first())];
+        points.extend(&bends);
+        points.push(end(call.lower, bends.last()));
+        points.dedup_by(|a, b| (a.0 - b.0).abs() < SAME_POINT && (a.1 - b.1).abs() < SAME_POINT);
         if call.turned {
             points.reverse();
         }
-        EdgeRoute { points, label: (e.x.unwrap_or(0.0), e.y.unwrap_or(0.0)) }
+        EdgeRoute { points, label: at(label) }
     };
-    ((0..sizes.len()).map(node).collect(), levels.calls.iter().enumerate().map(route).collect())
+    let routes = calls.iter().zip(&graph.bends).zip(&graph.labels).map(route).collect();
+    ((0..sizes.len()).map(at).collect(), routes)
+}
+
+/// Where the line from a box's middle to a point leaves the box.
+fn border(middle: Point, size: Point, to: Point) -> Point {
+    let (dx, dy) = (to.0 - middle.0, to.1 - middle.1);
+    let (x, y) = (size.0 / 2.0, size.1 / 2.0);
+    if (dx, dy) == (0.0, 0.0) {
+        return middle;
+    }
+    // Above or below, or else at a side.
+    let (x, y) = if dy.abs() * x > dx.abs() * y {
+        let y = y.copysign(dy);
+        (y * dx / dy, y)
+    } else {
+        let x = x.copysign(dx);
+        (x, if dx == 0.0 { 0.0 } else { x * dy / dx })
+    };
+    (middle.0 + x, middle.1 + y)
 }
 
 #[cfg(test)]
@@ -383,6 +397,74 @@ mod tests {
             assert_eq!(levels.of, [0, 1, 2]);
             let turned = levels.calls.iter().zip(ends).filter(|(c, _)| c.turned).map(|(_, ends)| ends);
             assert_eq!(turned.collect::<Vec<_>>(), [(2, 1)]);
+        }
+    }
+
+    /// What dagre makes of the same nodes, calls and levels.
+    #[allow(clippy::unwrap_used)]
+    fn by_dagre(sizes: &[Point], labels: &[Point], levels: &Levels) -> (Vec<Point>, Vec<EdgeRoute>) {
+        use dagre::graph::{Graph, GraphOptions};
+        use dagre::layout::types::{LabelPos, Ranker};
+        use dagre::{EdgeLabel, LayoutOptions, NodeLabel};
+        // Two calls may run from one node to the other once one is turned around.
+        let options = GraphOptions { directed: true, multigraph: true, compound: false };
+        let mut graph: Graph<NodeLabel, EdgeLabel> = Graph::with_options(options);
+        for (i, &(width, height)) in sizes.iter().enumerate() {
+            graph.set_node(i.to_string(), Some(NodeLabel { width, height, ..NodeLabel::default() }));
+        }
+        for (i, (call, &(width, height))) in levels.calls.iter().zip(labels).enumerate() {
+            let (labelpos, weight) = (LabelPos::Center, call.weight as i32);
+            let label = EdgeLabel { width, height, labelpos, weight, ..EdgeLabel::default() };
+            graph.set_edge(call.upper.to_string(), call.lower.to_string(), Some(label), Some(&i.to_string()));
+        }
+        // It takes our levels where each node hangs so far above one at the bottom.
+        const BOTTOM: &str = "bottom";
+        graph.set_node(BOTTOM.to_owned(), Some(NodeLabel::default()));
+        let deepest = levels.of.iter().max().copied().unwrap_or(0);
+        for (i, level) in levels.of.iter().enumerate() {
+            let minlen = (deepest - level) as i32;
+            let hangs = EdgeLabel { minlen, weight: 0, nesting_edge: true, ..EdgeLabel::default() };
+            graph.set_edge(i.to_string(), BOTTOM.to_owned(), Some(hangs), None);
+        }
+        let (nodesep, edgesep, ranksep, ranker) = (22.0, 10.0, 34.0, Ranker::LongestPath);
+        let options = LayoutOptions { nodesep, edgesep, ranksep, ranker, ..LayoutOptions::default() };
+        dagre::layout(&mut graph, Some(options));
+        let node = |i: usize| graph.node(&i.to_string()).and_then(|n| Some((n.x?, n.y?))).unwrap();
+        let route = |(i, call): (usize, &Down)| {
+            let e = graph.edge(&call.upper.to_string(), &call.lower.to_string(), Some(&i.to_string())).unwrap();
+            let mut points: Vec<Point> = e.points.iter().map(|p| (p.x, p.y)).collect();
+            if call.turned {
+                points.reverse();
+            }
+            EdgeRoute { points, label: (e.x.unwrap(), e.y.unwrap()) }
+        };
+        ((0..sizes.len()).map(node).collect(), levels.calls.iter().enumerate().map(route).collect())
+    }
+
+    #[test]
+    fn pictures_are_those_of_dagre() {
+        let mut seed = 33;
+        for i in 0..60 {
+            let n = 1 + random(&mut seed, 2 + i / 2);
+            let n_edges = random(&mut seed, 3 * n as u64);
+            let mut ends: Vec<(usize, usize)> = Vec::new();
+            for _ in 0..n_edges {
+                let call = (random(&mut seed, n as u64), random(&mut seed, n as u64));
+                if call.0 != call.1 && !ends.contains(&call) {
+                    ends.push(call);
+                }
+            }
+            let edges: Vec<Edge> =
+                ends.iter().map(|&(from, to)| Edge { from, to, weight: 1 + random(&mut seed, 20) as u32 }).collect();
+            let mut size = |_| (20.0 + random(&mut seed, 900) as f64 / 7.0, 12.0 + random(&mut seed, 300) as f64 / 9.0);
+            let sizes: Vec<Point> = (0..n).map(&mut size).collect();
+            let chosen = choose(n, &edges, &mut LayoutBudget::for_pictures(1));
+            let labels: Vec<Point> = chosen.calls.iter().map(|&call| (size(call).0, 12.6)).collect();
+            let (nodes, routes) = place(&sizes, &labels, &chosen);
+            let (wanted_nodes, wanted_routes) = by_dagre(&sizes, &labels, &chosen.levels);
+            assert_eq!(nodes, wanted_nodes, "picture {i}");
+            let of = |routes: Vec<EdgeRoute>| routes.into_iter().map(|r| (r.points, r.label)).collect::<Vec<_>>();
+            assert_eq!(of(routes), of(wanted_routes), "picture {i}");
         }
     }
 }

@@ -121,7 +121,7 @@ fn sized(look: NodeLook) -> Placed {
 }
 
 fn draw(legend: &[String], nodes: &[Placed], calls: &[Routed]) -> String {
-    // What is drawn may reach beyond what dagre says: curves stay inside the hull of their points, labels may not.
+    // What is drawn may reach beyond what is laid out: curves stay inside the hull of their points, labels may not.
     let (mut left, mut top, mut right, mut bottom) = (0.0f64, 0.0f64, 0.0f64, 0.0f64);
     let mut reach = |(x, y): Point, width: f64, height: f64| {
         (left, right) = (left.min(x - width / 2.0), right.max(x + width / 2.0));

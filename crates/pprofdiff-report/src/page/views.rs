@@ -137,8 +137,18 @@ pub(super) fn flame(flame: &Flame, names: &mut Names, chance: Option<Chance>) ->
         columns["delta_width"] = lacking(&|n| n.width.delta).into();
     }
     if let Some(chance) = chance {
+        // Many frames have all that their caller has, which comes before them.
+        let mut last: Option<(Pair, bool)> = None;
+        let mut is_chance = |p: Pair| match last {
+            Some((known, is_chance)) if known == p => is_chance,
+            _ => {
+                let is_chance = chance.is_chance(p);
+                last = Some((p, is_chance));
+                is_chance
+            }
+        };
         let is_frame = |n: &FlameNode| !matches!(n.frame, FlameFrame::Pruned);
-        columns["chance"] = bits(nodes.iter().map(|n| is_frame(n) && chance.is_chance(n.cum))).into();
+        columns["chance"] = bits(nodes.iter().map(|n| is_frame(n) && is_chance(n.cum))).into();
     }
     columns
 }

@@ -4,6 +4,7 @@
 //! however often the pair recurs, and a frame that calls itself has no edge. Edges are numbered by
 //! their pair of frame indexes (`Calls`); "once" is a stamp, as in `top`.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::pattern;
@@ -126,19 +127,23 @@ impl Measure {
         for (i, row) in nodes.iter().enumerate() {
             rank[row.frame as usize] = i as u32;
         }
+        // With the node's place instead of its frame, so that no comparison looks it up.
         let mut edges = Vec::new();
         for (&(caller, callee), weight) in all.iter().zip(weights) {
-            edges.push(Edge { node: callee, other: caller, relation: Relation::Caller, weight });
-            edges.push(Edge { node: caller, other: callee, relation: Relation::Callee, weight });
+            for (node, other, relation) in [(callee, caller, Relation::Caller), (caller, callee, Relation::Callee)] {
+                let node = rank[node as usize];
+                if node != u32::MAX {
+                    edges.push(Edge { node, other, relation, weight });
+                }
+            }
         }
-        edges.retain(|e| rank[e.node as usize] != u32::MAX);
         let mut pace = Pace::default();
         edges.sort_unstable_by(|a, b| {
             pace.step(1);
-            let key =
-                |e: &Edge| (rank[e.node as usize], e.relation, std::cmp::Reverse(e.weight.delta().unsigned_abs()));
+            let key = |e: &Edge| (e.node, e.relation, Reverse(e.weight.delta().unsigned_abs()));
             key(a).cmp(&key(b)).then_with(|| self.frames().order(a.other).cmp(&self.frames().order(b.other)))
         });
+        edges.iter_mut().for_each(|e| e.node = nodes[e.node as usize].frame);
         Edges { summary: self.summary().clone(), frames: self.frames().clone(), nodes, edges }
     }
 

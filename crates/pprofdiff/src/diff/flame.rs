@@ -425,18 +425,19 @@ impl Grown {
     /// Puts the kept nodes in their order.
     fn finish(self, inverted: bool, summary: Arc<Summary>, frames: Arc<Frames>, scales: Scales) -> Flame {
         let widest = self.widest;
-        let mut children: Vec<Vec<usize>> = self.nodes.iter().map(|_| Vec::new()).collect();
-        for (i, n) in self.nodes.iter().enumerate().skip(1).filter(|(_, n)| n.kept) {
-            children[n.parent].push(i);
+        // A node's children were found one after the other.
+        let mut children = vec![0..0; self.nodes.len()];
+        let mut start = 1;
+        for siblings in self.nodes[1..].chunk_by(|a, b| a.parent == b.parent) {
+            children[siblings[0].parent] = start..start + siblings.len();
+            start += siblings.len();
         }
-        let name = |i: &usize| match self.nodes[*i].frame {
+        let name = |i: usize| match self.nodes[i].frame {
             FlameFrame::Frame(f) => Some(frames.order(f)),
             _ => None,
         };
-        for siblings in &mut children {
-            let width = |i: &usize| Reverse(self.nodes[*i].sum.width.max);
-            siblings.sort_unstable_by(|a, b| width(a).cmp(&width(b)).then_with(|| name(a).cmp(&name(b))));
-        }
+        let width = |i: usize| Reverse(self.nodes[i].sum.width.max);
+        let mut siblings: Vec<usize> = Vec::new();
         let mut pruned = Pruned { of_stacks: self.nodes[0].sum.stacks, widest, ..Pruned::default() };
         let mut nodes = Vec::new();
         // A node before its children, and its `(pruned)` child after all that is beneath them.
@@ -470,7 +471,10 @@ impl Grown {
                 if self.nodes[node].pruned.stacks > 0 {
                     open.push(Step::Pruned(node));
                 }
-                open.extend(children[node].iter().rev().map(|&c| Step::Enter(c)));
+                siblings.clear();
+                siblings.extend(children[node].clone().filter(|&child| self.nodes[child].kept));
+                siblings.sort_unstable_by(|&a, &b| width(b).cmp(&width(a)).then_with(|| name(b).cmp(&name(a))));
+                open.extend(siblings.iter().map(|&child| Step::Enter(child)));
             }
         }
         Flame { summary, frames, nodes, pruned, inverted }

@@ -153,7 +153,8 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
                 _ => AGREEING,
             };
             let is_denied = || of_objects.is_some_and(|of| (scale / of).ln().abs() > NEAR_SCALE);
-            if !fixed && (scale / exposure).ln().abs() > 1e-9 && (agreeing(scale) < least || is_denied()) {
+            let agreed = if fixed { 0.0 } else { agreeing(scale) };
+            if !fixed && (scale / exposure).ln().abs() > 1e-9 && (agreed < least || is_denied()) {
                 break;
             }
             let floor = floor * (total[0] + total[1] / scale) / 2.0;
@@ -172,7 +173,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
             let away = (scale / exposure).ln();
             let is_one = away.abs() < 1e-9;
             // Where nearly all functions say the same, no amount is unusual.
-            let is_unanimous = !fixed && telling.len() >= MIN_UNANIMOUS && agreeing(scale) > UNANIMOUS;
+            let is_unanimous = !fixed && telling.len() >= MIN_UNANIMOUS && agreed > UNANIMOUS;
             let usual = if is_unanimous { USUAL_OF_BENCHMARKS } else { usual };
             let of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) };
             let cost = model.left(&tau2, price) + causes.len() as f64 * price + of_scale;
