@@ -794,8 +794,8 @@ class Rendered:
 
     @property
     def exit_code(self) -> int:
-        """What the command would end with (explain: with --exit-code): 0 passed or nothing changed, 1 failed or changed, 3
-        inconclusive.
+        """What the command would end with (explain: with --exit-code): 0 passed or nothing changed, 1 failed or
+        changed, 3 inconclusive.
         """
     @property
     def warnings(self) -> list[str]:

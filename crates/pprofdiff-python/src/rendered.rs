@@ -52,8 +52,8 @@ impl Rendered {
 
 #[pymethods]
 impl Rendered {
-    /// What the command would end with (explain: with --exit-code): 0 passed or nothing changed, 1 failed or changed, 3
-    /// inconclusive.
+    /// What the command would end with (explain: with --exit-code): 0 passed or nothing changed, 1 failed or
+    /// changed, 3 inconclusive.
     #[getter]
     fn exit_code(&self) -> u8 {
         self.exit_code
