@@ -75,12 +75,7 @@ fn go_makes_profiles_of_its_traces() {
 fn each_kind_is_said_for_what_it_is() {
     let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
     for (bytes, what, advice) in [
-        (
-            &b"FLR\0\0\x02\0\x01"[..],
-            "Java's Flight Recorder; convert it with async-profiler's jfrconv",
-            "jfrconv -o pb.gz in profile.pb.gz",
-        ),
-        (b"PERFILE2\x68\0", "perf's own file; have perf write it as text", "perf script -i in > profile.txt"),
+        (&b"PERFILE2\x68\0"[..], "perf's own file; have perf write it as text", "perf script -i in > profile.txt"),
         (b"go 1.26 trace\0\0\0\x01", "an execution trace of Go", "go tool trace -pprof=sched in > profile.pb.gz"),
         (b"goroutine 1 [running]:\nmain.main()\n", "the stacks of Go's goroutines in words", ""),
         (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", ""),
@@ -98,7 +93,7 @@ fn each_kind_is_said_for_what_it_is() {
         (b"<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">", "an SVG picture", ""),
         (b"\n<!DOCTYPE HTML>\n<title>404</title>", "an HTML page; if it came from a server", ""),
         (b"<?xml version=\"1.0\"?>\n<a/>", "XML", ""),
-        (b"{\"meta\":{\"preprocessedProfileVersion\":57}}", "the Firefox profiler", ""),
+        (b"{\"meta\":{\"stackwalk\":1}}", "as Firefox records it", ""),
         (b"{\"traceEvents\":[]}", "a trace of Chrome", ""),
         (b"{\"resourceProfiles\":[]}", "OpenTelemetry profiles as JSON", ""),
         (b" [1, 2]", "JSON that is not recognised", ""),

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Reads profiles of other tools plainly, and says what their samples are: what `tests/traces.rs` holds our readers to.
+"""Reads profiles of other tools plainly, and says what their samples are: what `tests/traces.rs`, and `format/judged.rs` of
+the crate that reads, hold our readers to.
 
 Written from the formats' descriptions, with nothing in common with the readers, and slow. Usage: judge.py FILE...; for
 each FILE writes FILE.expected.json (without .gz), `{"types": [...], "samples": [[stack, labels, values], ...]}`,
-a stack from the root. What `perf report` and `jeprof` say is recorded beside it, by `tests/producers/make traces`.
+a stack from the root. Of Java's recordings `jfr print` is asked. What `perf report` and `jeprof` say is recorded beside
+it, by `tests/producers/make traces`.
 """
 
 import collections
@@ -12,7 +14,9 @@ import itertools
 import json
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 from decimal import Decimal
 
 
@@ -132,9 +136,117 @@ def perf_script(text):
     return [[t, "nanoseconds" if t.split(":")[0] in clocks else "count"] for t in types], sums
 
 
+def firefox(text):
+    """Each sample by the tables of its thread, or of all threads."""
+    profile = json.loads(text)
+    shared = profile.get("shared", {})
+    sums = collections.defaultdict(lambda: [0, 0])
+    for thread in profile["threads"]:
+        tables = shared | thread
+        strings, functions, frames = (tables[t] for t in ("stringArray", "funcTable", "frameTable"))
+        is_micro = profile["meta"]["sampleUnits"]["threadCPUDelta"] == "µs"
+
+        def shown(frame, tables=tables, strings=strings, functions=functions, frames=frames):
+            function = frames["func"][frame]
+            name, resource = strings[functions["name"][function]], functions["resource"][function]
+            if re.fullmatch(r"0x[0-9a-f]+", name) and resource >= 0:
+                name = f"[{profile['libs'][tables['resourceTable']['lib'][resource]]['name']}]"
+            if "source" in functions:
+                source = functions["source"][function]
+                file = None if source is None else tables["sources"]["filename"][source]
+            else:
+                file = functions["fileName"][function]
+            return f"{name} {'' if file is None else strings[file]}:{frames['line'][frame] or 0}"
+
+        samples, labels = thread["samples"], []
+        for key, member in [("thread", "name"), ("process", "processName"), ("pid", "pid"), ("tid", "tid")]:
+            labels.append(f"{key}={thread[member]}")
+        for i, stack in enumerate(samples["stack"]):
+            if stack is None:
+                continue
+            path, at = [], stack
+            while at is not None:
+                path.append(shown(tables["stackTable"]["frame"][at]))
+                at = tables["stackTable"]["prefix"][at]
+            row = sums[tuple(reversed(path)), tuple(labels)]
+            row[0] += 1 if samples["weight"] is None else samples["weight"][i]
+            row[1] += samples["threadCPUDelta"][i] * (1000 if is_micro else 1) if i else 0
+    return [["samples", "count"], ["cpu", "nanoseconds"]], sums
+
+
+def jfr(data):
+    """What `jfr print` of the JDK says of each event."""
+    with tempfile.NamedTemporaryFile(suffix=".jfr") as file:
+        file.write(data)
+        file.flush()
+        text = subprocess.run(
+            ["jfr", "print", "--json", "--stack-depth", "2048", file.name], check=True, capture_output=True
+        ).stdout
+    events = json.loads(text)["recording"]["events"]
+    kinds = {event["type"].removeprefix("jdk.") for event in events}
+    is_exact = not kinds.isdisjoint({"ObjectAllocationInNewTLAB", "ObjectAllocationOutsideTLAB"})
+    allocated = "alloc_space"
+    # Of each event: sample types, and what it adds to them.
+    adds = {
+        "ExecutionSample": {"samples": lambda _: 1},
+        "NativeMethodSample": {"native_samples": lambda _: 1},
+        "ObjectAllocationInNewTLAB": {allocated: lambda e: e["tlabSize"]},
+        "ObjectAllocationOutsideTLAB": {allocated: lambda e: e["allocationSize"]},
+        "JavaMonitorEnter": {"contentions": lambda _: 1, "delay": lambda e: iso_nanos(e["duration"])},
+        "ThreadPark": {"parks": lambda _: 1, "park": lambda e: iso_nanos(e["duration"])},
+    }
+    if not is_exact:
+        adds["ObjectAllocationSample"] = {allocated: lambda e: e["weight"]}
+    units = {"alloc_space": "bytes", "delay": "nanoseconds", "park": "nanoseconds"}
+    order = ["samples", "native_samples", allocated, "contentions", "delay", "parks", "park"]
+    types = [t for t in order if any(t in adds[kind] for kind in kinds & adds.keys())]
+    sums = collections.defaultdict(lambda: [0] * len(types))
+    for event in events:
+        kind, values = event["type"].removeprefix("jdk."), event["values"]
+        if kind not in adds:
+            continue
+        thread = values.get("eventThread") or values.get("sampledThread")
+        class_ = next((values[c] for c in ("objectClass", "monitorClass", "parkedClass") if values.get(c)), None)
+        labels = {
+            "thread": thread and (thread["javaName"] or thread["osName"]),
+            "state": values.get("state"),
+            "class": class_ and source_class(class_["name"]),
+        }
+        stack = []
+        for frame in reversed((values["stackTrace"] or {"frames": []})["frames"]):
+            method = frame["method"]
+            stack.append(f"{source_class(method['type']['name'])}.{method['name']} :{max(frame['lineNumber'], 0)}")
+        key = tuple(stack), tuple(f"{k}={v}" for k, v in labels.items() if v)
+        for t, amount in adds[kind].items():
+            sums[key][types.index(t)] += amount(values)
+    return [[t, units.get(t, "count")] for t in types], sums
+
+
+def iso_nanos(text):
+    """A time as PT1M2.5S."""
+    minutes, seconds = re.fullmatch(r"PT(?:(\d+)M)?(?:([\d.]+)S)?", text).groups()
+    return int(Decimal(minutes or 0) * 60 * 10**9 + Decimal(seconds or 0) * 10**9)
+
+
+def source_class(name):
+    """As in source, without what a JVM numbers anew."""
+    if name.startswith("["):
+        element = name.lstrip("[")
+        letters = {"Z": "boolean", "B": "byte", "C": "char", "S": "short"}
+        letters |= {"I": "int", "J": "long", "F": "float", "D": "double"}
+        inner = letters.get(element) or source_class(element[1:-1])
+        return inner + "[]" * (len(name) - len(element))
+    name = re.sub(r"[+/]0x.*", "", name)
+    name = re.sub(r"\$\$Lambda\$\d+$", "$$Lambda", name)
+    name = re.sub(r"((?:Method|Constructor)Accessor|\$Proxy)\d+$", r"\1", name)
+    return name.replace("/", ".")
+
+
 def main(paths):
     """Writes what is expected of each file."""
     readers = {
+        ".jfr": jfr,
+        ".firefox.json": firefox,
         ".cpuprofile": cpuprofile,
         ".heapprofile": heapprofile,
         ".speedscope.json": speedscope,
@@ -142,10 +254,10 @@ def main(paths):
     }
     for path in map(pathlib.Path, paths):
         data = path.read_bytes()
-        text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+        data = gzip.decompress(data) if path.suffix == ".gz" else data
         name = path.name.removesuffix(".gz")
         read = next(read for ending, read in readers.items() if name.endswith(ending))
-        types, sums = read(text)
+        types, sums = read(data if read is jfr else data.decode())
         rows = sorted([list(stack), list(labels), values] for (stack, labels), values in sums.items() if any(values))
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
         expected = path.with_name(name + ".expected.json")

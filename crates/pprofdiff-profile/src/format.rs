@@ -9,9 +9,13 @@
 
 mod chrome;
 mod dialects;
+mod firefox;
 mod folded;
 mod jemalloc;
+mod jfr;
 mod json;
+#[cfg(test)]
+mod judged;
 mod legacy;
 mod others;
 mod otlp;
@@ -53,6 +57,7 @@ static FORMATS: &[InputFormat] = &[
         recognises: |_| false,
         read: |name, data, _| Profile::decode(name, data),
     },
+    jfr::JFR,
     legacy::GPERFTOOLS_CPU,
     otlp::OTLP,
     otlp::OTLP_1_9,
@@ -64,6 +69,7 @@ static FORMATS: &[InputFormat] = &[
     chrome::CPU,
     chrome::HEAP,
     speedscope::SPEEDSCOPE,
+    firefox::FIREFOX,
     perf_script::PERF_SCRIPT,
     jemalloc::JEMALLOC,
     dialects::AUSTIN,

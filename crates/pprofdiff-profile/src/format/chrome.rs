@@ -27,7 +27,7 @@ mod heap;
 use std::borrow::Cow;
 
 use super::InputFormat;
-use super::json::{self, Json, Kind, Number};
+use super::json::{self, Json, Number};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::Profile;
@@ -180,23 +180,6 @@ fn place(number: Number<'_>) -> Result<i64> {
 
 fn missing(what: &str, place: Json<'_>) -> Error {
     Error::malformed(what).at(place.offset())
-}
-
-/// Where the values of the members are that are looked for; the last one counts, as it does in JavaScript.
-fn members<'t, const N: usize>(text: &'t [u8], names: [&str; N]) -> Result<[Option<Json<'t>>; N]> {
-    let mut json = Json::new(text);
-    let mut found = [None; N];
-    let mut object = json.object()?;
-    while let Some(key) = json.key(&mut object)? {
-        let key = key.bytes();
-        let kind = json.kind()?;
-        if let Some(i) = names.iter().position(|name| *name.as_bytes() == *key) {
-            found[i] = Some(json).filter(|_| kind != Kind::Word);
-        }
-        json.skip()?;
-    }
-    json.end()?;
-    Ok(found)
 }
 
 #[cfg(test)]

@@ -276,6 +276,22 @@ impl<'t> Json<'t> {
         }
     }
 
+    /// Where the values of the members of an object are that are looked for, but for words such as `null`; the last one of a
+    /// name counts, as it does in JavaScript.
+    pub fn members<const N: usize>(&mut self, names: [&str; N]) -> Result<[Option<Json<'t>>; N]> {
+        let mut found = [None; N];
+        let mut object = self.object()?;
+        while let Some(key) = self.key(&mut object)? {
+            let key = key.bytes();
+            let kind = self.kind()?;
+            if let Some(i) = names.iter().position(|name| *name.as_bytes() == *key) {
+                found[i] = Some(*self).filter(|_| kind != Kind::Word);
+            }
+            self.skip()?;
+        }
+        Ok(found)
+    }
+
     /// Nothing but blanks may follow the one value of a text.
     pub fn end(&mut self) -> Result<()> {
         self.skip_blanks();

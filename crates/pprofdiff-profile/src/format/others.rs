@@ -19,12 +19,6 @@ struct Other {
 /// Asked in this order of what no format recognises.
 static OTHERS: &[Other] = &[
     Other {
-        about: "a recording of Java's Flight Recorder",
-        way_out: "convert it with async-profiler's jfrconv",
-        command: Some("jfrconv -o pb.gz {} profile.pb.gz"),
-        recognises: |head| head.starts_with(b"FLR\0"),
-    },
-    Other {
         about: "perf's own file",
         way_out: "have perf write it as text, which is read",
         command: Some("perf script -i {} > profile.txt"),
@@ -159,12 +153,6 @@ static OTHERS: &[Other] = &[
         recognises: |head| markup(head) && trimmed(head).starts_with(b"<?xml"),
     },
     Other {
-        about: "a profile of the Firefox profiler",
-        way_out: "save it from the perf or samply recording it was made of; it is not read",
-        command: None,
-        recognises: |head| json(head) && find(head, b"\"preprocessedProfileVersion\""),
-    },
-    Other {
         about: "a trace of Chrome",
         way_out: "save a .cpuprofile from DevTools, or run node with --cpu-prof",
         command: None,
@@ -178,7 +166,7 @@ static OTHERS: &[Other] = &[
     },
     Other {
         about: "JSON that is not recognised",
-        way_out: "of JSON, .cpuprofile, .heapprofile and speedscope's files are read; if it comes from a server, look at \
+        way_out: "of JSON, .cpuprofile, .heapprofile and files of speedscope and the Firefox profiler are read; if it comes from a server, look at \
                   it: it may be an error",
         command: None,
         recognises: json,

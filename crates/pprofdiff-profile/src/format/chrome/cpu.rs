@@ -2,7 +2,7 @@
 
 use super::super::json::Json;
 use super::super::tree::{StackBudget, too_large};
-use super::{NONE, Nodes, Role, call_frame, members, missing};
+use super::{NONE, Nodes, Role, call_frame, missing};
 use crate::builder::ProfileBuilder;
 use crate::error::{Error, Result};
 use crate::random::HashMap;
@@ -12,7 +12,9 @@ const MICROSECONDS: i64 = 3;
 
 pub(super) fn read_cpu(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
     let names = ["nodes", "samples", "timeDeltas", "startTime", "endTime", "head"];
-    let [nodes, samples, deltas, start, end, head] = members(text, names)?;
+    let mut json = Json::new(text);
+    let [nodes, samples, deltas, start, end, head] = json.members(names)?;
+    json.end()?;
     let Some(nodes) = nodes else {
         return Err(Error::malformed(match head {
             Some(_) => {

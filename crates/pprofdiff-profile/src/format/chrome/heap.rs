@@ -2,12 +2,14 @@
 
 use super::super::json::Json;
 use super::super::tree::StackBudget;
-use super::{NONE, Nodes, call_frame, members, missing};
+use super::{NONE, Nodes, call_frame, missing};
 use crate::builder::ProfileBuilder;
 use crate::error::{Error, Result};
 
 pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
-    let [head] = members(text, ["head"])?;
+    let mut json = Json::new(text);
+    let [head] = json.members(["head"])?;
+    json.end()?;
     let Some(head) = head else { return Err(Error::malformed("it has no `head`, the root of its nodes")) };
     builder.sample_type("inuse_space", "bytes");
     let (nodes, sizes) = read_tree(head, builder)?;

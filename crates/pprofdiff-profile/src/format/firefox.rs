@@ -1,0 +1,475 @@
+//! Profiles of the Firefox profiler, as it saves them and as samply and other tools write for it: its "processed" format. The
+//! types are described in `src/types/profile.ts` of <https://github.com/firefox-devtools/profiler>.
+//!
+//! A profile is threads, each with samples, and tables that refer to one another by number: stacks are a frame and the stack
+//! that calls it, frames are of functions, all names are in one list of strings. The tables belong to each thread, or, since
+//! 2025, all threads share them (`shared`); the strings came first, so each table is looked for in both places.
+//!
+//! - A sample counts 1, or its weight: `samples`, `time/nanoseconds` or `space/bytes`, as the thread says.
+//! - What CPU time the thread had since the sample before is `cpu/nanoseconds`, where it is recorded in units of time.
+//! - `thread`, `process`, `pid` and `tid` are labels.
+//! - A frame has its function's file, its own line and column, and the library as its mapping. One without a symbol, which has
+//!   an address for a name, has the name of its library, `[libc.so.6]`.
+//!
+//! Lost: markers, counters, times, samples without a stack (nothing ran), addresses, recorded allocations.
+
+mod tables;
+
+use super::InputFormat;
+use super::json::{self, Json, Kind};
+use super::tree::{Node, StackBudget, Tree, too_large};
+use crate::builder::{LocationId, ProfileBuilder};
+use crate::error::{Error, ErrorKind, Result};
+use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
+use crate::random::HashMap;
+use tables::{Libraries, NONE, Places, Stacks};
+
+pub(super) const FIREFOX: InputFormat = InputFormat {
+    name: "firefox",
+    about: "a profile of the Firefox profiler, samply's too",
+    recognises: |head| {
+        json::keys(head).iter().any(|key| **key == *b"meta")
+            && ["preprocessedProfileVersion", "\"markerSchema\"", "\"stackwalk\""]
+                .iter()
+                .any(|word| json::contains(head, word))
+    },
+    read,
+};
+
+/// Milliseconds and microseconds in nanoseconds, as powers of ten.
+const MILLISECONDS: i64 = 6;
+const MICROSECONDS: i64 = 3;
+
+/// Sample types, in the order in which they are shown; the thread's weights are of one of the first three.
+const COLUMNS: [(&str, &str); 4] =
+    [("samples", "count"), ("time", "nanoseconds"), ("space", "bytes"), ("cpu", "nanoseconds")];
+const SAMPLES: usize = 0;
+const TIME: usize = 1;
+const SPACE: usize = 2;
+const CPU: usize = 3;
+
+/// What samples are added up under: a sample type and the number of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Root {
+    column: u32,
+    thread: u32,
+}
+
+fn read(name: &str, text: Vec<u8>, _: &LoadOptions) -> Result<Profile> {
+    let mut file = File {
+        builder: ProfileBuilder::new(),
+        tree: Tree::new(),
+        threads: Vec::new(),
+        used: [false; COLUMNS.len()],
+        cpu_power: None,
+        budget: StackBudget::for_input(text.len()),
+    };
+    file.read(&text)?;
+    let builder = file.finish(text.len())?;
+    drop(text);
+    builder.build(name)
+}
+
+struct File {
+    builder: ProfileBuilder,
+    tree: Tree<Root>,
+    threads: Vec<Thread>,
+    used: [bool; COLUMNS.len()],
+    /// The unit of CPU times in nanoseconds, as a power of ten, if it is one of time.
+    cpu_power: Option<i64>,
+    /// For stacks that threads share, each of which is gone over for each thread.
+    budget: StackBudget,
+}
+
+/// The labels of a thread, none of which has to be there.
+struct Thread {
+    name: StringId,
+    process: StringId,
+    ids: [Option<LabelValue>; 2],
+}
+
+impl File {
+    fn read(&mut self, text: &[u8]) -> Result<()> {
+        let mut json = Json::new(text);
+        let [meta, libs, shared, threads] = json.members(["meta", "libs", "shared", "threads"])?;
+        json.end()?;
+        let Some(mut meta) = meta else { return Err(Error::malformed("it has no `meta`")) };
+        self.read_meta(&mut meta)?;
+        let libraries = Libraries::read(libs, &mut self.builder)?;
+        let shared = Places::read(shared)?;
+        let mut shared_stacks = None;
+        let Some(mut threads) = threads else { return Err(Error::malformed("it has no `threads`")) };
+        let mut array = threads.array()?;
+        while threads.element(&mut array)? {
+            let number = self.threads.len();
+            let mut one = || {
+                let own = Places::read(Some(threads))?;
+                if own.has_stacks() {
+                    let stacks = Stacks::read(&own.or(&shared), &libraries, &mut self.builder)?;
+                    return self.read_thread(&mut threads, &stacks);
+                }
+                if shared_stacks.is_none() {
+                    shared_stacks = Some(Stacks::read(&shared, &libraries, &mut self.builder)?);
+                }
+                shared_stacks.as_ref().map_or(Ok(()), |stacks| self.read_thread(&mut threads, stacks))
+            };
+            one().map_err(|e| e.in_record(|| format!("thread {number}")))?;
+        }
+        Ok(())
+    }
+
+    fn read_meta(&mut self, meta: &mut Json<'_>) -> Result<()> {
+        let begin = meta.offset();
+        let names =
+            ["preprocessedProfileVersion", "startTime", "profilingStartTime", "profilingEndTime", "sampleUnits"];
+        let [version, start, from, until, units] = meta.members(names)?;
+        if version.is_none() {
+            let detail = "it is as Firefox records it, not as its profiler saves it; open it at profiler.firefox.com and save it";
+            return Err(Error::new(ErrorKind::OtherFormat, detail).at(begin));
+        }
+        let time = |place: Option<Json<'_>>| {
+            place.map(|mut json| Ok::<_, Error>(json.number()?.scaled(MILLISECONDS)?.0)).transpose()
+        };
+        let (start, from, until) = (time(start)?, time(from)?, time(until)?);
+        self.builder.header().time_nanos = match (start, from) {
+            (Some(start), from) => start.checked_add(from.unwrap_or(0)).ok_or_else(too_large)?,
+            (None, _) => 0,
+        };
+        if let (Some(from), Some(until)) = (from, until) {
+            self.builder.header().duration_nanos = until.checked_sub(from).ok_or_else(too_large)?.max(0);
+        }
+        if let Some(mut units) = units
+            && let [Some(mut unit)] = units.members(["threadCPUDelta"])?
+        {
+            self.cpu_power = match &*unit.string()?.bytes() {
+                b"ns" => Some(0),
+                b"\xc2\xb5s" | b"us" => Some(MICROSECONDS),
+                _ => None,
+            };
+        }
+        Ok(())
+    }
+
+    fn read_thread(&mut self, json: &mut Json<'_>, stacks: &Stacks) -> Result<()> {
+        let [name, process, pid, tid, samples] = json.members(["name", "processName", "pid", "tid", "samples"])?;
+        let mut text = |place: Option<Json<'_>>| match place {
+            Some(mut json) => Ok::<_, Error>(self.builder.string(json.string()?.bytes())),
+            None => Ok(StringId::EMPTY),
+        };
+        let (name, process) = (text(name)?, text(process)?);
+        let ids = [self.id(pid)?, self.id(tid)?];
+        let thread = u32::try_from(self.threads.len()).map_err(|_| Error::malformed("it has too many threads"))?;
+        self.threads.push(Thread { name, process, ids });
+        match samples {
+            Some(samples) => self.read_samples(samples, thread, stacks),
+            None => Ok(()),
+        }
+    }
+
+    /// A number, or a text that may be one.
+    fn id(&mut self, place: Option<Json<'_>>) -> Result<Option<LabelValue>> {
+        let Some(mut json) = place else { return Ok(None) };
+        if json.kind()? == Kind::Number {
+            return Ok(Some(LabelValue::Number(json.number()?.whole()?, StringId::EMPTY)));
+        }
+        let text = json.string()?.bytes();
+        let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+        Ok(Some(match number {
+            Some(number) => LabelValue::Number(number, StringId::EMPTY),
+            None => LabelValue::Text(self.builder.string(&text)),
+        }))
+    }
+
+    fn read_samples(&mut self, mut samples: Json<'_>, thread: u32, stacks: &Stacks) -> Result<()> {
+        let begin = samples.offset();
+        let [stack, weights, kind, cpu] = samples.members(["stack", "weight", "weightType", "threadCPUDelta"])?;
+        let Some(mut stack) = stack else { return Err(Error::malformed("its samples have no stacks").at(begin)) };
+        let column = match kind.map(|mut kind| Ok::<_, Error>(kind.string()?.bytes())).transpose()?.as_deref() {
+            None | Some(b"samples") => SAMPLES,
+            Some(b"tracing-ms") => TIME,
+            Some(b"bytes") => SPACE,
+            Some(_) => return Err(Error::malformed("the type of its weights is not known").at(begin)),
+        };
+        let mut weights = weights.map(Column::begin).transpose()?;
+        let mut cpu = cpu.filter(|_| self.cpu_power.is_some()).map(Column::begin).transpose()?;
+        let (mut nodes, mut number) = (HashMap::default(), 0u64);
+        let mut array = stack.array()?;
+        while stack.element(&mut array)? {
+            let mut one = || -> Result<()> {
+                let place = stack.offset();
+                let weight = match &mut weights {
+                    Some(weights) => weights.next(if column == TIME { MILLISECONDS } else { 0 })?,
+                    None => 1,
+                };
+                let time = match (&mut cpu, self.cpu_power) {
+                    (Some(cpu), Some(power)) => cpu.next(power)?,
+                    _ => 0,
+                };
+                if stack.null() {
+                    return Ok(());
+                }
+                let stack = stack.number()?.whole()?;
+                self.add(Root { column: column as u32, thread }, stack, weight, stacks, &mut nodes)
+                    .map_err(|e| e.at(place))?;
+                // What the thread had before the first sample is not known.
+                if cpu.is_some() && number > 0 {
+                    self.add(Root { column: CPU as u32, thread }, stack, time, stacks, &mut nodes)?;
+                }
+                Ok(())
+            };
+            one().map_err(|e| e.prefixed(&format!("sample {number}: ")))?;
+            number += 1;
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        root: Root,
+        stack: i64,
+        value: i64,
+        stacks: &Stacks,
+        nodes: &mut HashMap<(u32, u32), Node>,
+    ) -> Result<()> {
+        let stack = stacks.check(stack)?;
+        self.used[root.column as usize] = true;
+        // Up to what is known of this thread, and down again.
+        let (mut path, mut at): (Vec<(u32, LocationId)>, u32) = (Vec::new(), stack);
+        let mut node = loop {
+            if at == NONE {
+                break self.tree.root(root);
+            }
+            if let Some(&node) = nodes.get(&(root.column, at)) {
+                break node;
+            }
+            let (location, caller) = stacks.get(at);
+            path.push((at, location));
+            at = caller;
+        };
+        self.budget.take(path.len(), 0)?;
+        for &(at, location) in path.iter().rev() {
+            node = self.tree.child(node, location);
+            nodes.insert((root.column, at), node);
+        }
+        self.tree.add(node, value)
+    }
+
+    fn finish(self, size: usize) -> Result<ProfileBuilder> {
+        let File { mut builder, tree, threads, mut used, .. } = self;
+        // A profile in which nothing ran has a type nevertheless.
+        used[SAMPLES] |= !used.contains(&true);
+        let mut places = [0; COLUMNS.len()];
+        let mut n_types = 0;
+        for (i, (kind, unit)) in COLUMNS.iter().enumerate().filter(|(i, _)| used[*i]) {
+            builder.sample_type(kind, unit);
+            if n_types == 0 {
+                let default = builder.string(kind);
+                builder.header().default_sample_type = default;
+            }
+            places[i] = n_types;
+            n_types += 1;
+        }
+        let [thread_key, process_key, pid_key, tid_key] =
+            ["thread", "process", "pid", "tid"].map(|key| builder.string(key));
+        tree.write(&mut builder, n_types, &mut StackBudget::for_input(size), |root, labels| {
+            let thread = &threads[root.thread as usize];
+            for (key, text) in [(thread_key, thread.name), (process_key, thread.process)] {
+                if text != StringId::EMPTY {
+                    labels.push(Label { key, value: LabelValue::Text(text) });
+                }
+            }
+            for (key, id) in [(pid_key, thread.ids[0]), (tid_key, thread.ids[1])] {
+                labels.extend(id.map(|value| Label { key, value }));
+            }
+            (places[root.column as usize], 1)
+        })?;
+        Ok(builder)
+    }
+}
+
+/// A column of numbers that is read beside another.
+struct Column<'t> {
+    json: Json<'t>,
+    array: json::Opened,
+}
+
+impl<'t> Column<'t> {
+    fn begin(mut json: Json<'t>) -> Result<Column<'t>> {
+        let array = json.array()?;
+        Ok(Column { json, array })
+    }
+
+    /// The next number times a power of ten; `null` is 0.
+    fn next(&mut self, power: i64) -> Result<i64> {
+        if !self.json.element(&mut self.array)? {
+            return Err(
+                Error::malformed("a column of its samples is shorter than that of stacks").at(self.json.offset())
+            );
+        }
+        if self.json.null() { Ok(0) } else { Ok(self.json.number()?.scaled(power)?.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::super::tree::rows;
+    use super::*;
+
+    fn load(text: &str) -> Result<Profile> {
+        Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())
+    }
+
+    const STRINGS: &str = r#""stringArray":["main","a.c","0x1f","libx.so","draw","b.js"]"#;
+    /// `main` calls an unnamed function of a library and `draw`.
+    const FUNCTIONS: &str = r#""funcTable":{"length":3,"name":[0,2,4],"resource":[-1,0,-1],FILES,"lineNumber":[null,null,7]},
+        "resourceTable":{"lib":[0],"name":[3],"type":[1],"length":1}"#;
+    const STACKS: &str = r#""frameTable":{"func":[0,1,2],"line":[3,null,9],"column":[null,null,5],"address":[-1,31,-1]},
+        "stackTable":{"frame":[0,1,2],"prefix":[null,0,0],"length":3}"#;
+
+    fn profile(units: &str, shared: &str, threads: &[String]) -> String {
+        let meta = format!(
+            r#"{{"interval":1,"startTime":1000.5,"profilingStartTime":2,"profilingEndTime":12.25,{units}"preprocessedProfileVersion":57}}"#
+        );
+        let libs = r#"[{"name":"libx.so","path":"/lib/libx.so","codeId":"ab12","debugName":"libx.so"}]"#;
+        format!(r#"{{"meta":{meta},"libs":{libs}{shared},"threads":[{}]}}"#, threads.join(","))
+    }
+
+    fn thread(tables: &str, pid: &str, samples: &str) -> String {
+        format!(
+            r#"{{"name":"T","processName":"web","pid":{pid},"tid":7,"samples":{{{samples}}},"markers":{{"data":[1]}}{tables}}}"#
+        )
+    }
+
+    /// The three layouts: all tables in the thread; the strings shared; all shared, with files in a table.
+    fn layouts(units: &str, pid: &str, samples: &str) -> [String; 3] {
+        let files = FUNCTIONS.replace("FILES", r#""fileName":[1,null,5]"#);
+        let sources = FUNCTIONS.replace("FILES", r#""source":[0,null,1]"#);
+        let own = format!(",{STRINGS},{files},{STACKS}");
+        let tables = format!(",{files},{STACKS}");
+        let shared =
+            format!(r#","shared":{{{STRINGS},{sources},{STACKS},"sources":{{"filename":[1,5],"uuid":[null,null]}}}}"#);
+        [
+            profile(units, "", &[thread(&own, pid, samples)]),
+            profile(units, &format!(r#","shared":{{{STRINGS}}}"#), &[thread(&tables, pid, samples)]),
+            profile(units, &shared, &[thread("", pid, samples)]),
+        ]
+    }
+
+    #[test]
+    fn all_layouts_are_read_alike() {
+        let samples = r#""stack":[1,2,null,1,0],"time":[1,2,3,4,5],"weight":null,"weightType":"samples""#;
+        for text in layouts("", "\"12\"", samples) {
+            let p = load(&text).unwrap();
+            let labels = "thread=T process=web pid=12 tid=7";
+            let expected = [
+                format!("main a.c:3 {labels}: 1"),
+                format!("main a.c:3|[libx.so] {labels}: 2"),
+                format!("main a.c:3|draw b.js:9:5 {labels}: 1"),
+            ];
+            let mut expected = expected.to_vec();
+            expected.sort_unstable();
+            assert_eq!(rows(&p), expected, "{text}");
+            assert_eq!(p.sample_types(), [("samples".to_owned(), "count".to_owned())]);
+            assert_eq!((p.header().time_nanos, p.header().duration_nanos), (1_002_500_000, 10_250_000));
+            assert_eq!(
+                p.mappings().iter().map(|m| (p.text(m.file), p.text(m.build_id))).collect::<Vec<_>>(),
+                [("/lib/libx.so".to_owned(), "ab12".to_owned())]
+            );
+        }
+    }
+
+    #[test]
+    fn weights_and_cpu_times_have_their_units() {
+        let micro = "\"sampleUnits\":{\"time\":\"ms\",\"threadCPUDelta\":\"\u{b5}s\"},";
+        for (units, kind, weights, expected, types) in [
+            (micro, "samples", "[5,1,9]", ["main a.c:3 L: 5 0", "main a.c:3|draw b.js:9:5 L: 1 20000"], "samples cpu"),
+            (
+                "\"sampleUnits\":{\"threadCPUDelta\":\"ns\"},",
+                "samples",
+                "null",
+                ["main a.c:3 L: 1 0", "main a.c:3|draw b.js:9:5 L: 1 20"],
+                "samples cpu",
+            ),
+            (
+                "\"sampleUnits\":{\"threadCPUDelta\":\"variable CPU cycles\"},",
+                "samples",
+                "[2,3,9]",
+                ["main a.c:3 L: 2", "main a.c:3|draw b.js:9:5 L: 3"],
+                "samples",
+            ),
+            ("", "tracing-ms", "[1.5,2,9]", ["main a.c:3 L: 1500000", "main a.c:3|draw b.js:9:5 L: 2000000"], "time"),
+            ("", "bytes", "[1,-2,9]", ["main a.c:3 L: 1", "main a.c:3|draw b.js:9:5 L: -2"], "space"),
+        ] {
+            let samples =
+                format!(r#""stack":[0,2,null],"weight":{weights},"weightType":"{kind}","threadCPUDelta":[70,20,5]"#);
+            for text in layouts(units, "\"a-1\"", &samples) {
+                let p = load(&text).unwrap();
+                let found: Vec<String> =
+                    rows(&p).iter().map(|row| row.replace("thread=T process=web pid=a-1 tid=7", "L")).collect();
+                // A value of each type is a sample of its own.
+                let mut sums = std::collections::BTreeMap::<&str, Vec<i64>>::new();
+                for row in &found {
+                    let (key, values) = row.rsplit_once(": ").unwrap();
+                    let values = values.split(' ').map(|v| v.parse::<i64>().unwrap());
+                    let sum = sums.entry(key).or_insert_with(|| vec![0; p.sample_types().len()]);
+                    sum.iter_mut().zip(values).for_each(|(sum, v)| *sum += v);
+                }
+                let shown = |(key, values): (&&str, &Vec<i64>)| {
+                    format!("{key}: {}", values.iter().map(i64::to_string).collect::<Vec<_>>().join(" "))
+                };
+                assert_eq!(sums.iter().map(shown).collect::<Vec<_>>(), expected, "{text}");
+                assert_eq!(p.sample_types().iter().map(|(kind, _)| &**kind).collect::<Vec<_>>().join(" "), types);
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_the_record() {
+        let good = &layouts("", "1", r#""stack":[1],"weight":[1],"weightType":"samples""#)[0];
+        for (from, to, words) in [
+            ("\"stack\":[1]", "\"stack\":[3]", "thread 0: sample 0: there is no stack 3: there are 3"),
+            ("\"stack\":[1]", "\"stack\":[1,1]", "thread 0: sample 1: a column of its samples is shorter"),
+            ("\"stack\":[1]", "\"x\":[1]", "thread 0: its samples have no stacks"),
+            ("\"weightType\":\"samples\"", "\"weightType\":\"x\"", "the type of its weights is not known"),
+            (
+                "\"prefix\":[null,0,0]",
+                "\"prefix\":[null,1,0]",
+                "thread 0: stack 1 is called by stack 1, which does not come before it",
+            ),
+            (
+                "\"prefix\":[null,0,0]",
+                "\"prefix\":[null,0]",
+                "thread 0: `stackTable` has 3 numbers in `frame` and 2 in `prefix`",
+            ),
+            ("\"frame\":[0,1,2]", "\"frame\":[0,1,3]", "thread 0: `stackTable`: there is no frame 3: there are 3"),
+            ("\"func\":[0,1,2]", "\"func\":[0,1,9]", "thread 0: `frameTable`: there is no function 9: there are 3"),
+            ("\"name\":[0,2,4]", "\"name\":[0,2,6]", "thread 0: `funcTable`: there is no string 6: there are 6"),
+            ("\"preprocessedProfileVersion\":57", "\"stackwalk\":1", "it is as Firefox records it"),
+            ("\"stackTable\"", "\"x\"", "thread 0: it has no `stackTable`"),
+            ("\"threads\"", "\"x\"", "it has no `threads`"),
+        ] {
+            assert!(good.contains(from), "{from}");
+            let error = load(&good.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.contains(words), "{words}: {error}");
+        }
+    }
+
+    /// A long stack that many threads share is not gone over for each of them without end.
+    #[test]
+    fn shared_stacks_are_bounded() {
+        let n = 200_000;
+        let list = |one: &dyn Fn(usize) -> String| (0..n).map(one).collect::<Vec<_>>().join(",");
+        let stacks = format!(
+            r#"{STRINGS},"funcTable":{{"name":[0]}},"frameTable":{{"func":[0]}},"stackTable":{{"frame":[{}],"prefix":[null,{}]}}"#,
+            list(&|_| "0".into()),
+            (0..n - 1).map(|i| i.to_string()).collect::<Vec<_>>().join(","),
+        );
+        let one = format!(r#"{{"samples":{{"stack":[{}]}}}}"#, n - 1);
+        let file = |threads: usize| profile("", &format!(r#","shared":{{{stacks}}}"#), &vec![one.clone(); threads]);
+        assert_eq!(load(&file(3)).unwrap().n_samples(), 3);
+        let error = load(&file(100)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
+    }
+}

@@ -1,0 +1,209 @@
+//! Tables of a profile: strings, functions, frames, stacks, libraries; those of a thread or those that all share.
+
+use super::super::json::{Json, Text};
+use crate::builder::{FunctionId, LocationId, MappingId, ProfileBuilder};
+use crate::error::{Error, Result};
+use crate::profile::Mapping;
+
+/// No number.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Where the tables are that a thread, or all of them, have.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Places<'t>([Option<Json<'t>>; NAMES.len()]);
+
+const NAMES: [&str; 6] = ["stringArray", "funcTable", "frameTable", "stackTable", "resourceTable", "sources"];
+const STRINGS: usize = 0;
+const FUNCTIONS: usize = 1;
+const FRAMES: usize = 2;
+const STACKS: usize = 3;
+const RESOURCES: usize = 4;
+const SOURCES: usize = 5;
+
+impl<'t> Places<'t> {
+    /// Of the object of a thread, or of what is shared.
+    pub fn read(place: Option<Json<'t>>) -> Result<Places<'t>> {
+        place.map_or(Ok(Places::default()), |mut json| json.members(NAMES).map(Places))
+    }
+
+    /// True if it has stacks of its own.
+    pub fn has_stacks(&self) -> bool {
+        self.0[STACKS].is_some() || self.0[FRAMES].is_some()
+    }
+
+    /// These, or else others.
+    pub fn or(&self, others: &Places<'t>) -> Places<'t> {
+        let mut places = *self;
+        places.0.iter_mut().zip(others.0).for_each(|(place, other)| *place = place.or(other));
+        places
+    }
+
+    /// The columns of a table, each with as many numbers as the first; a column may be missing, but not the first.
+    fn columns<const N: usize>(&self, table: usize, names: [&str; N]) -> Result<[Vec<u32>; N]> {
+        let Some(mut json) = self.0[table] else {
+            return Err(Error::malformed(format!("it has no `{}`", NAMES[table])));
+        };
+        let begin = json.offset();
+        let mut columns = [const { Vec::new() }; N];
+        for (column, place) in columns.iter_mut().zip(json.members(names)?) {
+            if let Some(place) = place {
+                *column = numbers(place)?;
+            }
+        }
+        let n = columns[0].len();
+        for (column, name) in columns.iter().zip(names).skip(1).filter(|(column, _)| !column.is_empty()) {
+            if column.len() != n {
+                let (table, first, other) = (NAMES[table], names[0], column.len());
+                let detail = format!("`{table}` has {n} numbers in `{first}` and {other} in `{name}`");
+                return Err(Error::malformed(detail).at(begin));
+            }
+        }
+        Ok(columns)
+    }
+}
+
+/// A column of numbers, of which some may be missing, as `null` or below zero.
+fn numbers(mut json: Json<'_>) -> Result<Vec<u32>> {
+    let mut numbers = Vec::new();
+    let mut array = json.array()?;
+    while json.element(&mut array)? {
+        let number = if json.null() { None } else { u32::try_from(json.number()?.scaled(0)?.0).ok() };
+        numbers.push(number.unwrap_or(NONE));
+    }
+    Ok(numbers)
+}
+
+/// One of a list by its number.
+fn find<T: Copy>(list: &[T], number: u32, what: &str, table: usize) -> Result<T> {
+    list.get(number as usize).copied().ok_or_else(|| {
+        let n = list.len();
+        Error::malformed(format!("`{}`: there is no {what} {}: there are {n}", NAMES[table], i64::from(number)))
+    })
+}
+
+/// The number in a column that may be missing altogether.
+fn number(column: &[u32], at: usize) -> Option<u32> {
+    column.get(at).copied().filter(|&number| number != NONE)
+}
+
+/// Libraries: their mappings and short names.
+pub(super) struct Libraries(Vec<(MappingId, Vec<u8>)>);
+
+impl Libraries {
+    pub fn read(place: Option<Json<'_>>, builder: &mut ProfileBuilder) -> Result<Libraries> {
+        let mut libraries = Libraries(Vec::new());
+        let Some(mut json) = place else { return Ok(libraries) };
+        let mut array = json.array()?;
+        while json.element(&mut array)? {
+            let number = libraries.0.len();
+            let mut one = || -> Result<(MappingId, Vec<u8>)> {
+                let mut text = |place: Option<Json<'_>>| match place {
+                    Some(mut json) => json.string().map(|text| text.bytes().into_owned()),
+                    None => Ok(Vec::new()),
+                };
+                let [name, path, code] = json.members(["name", "path", "codeId"])?.map(&mut text);
+                let (name, path, code) = (name?, path?, code?);
+                let file = builder.string(if path.is_empty() { &name } else { &path });
+                let build_id = builder.string(&code);
+                let mapping = Mapping { start: 0, limit: 0, offset: 0, file, build_id, flags: 0 };
+                Ok((builder.mapping(mapping), name))
+            };
+            libraries.0.push(one().map_err(|e| e.in_record(|| format!("library {number}")))?);
+        }
+        Ok(libraries)
+    }
+}
+
+/// The stacks of a thread or of all, each as its innermost frame and the stack that calls it.
+pub(super) struct Stacks {
+    locations: Vec<LocationId>,
+    frames: Vec<u32>,
+    callers: Vec<u32>,
+}
+
+impl Stacks {
+    pub fn read(places: &Places<'_>, libraries: &Libraries, builder: &mut ProfileBuilder) -> Result<Stacks> {
+        let strings = read_strings(places)?;
+        let functions = read_functions(places, &strings, libraries, builder)?;
+        let [of, lines, columns] = places.columns(FRAMES, ["func", "line", "column"])?;
+        let mut locations = Vec::with_capacity(of.len());
+        for (i, &function) in of.iter().enumerate() {
+            let (function, mapping) = find(&functions, function, "function", FRAMES)?;
+            let line = builder.line(function, number(&lines, i).map_or(0, i64::from));
+            let line = line.with_column(number(&columns, i).map_or(0, i64::from));
+            locations.push(builder.location(mapping, 0, &[line])?);
+        }
+        let [frames, callers] = places.columns(STACKS, ["frame", "prefix"])?;
+        for (i, &frame) in frames.iter().enumerate() {
+            find(&locations, frame, "frame", STACKS)?;
+            if let Some(caller) = number(&callers, i).filter(|&caller| caller as usize >= i) {
+                let detail = format!("stack {i} is called by stack {caller}, which does not come before it");
+                return Err(Error::malformed(detail));
+            }
+        }
+        Ok(Stacks { locations, frames, callers })
+    }
+
+    /// The number of a stack, if there is one.
+    pub fn check(&self, stack: i64) -> Result<u32> {
+        let n = self.frames.len();
+        let found = u32::try_from(stack).ok().filter(|&stack| (stack as usize) < n);
+        found.ok_or_else(|| Error::malformed(format!("there is no stack {stack}: there are {n}")))
+    }
+
+    /// The innermost frame of a stack, and the stack that calls it or [`NONE`].
+    pub fn get(&self, stack: u32) -> (LocationId, u32) {
+        let caller = self.callers.get(stack as usize).copied().unwrap_or(NONE);
+        (self.locations[self.frames[stack as usize] as usize], caller)
+    }
+}
+
+fn read_strings<'t>(places: &Places<'t>) -> Result<Vec<Text<'t>>> {
+    let Some(mut json) = places.0[STRINGS] else { return Err(Error::malformed("it has no `stringArray`")) };
+    let mut strings = Vec::new();
+    let mut array = json.array()?;
+    while json.element(&mut array)? {
+        strings.push(json.string()?);
+    }
+    Ok(strings)
+}
+
+/// Functions with the libraries that they are in.
+fn read_functions(
+    places: &Places<'_>,
+    strings: &[Text<'_>],
+    libraries: &Libraries,
+    builder: &mut ProfileBuilder,
+) -> Result<Vec<(FunctionId, Option<MappingId>)>> {
+    let [names, resources, files, sources, lines] =
+        places.columns(FUNCTIONS, ["name", "resource", "fileName", "source", "lineNumber"])?;
+    let of_resources = match places.0[RESOURCES] {
+        Some(_) => places.columns(RESOURCES, ["name", "lib"])?[1].clone(),
+        None => Vec::new(),
+    };
+    let of_sources = match places.0[SOURCES] {
+        Some(_) => places.columns(SOURCES, ["filename"])?[0].clone(),
+        None => Vec::new(),
+    };
+    let mut functions = Vec::with_capacity(names.len());
+    for (i, &name) in names.iter().enumerate() {
+        let name = find(strings, name, "string", FUNCTIONS)?.bytes();
+        let library = number(&resources, i).and_then(|resource| number(&of_resources, resource as usize));
+        let library = library.and_then(|library| libraries.0.get(library as usize));
+        let file = match number(&sources, i) {
+            Some(source) => Some(find(&of_sources, source, "source", FUNCTIONS)?),
+            None => number(&files, i),
+        };
+        let file = file.map(|file| find(strings, file, "string", FUNCTIONS)).transpose()?.map(Text::bytes);
+        let line = number(&lines, i).map_or(0, i64::from);
+        let unnamed = library.filter(|_| is_address(&name)).map(|(_, library)| [b"[", &**library, b"]"].concat());
+        let function = builder.function(unnamed.as_deref().unwrap_or(&name), file.as_deref().unwrap_or_default(), line);
+        functions.push((function, library.map(|&(mapping, _)| mapping)));
+    }
+    Ok(functions)
+}
+
+/// True of what stands for a name where there is no symbol.
+fn is_address(name: &[u8]) -> bool {
+    name.strip_prefix(b"0x").is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit))
+}

@@ -1,0 +1,107 @@
+//! Names of classes and methods as they are in source, without what a JVM numbers anew in each run.
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A class as the JVM writes it (`java/lang/String`, `[[I`) as it is in source: `java.lang.String`, `int[][]`.
+pub(super) fn class(name: &[u8]) -> Vec<u8> {
+    let element = name.iter().take_while(|&&b| b == b'[').count();
+    if element == 0 {
+        return stable(name);
+    }
+    let mut text = match &name[element..] {
+        [b'L', class @ .., b';'] => stable(class),
+        b"Z" => b"boolean".to_vec(),
+        b"B" => b"byte".to_vec(),
+        b"C" => b"char".to_vec(),
+        b"S" => b"short".to_vec(),
+        b"I" => b"int".to_vec(),
+        b"J" => b"long".to_vec(),
+        b"F" => b"float".to_vec(),
+        b"D" => b"double".to_vec(),
+        other => stable(other),
+    };
+    text.extend(b"[]".repeat(element));
+    text
+}
+
+/// A method with its class, `java.lang.String.indexOf`. Native frames of async-profiler have no class.
+pub(super) fn method(class: &[u8], method: &[u8]) -> Vec<u8> {
+    let mut name = stable(class);
+    if !name.is_empty() {
+        name.push(b'.');
+    }
+    name.extend_from_slice(method);
+    name
+}
+
+/// The name of a class with dots, and without numbers of hidden and of generated classes: `Main$$Lambda$87+0x00007f/1572`,
+/// `java/lang/invoke/LambdaForm$MH/0x00000008`, `jdk/internal/reflect/GeneratedMethodAccessor12`, `jdk/proxy2/$Proxy7`.
+fn stable(class: &[u8]) -> Vec<u8> {
+    let mut class = class;
+    if let Some(at) = class.windows(3).position(|w| matches!(w, b"+0x" | b"/0x")) {
+        class = &class[..at];
+    }
+    let digits = class.iter().rev().take_while(|b| b.is_ascii_digit()).count();
+    let before = &class[..class.len() - digits];
+    if before.ends_with(b"$$Lambda$") {
+        class = &before[..before.len() - 1];
+    } else if [&b"MethodAccessor"[..], b"ConstructorAccessor", b"$Proxy"].iter().any(|end| before.ends_with(end)) {
+        class = before;
+    }
+    class.iter().map(|&b| if b == b'/' { b'.' } else { b }).collect()
+}
+
+/// What names may take altogether: a class's name is repeated with each of its methods. In any recording so many bytes, and in
+/// a large one so many for each of its own.
+#[derive(Debug)]
+pub(super) struct TextBudget(usize);
+
+const BYTES: usize = 16 << 20;
+const TIMES: usize = 2;
+
+impl TextBudget {
+    pub fn for_input(size: usize) -> TextBudget {
+        TextBudget(BYTES.saturating_add(size.saturating_mul(TIMES)))
+    }
+
+    pub fn take(&mut self, bytes: usize) -> Result<()> {
+        match self.0.checked_sub(bytes) {
+            Some(left) => self.0 = left,
+            None => {
+                return Err(Error::new(
+                    ErrorKind::Limit,
+                    "its names are longer than is read of a recording of its size",
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_source_without_numbers_of_a_run() {
+        for (name, expected) in [
+            ("java/lang/String", "java.lang.String"),
+            ("[[I", "int[][]"),
+            ("[Ljava/lang/String;", "java.lang.String[]"),
+            ("Press$$Lambda$87+0x00007f2f70007a08/1572098393", "Press$$Lambda"),
+            ("a/B$$Lambda/0x00007f2f70007a08", "a.B$$Lambda"),
+            ("a/B$$Lambda$14/0x0000000800c03000", "a.B$$Lambda"),
+            ("java/lang/invoke/LambdaForm$MH+0x00007f2f7000a400/12", "java.lang.invoke.LambdaForm$MH"),
+            ("jdk/internal/reflect/GeneratedMethodAccessor12", "jdk.internal.reflect.GeneratedMethodAccessor"),
+            ("jdk/proxy2/$Proxy7", "jdk.proxy2.$Proxy"),
+            ("a/Outer$1", "a.Outer$1"),
+            ("a/Base64", "a.Base64"),
+            ("[", "[]"),
+            ("", ""),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&class(name.as_bytes())), expected, "{name}");
+        }
+        assert_eq!(method(b"a/B", b"f"), b"a.B.f");
+        assert_eq!(method(b"", b"libc.so.read"), b"libc.so.read");
+    }
+}
