@@ -106,6 +106,8 @@ const MAX_TYPES_AT_A_TIME: usize = 2;
 /// `MANY_SAMPLES` only the query's.
 const MAX_EXPLAINED: usize = 4;
 const MANY_SAMPLES: usize = 50_000;
+/// Up to so many samples, the tree that all views are made of is built while causes are looked for.
+const MAX_SAMPLES_AT_ONCE: usize = 200_000;
 /// The budget of all call graphs but that of the query's sample type, which has its own: for so many dense profiles, or
 /// ten times as many real ones.
 const PICTURES: i64 = 3;
@@ -163,7 +165,6 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let mut parts = Vec::with_capacity(types.len());
     let mut shown = None;
     let mut rows = 0;
-    let mut explained: Vec<(usize, Explanation)> = Vec::new();
     let (mut own_budget, mut budget, mut without_graph) =
         (LayoutBudget::for_pictures(1), LayoutBudget::for_pictures(PICTURES), 0);
     let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
@@ -179,10 +180,6 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
                 if i == wanted {
                     shown = Some((part, view.summary().clone()));
                 }
-                // The query's has a place kept for it. Explained before the tree is built, since both take memory.
-                if i == wanted || explained.len() + usize::from(i < wanted) < most_explained {
-                    explained.extend(explain(diff, query, i, options).map(|e| (part, e)));
-                }
                 parts.push(Value::Null);
                 measured.push((part, view));
             }
@@ -193,10 +190,35 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             Err(e) => return Err(e),
         }
     }
+    let why = || {
+        // The query's first, so that it has a place.
+        let mut candidates: Vec<usize> = measured.iter().map(|(part, _)| *part).collect();
+        candidates.sort_by_key(|&part| types[part] != wanted);
+        let mut candidates = candidates.into_iter();
+        let mut explained: Vec<(usize, Explanation)> = Vec::new();
+        while explained.len() < most_explained {
+            let room = (most_explained - explained.len()).min(parallel::threads()).min(MAX_TYPES_AT_A_TIME);
+            let some: Vec<usize> = candidates.by_ref().take(room).collect();
+            if some.is_empty() {
+                break;
+            }
+            let found = parallel::map(&some, |&part| explain(diff, query, types[part], options));
+            explained.extend(some.into_iter().zip(found).filter_map(|(part, found)| Some((part, found?))));
+        }
+        explained.sort_by_key(|(part, _)| *part);
+        explained
+    };
+    let build_tree = || {
+        if !options.only_flame {
+            selection.build_tree();
+        }
+    };
+    // Both take memory, so of many samples one after the other.
+    let explained = match samples > MAX_SAMPLES_AT_ONCE {
+        true => (why(), build_tree()).0,
+        false => parallel::join(why, build_tree).0,
+    };
     work::begin_phase("drawing");
-    if !options.only_flame {
-        selection.build_tree();
-    }
     for some in measured.chunks(parallel::threads().min(MAX_TYPES_AT_A_TIME)) {
         let views = parallel::map(some, |(_, view)| Views::from_measure(view, share, options));
         for ((part, view), views) in some.iter().zip(views) {

@@ -6,6 +6,9 @@ use super::super::graph::{CallSum, MISSING};
 use super::super::top::TopRow;
 use super::{Step, Tree, TypeSums};
 
+/// Between so few frames all calls are numbered without a hash.
+const FEW_NODES: usize = 512;
+
 /// Adds one sum of both sides to another.
 fn add(to: &mut Pair, sum: Pair) {
     to.base += sum.base;
@@ -62,6 +65,23 @@ impl Tree {
         let sums = self.sums_of(sample_type);
         let mut calls = Calls::below(n_nodes);
         let mut found: Vec<CallSum> = Vec::new();
+        // By edge of the tree, and between few frames by both ends: so most are numbered without a hash.
+        let mut of_edges = vec![MISSING; self.edges.len()];
+        let mut of_ends = vec![MISSING; if n_nodes <= FEW_NODES { n_nodes * n_nodes } else { 0 }];
+        let mut number_of = |caller: u32, callee: u32, edge: Option<u32>| {
+            let known = match edge {
+                Some(edge) => of_edges.get_mut(edge as usize),
+                None => of_ends.get_mut(caller as usize * n_nodes + callee as usize),
+            };
+            match known {
+                Some(known) if *known != MISSING => *known as usize,
+                known => {
+                    let id = calls.id(caller, callee);
+                    known.into_iter().for_each(|known| *known = id as u32);
+                    id
+                }
+            }
+        };
         // The calls on the way, and how often each is there: it counts where it first occurs.
         let (mut way, mut times): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         let mut open: Vec<Open> = Vec::new();
@@ -71,15 +91,15 @@ impl Tree {
             }
             let (mut caller, mut is_residual) = open.last().map_or((MISSING, false), |o| (o.caller, o.is_residual));
             let before = way.len();
-            for place in self.places(i) {
-                let step = self.steps[place];
+            let places = self.places(i);
+            for (place, &step) in places.clone().zip(&self.steps[places]) {
                 let callee = number[step.frame() as usize];
                 if callee == MISSING {
                     is_residual = true;
                     continue;
                 }
                 if caller != MISSING && caller != callee {
-                    let id = calls.id(caller, callee);
+                    let id = number_of(caller, callee, (!is_residual).then(|| self.arrivals[place].edge()));
                     if id == found.len() {
                         found.push(CallSum::default());
                         times.push(0);
@@ -88,7 +108,7 @@ impl Tree {
                         let call = &mut found[id];
                         add(&mut call.weight, sum.weight);
                         call.residual |= is_residual;
-                        call.called |= self.is_called(&sums, place, step);
+                        call.called = call.called || self.is_called(&sums, place, step);
                     }
                     times[id] += 1;
                     way.push(id as u32);
