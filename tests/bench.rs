@@ -351,7 +351,9 @@ fn a_side_of_runs_stands_where_a_profile_does() {
     assert_eq!(value(&json(&["top", "all.pb.gz"]), "new"), 39000.0);
     assert!(std::fs::read_to_string(shop.0.join("base.folded")).unwrap().contains("main;shop.validate 12000\n"));
     // Where one profile is wanted, the folder is two.
-    for args in [&["convert", "runs", "-o", "x.folded"][..], &["merge", "runs", "-o", "x.pb.gz"], &["top", "runs", "all.pb.gz"]] {
+    for args in
+        [&["convert", "runs", "-o", "x.folded"][..], &["merge", "runs", "-o", "x.pb.gz"], &["top", "runs", "all.pb.gz"]]
+    {
         let line = shop.failure(args);
         assert!(line.contains("these are runs of two sides; for one of them name runs/base or runs/new"), "{line}");
     }

@@ -74,7 +74,8 @@ impl Source {
             }
             Source::Profile(profile) => Ok(profile.clone()),
             Source::Merged(name, parts) => {
-                let profiles = parallel::map(parts, |part| part.load(options)).into_iter().collect::<Result<Vec<_>>>()?;
+                let profiles =
+                    parallel::map(parts, |part| part.load(options)).into_iter().collect::<Result<Vec<_>>>()?;
                 merge_as(name, &profiles.iter().map(|profile| &**profile).collect::<Vec<_>>()).map(Arc::new)
             }
         }
