@@ -48,11 +48,9 @@ fn is_error(line: &str) -> bool {
 
 /// True of the line that a traceback of Python ends with, the first one behind it that is not indented.
 fn is_end_of_traceback(lines: &[&str], at: usize) -> bool {
-    let is_inside = |line: &&&str| line.starts_with([' ', '\t']);
-    let before = lines[..at].iter().rev().skip_while(is_inside).next();
-    at > 0
-        && !is_inside(&&lines[at])
-        && before.is_some_and(|line| line.starts_with("Traceback (most recent call last)"))
+    let is_inside = |line: &str| line.starts_with([' ', '\t']);
+    let before = lines[..at].iter().rev().find(|line| !is_inside(line));
+    at > 0 && !is_inside(lines[at]) && before.is_some_and(|line| line.starts_with("Traceback (most recent call last)"))
 }
 
 /// True of what begins with a place in a source: `./a.go:3:5: undefined: x`, `a_test.go:7: wanted 4`.
