@@ -152,7 +152,11 @@ def main() -> None:
                 i = args.first + number
                 home, command, commits = made[list(made)[i % len(made)]]
                 said, _, _ = bench(program, home, command, f"{commits[0]}..{commits[0]}", args.runs, i)
-                alarms, ruled_out, asked = alarms + (said == "a change of"), ruled_out + (said == "no change of"), number + 1
+                alarms, ruled_out, asked = (
+                    alarms + (said == "a change of"),
+                    ruled_out + (said == "no change of"),
+                    number + 1,
+                )
                 naive_alarms += naive(home, command)
                 print(
                     f"equal: change {alarms}, ruled out {ruled_out}, of {asked}; {wilson(alarms, asked)};"

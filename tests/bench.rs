@@ -328,7 +328,7 @@ fn a_side_of_runs_stands_where_a_profile_does() {
     let value = |answer: &Value, side: &str| {
         let rows = answer["rows"].as_array().unwrap();
         let row = rows.iter().find(|row| row["name"] == "shop.validate").unwrap();
-        row["flat"][side].as_f64().or_else(|| row[format!("flat_{side}")].as_f64()).unwrap()
+        row["flat"].as_f64().or_else(|| row[format!("flat_{side}")].as_f64()).unwrap()
     };
     assert_eq!(value(&json(&["top", "runs/new"]), "new"), 27000.0);
     let both = json(&["top", "runs"]);
@@ -351,49 +351,13 @@ fn a_side_of_runs_stands_where_a_profile_does() {
     assert_eq!(value(&json(&["top", "all.pb.gz"]), "new"), 39000.0);
     assert!(std::fs::read_to_string(shop.0.join("base.folded")).unwrap().contains("main;shop.validate 12000\n"));
     // Where one profile is wanted, the folder is two.
-    for args in [&["convert", "runs", "-o", "x.folded"][..], &["merge", "runs", "-o", "x.pb.gz"], &["top", "runs", "all.pb.gz"]] {
+    for args in
+        [&["convert", "runs", "-o", "x.folded"][..], &["merge", "runs", "-o", "x.pb.gz"], &["top", "runs", "all.pb.gz"]]
+    {
         let line = shop.failure(args);
         assert!(line.contains("these are runs of two sides; for one of them name runs/base or runs/new"), "{line}");
     }
     assert!(shop.failure(&["top", "other/base"]).contains("other/base"));
-}
-
-/// An agent loads a folder of runs, or sides of it.
-#[cfg(feature = "mcp")]
-#[test]
-fn agents_load_folders_of_runs() {
-    let shop = Repository::shop("mcp", "4000", "9000");
-    shop.run(&["bench", "HEAD~2..HEAD", "--runs", "3", "--into", "runs", "--", "sh", "run.sh"]);
-    let mut child =
-        shop.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut stdin = child.stdin.take().unwrap();
-    let mut ask = |text: String| stdin.write_all((text + "\n").as_bytes()).unwrap();
-    let about = r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
-    ask(format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{about}}}"#));
-    ask(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned());
-    let calls = [
-        r#""load","arguments":{"new":["runs"]}"#,
-        r#""explain","arguments":{"diff":"d1"}"#,
-        r#""load","arguments":{"base":["runs/base"],"new":["runs/new"]}"#,
-        r#""load","arguments":{"new":["runs/new"]}"#,
-        r#""list","arguments":{"diff":"d1","regex":"validate"}"#,
-    ];
-    let mut answers = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
-    let mut answer = || serde_json::from_str::<Value>(&answers.next().unwrap().unwrap()).unwrap();
-    answer();
-    let mut said = Vec::new();
-    for (id, call) in calls.iter().enumerate() {
-        ask(format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":{call}}}}}"#, id + 1));
-        said.push(answer()["result"]["content"][0]["text"].as_str().unwrap().to_owned());
-    }
-    drop(stdin);
-    child.wait().unwrap();
-    // The command that is named takes the folder, too.
-    assert!(said[0].contains("diff d1") && said[0].contains("pprofdiff explain runs"), "{}", said[0]);
-    assert!(said[1].contains("shop.validate") && said[1].contains("+5000"), "{}", said[1]);
-    assert!(said[2].contains("pprofdiff explain runs/base runs/new"), "{}", said[2]);
-    assert!(said[3].contains("pprofdiff top runs/new"), "{}", said[3]);
-    assert!(!said[4].is_empty());
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! or none among renames, moved functions, formatting, comments, other changes in the same file, and dependency bumps. The
 //! profiles are made up as well, with the files and lines that the sources have; what explain finds in them is real.
 //!
-//! Weights were tuned on even seeds (`COMMITS_FROM=0`); the promise is tested on odd ones from 1001 on. To see each case:
+//! Weights were tuned on even seeds (`COMMITS_FROM=0`); the promise is tested on odd ones from 9001 on, which
+//! nobody had looked at. To see each case:
 //! `COMMITS=1 cargo test -p pprofdiff-cli --test engine commits:: -- --nocapture`.
 
 use std::io::Write;
@@ -521,8 +522,7 @@ fn measure(seeds: impl Iterator<Item = u64>) -> (usize, usize, usize, usize) {
         if is_shown && place != Some(0) {
             let named: Vec<_> = ranked.ranked.iter().map(|c| (&c.subject, &c.why, c.direct)).collect();
             eprintln!("{seed} {:?} {:?} {place:?} {cause:?} {named:?}", case.language, case.what[case.guilty.unwrap()]);
-            let (verdict, suspects) = (e.verdict, e.suspects.iter().map(|c| (c.kind, &c.function, c.share)));
-            eprintln!("    {verdict:?} x{:.3} {:?} {:?} {:?} {:?} {:?} {:?}", e.scale.factor, suspects.collect::<Vec<_>>(), e.total, e.warnings, e.rewrite, e.candidate, case.what);
+            eprintln!("    {:?} x{:.3} {:?}", e.verdict, e.scale.factor, case.what);
         }
         let innocent = Case::new(seed, false);
         let (e, ranked) = innocent.rank();
@@ -531,7 +531,8 @@ fn measure(seeds: impl Iterator<Item = u64>) -> (usize, usize, usize, usize) {
             let number: usize = named.subject.trim_start_matches("change ").parse().unwrap();
             eprintln!("{seed} innocent {:?}: {} {:?}", innocent.language, innocent.what[number], named.why);
             for c in &e.causes {
-                let first = c.commits.as_ref().and_then(RankedCommits::first).map(|commit| (&commit.subject, &commit.why));
+                let first =
+                    c.commits.as_ref().and_then(RankedCommits::first).map(|commit| (&commit.subject, &commit.why));
                 eprintln!("    {:?} {:?} {:?} {:+.3} {first:?}", c.kind, c.caller, c.function, c.share);
             }
         }
@@ -542,13 +543,12 @@ fn measure(seeds: impl Iterator<Item = u64>) -> (usize, usize, usize, usize) {
 #[test]
 fn the_guilty_commit_is_first_and_innocent_ones_are_not_accused() {
     let count = 60;
-    let begin = std::env::var("COMMITS_FROM").map_or(1001, |first| first.parse().unwrap());
+    let begin = std::env::var("COMMITS_FROM").map_or(9001, |first| first.parse().unwrap());
     let (all, first, in_three, accused) = measure((0..count).map(|i| begin + 2 * i));
     eprintln!("of {all}: first {first}, in three {in_three}, innocent accused {accused}");
     assert!(first * 100 >= all * 80, "first in {first} of {all}");
-    // Wanted are 95 and 5 %; docs/bench.md says what was measured.
-    assert!(in_three * 100 >= all * 90, "among three in {in_three} of {all}");
-    assert!(accused * 100 <= all * 10, "accused in {accused} of {all}");
+    assert!(in_three * 100 >= all * 95, "among three in {in_three} of {all}");
+    assert!(accused * 100 <= all * 5, "accused in {accused} of {all}");
 }
 
 #[test]
@@ -565,76 +565,13 @@ fn what_is_said_has_the_place_and_the_reason() {
     assert_eq!((first.why.as_str(), ranked.of), ("its own lines", 20));
 }
 
-/// A commit as `git log` writes it, of files before and after, all of whose lines differ.
-fn logged(subject: &str, files: &[(&str, &str, &str, &str)]) -> String {
-    let mut text = format!("\0{subject}-id\0{subject}\0{subject}\0\n");
-    for (old_path, old, new_path, new) in files {
-        text.push_str(&format!("diff --git a/{old_path} b/{new_path}\n"));
-        if old_path != new_path {
-            text.push_str(&format!("rename from {old_path}\nrename to {new_path}\n"));
-        }
-        text.push_str(&format!("--- a/{old_path}\n+++ b/{new_path}\n@@ -1 +1 @@\n"));
-        old.lines().for_each(|line| text.push_str(&format!("-{line}\n")));
-        new.lines().for_each(|line| text.push_str(&format!("+{line}\n")));
-    }
-    text
-}
-
-/// A profile of stacks, each function with its file, as `name@file`, the root first.
-fn profile_of(stacks: &[(&str, i64)]) -> Arc<Profile> {
-    let mut b = ProfileBuilder::new();
-    b.sample_type("cpu", "nanoseconds");
-    b.period("cpu", "nanoseconds", 10_000_000);
-    for (stack, count) in stacks {
-        let mut locations = Vec::new();
-        for frame in stack.rsplit(' ') {
-            let (name, file) = frame.split_once('@').unwrap();
-            let function = b.function(format!("main.{name}"), format!("/build/{file}"), 1);
-            let line = b.line(function, 2);
-            locations.push(b.location(None, 0, &[line]).unwrap());
-        }
-        b.sample(&locations, &[count * 10_000_000], &[]).unwrap();
-    }
-    Arc::new(b.build("made up").unwrap())
-}
-
-/// Of each cause the function, and the commits that reach it with why.
-fn reached(base: &[(&str, i64)], new: &[(&str, i64)], log: &str, files: &[(&str, &str)]) -> Vec<(String, Vec<String>)> {
-    let read = |path: &str| files.iter().find(|(known, _)| *known == path).map(|(_, text)| (*text).to_owned());
-    let tree = Tree { files: files.iter().map(|(path, _)| (*path).to_owned()).collect(), read: &read };
-    let diff = Diff::new(&[profile_of(base)], &[profile_of(new)]).unwrap();
-    let mut e = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
-    diff.rank_commits(&Query::default(), &mut e, &History::parse(log), &tree).unwrap();
-    let one = |commits: &RankedCommits| {
-        let direct = commits.ranked.iter().filter(|commit| commit.direct);
-        direct.map(|commit| format!("{} {}", commit.short, commit.why)).collect()
-    };
-    e.causes.iter().map(|c| (c.function.clone().unwrap(), c.commits.as_ref().map(one).unwrap_or_default())).collect()
-}
-
-const RESOLVE: &str = "package main\n\nfunc resolve(n int) int {\n\treturn n\n}\n";
-const SLOW: &str = "package main\n\nfunc resolve(n int) int {\n\treturn n * n\n}\n";
-
+/// Ranges whose decoys gave functions and files other names: by these, explain's causes are old and new names, or lie far
+/// above what changed.
 #[test]
 fn another_name_or_file_is_no_cause() {
-    let encode = "package main\n\nfunc encode(n int) int {\n\tlog(n)\n\treturn measure(n) + 4\n}\n";
-    let pack = encode.replace("encode", "pack");
-    let measure = "package main\n\nfunc measure(n int) int {\n\tlog(n)\n\treturn n + 1\n}\n";
-    let other = measure.replace("+ 1", "+ 2");
-    let base = [("main@m.go resolve@r.go", 3000), ("main@m.go encode@e.go", 3000), ("main@m.go encode@e.go measure@x.go", 2000)];
-    let new = [("main@m.go resolve@r.go", 6000), ("main@m.go pack@p.go", 3040), ("main@m.go pack@p.go measure@x.go", 1970)];
-    let log = [
-        logged("slow", &[("r.go", RESOLVE, "r.go", SLOW)]),
-        logged("rename", &[("e.go", encode, "p.go", &pack)]),
-        logged("decoy", &[("x.go", measure, "x.go", &other)]),
-    ]
-    .concat();
-    let found = reached(&base, &new, &log, &[("r.go", SLOW), ("p.go", &pack), ("x.go", &other)]);
-    let resolve = found.iter().find(|(function, _)| function == "main.resolve").unwrap();
-    assert_eq!(resolve.1, ["slow its own lines"], "{found:?}");
-    assert!(found.iter().filter(|(function, _)| function != "main.resolve").all(|(_, commits)| commits.is_empty()), "{found:?}");
-    // One that has another name and costs more is a cause.
-    let new = [("main@m.go resolve@r.go", 3000), ("main@m.go pack@p.go", 3040), ("main@m.go pack@p.go measure@x.go", 5970)];
-    let found = reached(&base, &new, &log, &[("r.go", RESOLVE), ("p.go", &pack), ("x.go", &other)]);
-    assert!(found.iter().any(|(_, commits)| commits.first().is_some_and(|first| first.starts_with("decoy "))), "{found:?}");
+    for seed in [214, 418, 606, 656, 658, 5027] {
+        let innocent = Case::new(seed, false);
+        let (_, ranked) = innocent.rank();
+        assert!(ranked.first().is_none(), "{seed} {:?}", ranked.first());
+    }
 }

@@ -257,7 +257,10 @@ impl Diffs {
         let ((base, base_names), (new, new_names)) = match runs.as_slice() {
             [dir] if Recording::is_in(dir) => {
                 let [base, new] = Recording::read_sides(dir)?;
-                ((sources(&base, "")?.0, Vec::new()), (sources(&new, "")?.0, vec![operand(&dir.to_string_lossy(), "RUNS")]))
+                (
+                    (sources(&base, "")?.0, Vec::new()),
+                    (sources(&new, "")?.0, vec![operand(&dir.to_string_lossy(), "RUNS")]),
+                )
             }
             _ => (sources(&args.input.base, "BASE")?, sources(&args.input.new, "NEW")?),
         };

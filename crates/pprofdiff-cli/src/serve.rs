@@ -55,7 +55,8 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     let is_alone = base.is_empty();
     let mut add = |side: Vec<&PathBuf>| -> Result<Vec<usize>> {
         // One side of runs alone is a profile; beside another it is its runs.
-        let sources = if is_alone { side.iter().map(|path| inputs.source(path)).collect() } else { inputs.sources(side) };
+        let sources =
+            if is_alone { side.iter().map(|path| inputs.source(path)).collect() } else { inputs.sources(side) };
         sources?.into_iter().map(|source| Ok(session.add(source)?)).collect()
     };
     let (base, new) = (add(base)?, add(new)?);

@@ -346,7 +346,10 @@ mod tests {
         assert_eq!(RecordedSide::sources_of(&dir.join("new")).unwrap().len(), 2);
         assert!(matches!(RecordedSide::source_of(&dir.join("base/")), Ok(Source::Merged(_, runs)) if runs.len() == 1));
         let ambiguous = RecordedSide::source_of(&dir).unwrap_err().to_string();
-        assert!(ambiguous.contains("name ") && ambiguous.ends_with(&dir.join("new").display().to_string()), "{ambiguous}");
+        assert!(
+            ambiguous.contains("name ") && ambiguous.ends_with(&dir.join("new").display().to_string()),
+            "{ambiguous}"
+        );
         assert!(RecordedSide::sources_of(&dir).is_err());
         for other in ["x", RUNS_FILE, "sources/base"] {
             let path = dir.join(other);

@@ -126,9 +126,10 @@ fn recording(args: &BenchArgs) -> Result<(PathBuf, Recording)> {
 fn is_free(into: &Path) -> bool {
     let is_left = |name: &str| {
         ["binaries", "sources"].contains(&name)
-            || ["base-", "new-"].into_iter().filter_map(|side| name.strip_prefix(side)).any(|run| {
-                ["first", "build.txt", "1", "2"].contains(&run)
-            })
+            || ["base-", "new-"]
+                .into_iter()
+                .filter_map(|side| name.strip_prefix(side))
+                .any(|run| ["first", "build.txt", "1", "2"].contains(&run))
     };
     let Ok(mut all) = std::fs::read_dir(into) else { return true };
     all.all(|entry| entry.is_ok_and(|entry| entry.file_name().to_str().is_some_and(is_left)))

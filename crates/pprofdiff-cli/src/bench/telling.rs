@@ -48,9 +48,9 @@ fn is_error(line: &str) -> bool {
 
 /// True of the line that a traceback of Python ends with, the first one behind it that is not indented.
 fn is_end_of_traceback(lines: &[&str], at: usize) -> bool {
-    let is_inside = |line: &&&str| line.starts_with([' ', '\t']);
-    let before = lines[..at].iter().rev().skip_while(is_inside).next();
-    at > 0 && !is_inside(&&lines[at]) && before.is_some_and(|line| line.starts_with("Traceback (most recent call last)"))
+    let is_inside = |line: &str| line.starts_with([' ', '\t']);
+    let before = lines[..at].iter().rev().find(|line| !is_inside(line));
+    at > 0 && !is_inside(lines[at]) && before.is_some_and(|line| line.starts_with("Traceback (most recent call last)"))
 }
 
 /// True of what begins with a place in a source: `./a.go:3:5: undefined: x`, `a_test.go:7: wanted 4`.
@@ -95,7 +95,10 @@ mod tests {
                 "panic: index out of range [1]",
             ),
             ("--- FAIL: BenchmarkF\n    a_test.go:7: wanted 4\nFAIL\nexit status 1\n", "a_test.go:7: wanted 4"),
-            ("fatal error: all goroutines are asleep\n\ngoroutine 1:\nmain.main()\n", "fatal error: all goroutines are asleep"),
+            (
+                "fatal error: all goroutines are asleep\n\ngoroutine 1:\nmain.main()\n",
+                "fatal error: all goroutines are asleep",
+            ),
             ("go: cannot find main module\n", "go: cannot find main module"),
             // Node.
             (
@@ -123,12 +126,21 @@ mod tests {
                 "thread 'main' panicked at src/main.rs:2:5: no cart",
             ),
             // make, compilers and linkers.
-            ("cc a.c\na.c:1:2: error: expected ';'\n  1 | int\nmake: *** [Makefile:2: a] Error 1\n", "a.c:1:2: error: expected ';'"),
-            ("/bin/ld: a.c: undefined reference to `f'\ncollect2: error: ld returned 1\n", "/bin/ld: a.c: undefined reference to `f'"),
+            (
+                "cc a.c\na.c:1:2: error: expected ';'\n  1 | int\nmake: *** [Makefile:2: a] Error 1\n",
+                "a.c:1:2: error: expected ';'",
+            ),
+            (
+                "/bin/ld: a.c: undefined reference to `f'\ncollect2: error: ld returned 1\n",
+                "/bin/ld: a.c: undefined reference to `f'",
+            ),
             ("make: *** No rule to make target 'a'.  Stop.\n", "make: *** No rule to make target 'a'.  Stop."),
             ("make: *** [Makefile:2: a] Error 1\n", "make: *** [Makefile:2: a] Error 1"),
             // Java.
-            ("Exception in thread \"main\" a.B: x\n\tat a.C.run(C.java:1)\nCaused by: a.D: y\n\tat a.E\n", "Caused by: a.D: y"),
+            (
+                "Exception in thread \"main\" a.B: x\n\tat a.C.run(C.java:1)\nCaused by: a.D: y\n\tat a.E\n",
+                "Caused by: a.D: y",
+            ),
             // What only looks like one.
             ("errors: 0\nerror rate 1 %\ngone\n", "gone"),
             ("http://a.b/c: 404\ngone\n", "gone"),

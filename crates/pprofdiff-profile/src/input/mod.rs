@@ -74,7 +74,8 @@ impl Source {
             }
             Source::Profile(profile) => Ok(profile.clone()),
             Source::Merged(name, parts) => {
-                let profiles = parallel::map(parts, |part| part.load(options)).into_iter().collect::<Result<Vec<_>>>()?;
+                let profiles =
+                    parallel::map(parts, |part| part.load(options)).into_iter().collect::<Result<Vec<_>>>()?;
                 merge_as(name, &profiles.iter().map(|profile| &**profile).collect::<Vec<_>>()).map(Arc::new)
             }
         }
@@ -108,14 +109,14 @@ mod tests {
     #[test]
     fn a_sum_is_loaded_under_its_name() {
         let bytes = |value: i64| {
-            let mut b = crate::builder::ProfileBuilder::new();
+            let mut b = crate::profile::builder::ProfileBuilder::new();
             b.sample_type("cpu", "nanoseconds");
             b.sample(&[], &[value], &[]).and_then(|()| b.build("a")).and_then(|p| p.to_bytes(&Default::default()))
         };
         let parts = [3, 4].map(|value| Source::Bytes("part".to_owned(), bytes(value).unwrap_or_default()));
         let source = Source::Merged("runs/base".to_owned(), parts.into());
         let profile = source.load(&LoadOptions::default());
-        let total = |p: &Profile| p.samples().map(|sample| sample.values().sum::<i64>()).sum::<i64>();
+        let total = |p: &Profile| p.samples().map(|sample| sample.value(0)).sum::<i64>();
         assert_eq!(profile.map(|p| (p.name().to_owned(), total(&p))).ok(), Some(("runs/base".to_owned(), 7)));
         assert_eq!((source.name().as_str(), source.path()), ("runs/base", None));
     }

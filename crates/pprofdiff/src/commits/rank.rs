@@ -21,7 +21,7 @@ const MAX_ABOVE: usize = 8;
 /// Where so much of a cause's change goes through one function below it, that one changed.
 const NEARLY_ALL: f64 = 0.9;
 /// Of what commits renamed or moved, old and new cost are a cause if they differ by more than this part of the one.
-const RENAMED: f64 = 0.3;
+const RENAMED: f64 = 0.1;
 
 /// A function of the profiles, as sources have it.
 struct Place {
@@ -151,7 +151,8 @@ impl<'a> Ranking<'a> {
                 is_of(&evidence.functions, at)
                     && (evidence.callers.is_empty() || at > 0 && is_of(&evidence.callers, at - 1))
             };
-            let is_now = |names: &[String], at: usize| self.names[frames[at] as usize].iter().any(|n| names.contains(n));
+            let is_now =
+                |names: &[String], at: usize| self.names[frames[at] as usize].iter().any(|n| names.contains(n));
             let is_named = |names: &[String], at: usize| names.contains(&self.places[found[at] as usize].name);
             let Some(at) = (0..frames.len()).rfind(|&at| is_called(&is_now, at)) else { continue };
             let delta = row.weight.new as f64 - self.scale * row.weight.base as f64;
@@ -165,8 +166,11 @@ impl<'a> Ranking<'a> {
             return None;
         }
         let (roles, calls, deepest) = roles_in(&of_cause, is_own);
-        // A cause that is called by what lies far above it, since much below it has another name, say.
-        let Some(deepest) = deepest.filter(|_| cause.kind == CauseKind::Calls && cause.callee.is_none()) else {
+        // A cause that is called by what lies far above it, since much below it has another name, say; or that itself has.
+        let is_renamed = of_cause.iter().any(|(frames, at, _)| self.names[frames[*at] as usize].len() > 1);
+        let Some(deepest) =
+            deepest.filter(|_| (cause.kind == CauseKind::Calls || is_renamed) && cause.callee.is_none())
+        else {
             return Some((roles, calls));
         };
         for (frames, at, _) in &mut of_cause {

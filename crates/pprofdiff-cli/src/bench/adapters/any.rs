@@ -3,7 +3,8 @@
 use super::{Adapter, Plan, Taken, no_advice, path, unfixed, written};
 use crate::Result;
 
-pub const ADAPTER: Adapter = Adapter { name: "command", is_of: |_| true, command, taken, fixed: unfixed, advice: no_advice };
+pub const ADAPTER: Adapter =
+    Adapter { name: "command", is_of: |_| true, command, taken, fixed: unfixed, advice: no_advice };
 
 /// The file of a run; its content says what it is.
 pub fn profile(dir: &std::path::Path) -> std::path::PathBuf {
