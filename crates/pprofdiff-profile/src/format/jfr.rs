@@ -33,7 +33,7 @@ mod tests;
 use std::ops::Range;
 
 use super::InputFormat;
-use super::tree::{StackBudget, Tree, too_large};
+use super::tree::{StackBudget, TextBudget, Tree, too_large};
 use crate::builder::{FunctionId, LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
@@ -42,7 +42,6 @@ use crate::work::Pace;
 use chunk::Chunk;
 use constants::Constants;
 use metadata::{Field, Metadata, Places, Pool};
-use names::TextBudget;
 
 pub(super) const JFR: InputFormat = InputFormat {
     name: "jfr",

@@ -48,6 +48,32 @@ impl StackBudget {
     }
 }
 
+/// What is left of what names may take that are written once and stand in many records: each time they are looked up or put
+/// together anew. In any input so many bytes, and in a large one so many for each of its own.
+#[derive(Debug)]
+pub(super) struct TextBudget(usize);
+
+const TEXT: usize = 16 << 20;
+const TEXT_A_BYTE: usize = 2;
+
+impl TextBudget {
+    /// For an input of so many bytes.
+    pub fn for_input(size: usize) -> TextBudget {
+        TextBudget(TEXT.saturating_add(size.saturating_mul(TEXT_A_BYTE)))
+    }
+
+    /// Takes what a name needs.
+    pub fn take(&mut self, bytes: usize) -> Result<()> {
+        match self.0.checked_sub(bytes) {
+            Some(left) => self.0 = left,
+            None => {
+                return Err(Error::new(ErrorKind::Limit, "its names are longer than is read of an input of its size"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A tree with a value for each node. Its roots are told apart by an `R`: what is counted, and labels.
 #[derive(Debug)]
 pub(super) struct Tree<R> {
