@@ -253,7 +253,8 @@ impl File {
             path.push((at, location));
             at = caller;
         };
-        self.budget.take(path.len(), 0)?;
+        // Twice, as a node takes much more than a frame.
+        self.budget.take(2 * path.len(), 0)?;
         for &(at, location) in path.iter().rev() {
             node = self.tree.child(node, location);
             nodes.insert((root.column, at), node);

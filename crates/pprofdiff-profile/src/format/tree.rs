@@ -134,7 +134,7 @@ impl<R: Copy + Eq + Hash> Tree<R> {
     }
 
     /// Adds a sample for each node that has a value, among `n_types` of the builder. `sample` says of a root which of
-    /// them that is, by what its values are multiplied (1 or -1; 0 leaves them out), and with which labels.
+    /// them that is, by what its values are multiplied (1 or -1), and with which labels.
     ///
     /// # Errors
     /// There is no [`StackBudget`]; a value does not fit; the builder's.
@@ -155,9 +155,6 @@ impl<R: Copy + Eq + Hash> Tree<R> {
             }
             labels.clear();
             let (column, sign) = sample(self.roots.values[what as usize], &mut labels);
-            if sign == 0 {
-                continue;
-            }
             budget.take(leaf_first.len(), n_types)?;
             values[column] = value.checked_mul(sign).ok_or_else(too_large)?;
             builder.sample(&leaf_first, &values, &labels)?;
