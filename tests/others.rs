@@ -94,6 +94,7 @@ fn each_kind_is_said_for_what_it_is() {
         (b"\n<!DOCTYPE HTML>\n<title>404</title>", "an HTML page; if it came from a server", ""),
         (b"<?xml version=\"1.0\"?>\n<a/>", "XML", ""),
         (b"{\"meta\":{\"stackwalk\":1}}", "as Firefox records it", ""),
+        (b"\xdc\xdfJSLB\x01\0", "the Firefox profiler in its binary form", ""),
         (b"{\"traceEvents\":[]}", "a trace of Chrome", ""),
         (b"{\"resourceProfiles\":[]}", "OpenTelemetry profiles as JSON", ""),
         (b" [1, 2]", "JSON that is not recognised", ""),

@@ -3,7 +3,9 @@
 //!
 //! A profile is threads, each with samples, and tables that refer to one another by number: stacks are a frame and the stack
 //! that calls it, frames are of functions, all names are in one list of strings. The tables belong to each thread, or, since
-//! 2025, all threads share them (`shared`); the strings came first, so each table is looked for in both places.
+//! version 60, all threads share them (`shared`); the strings came first (56), so each table is looked for in both places.
+//! Files have a table since 58, missing numbers may be -1 since 65, stacks say how far before them their callers are since
+//! 66, and frames have a library since 70.
 //!
 //! - A sample counts 1, or its weight: `samples`, `time/nanoseconds` or `space/bytes`, as the thread says.
 //! - What CPU time the thread had since the sample before is `cpu/nanoseconds`, where it is recorded in units of time.
@@ -17,7 +19,7 @@ mod tables;
 
 use super::InputFormat;
 use super::json::{self, Json, Kind};
-use super::tree::{Node, StackBudget, Tree, too_large};
+use super::tree::{Node, StackBudget, TextBudget, Tree, too_large};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
@@ -63,6 +65,7 @@ fn read(name: &str, text: Vec<u8>, _: &LoadOptions) -> Result<Profile> {
         used: [false; COLUMNS.len()],
         cpu_power: None,
         budget: StackBudget::for_input(text.len()),
+        texts: TextBudget::for_input(text.len()),
     };
     file.read(&text)?;
     let builder = file.finish(text.len())?;
@@ -79,6 +82,7 @@ struct File {
     cpu_power: Option<i64>,
     /// For stacks that threads share, each of which is gone over for each thread.
     budget: StackBudget,
+    texts: TextBudget,
 }
 
 /// The labels of a thread, none of which has to be there.
@@ -105,11 +109,11 @@ impl File {
             let mut one = || {
                 let own = Places::read(Some(threads))?;
                 if own.has_stacks() {
-                    let stacks = Stacks::read(&own.or(&shared), &libraries, &mut self.builder)?;
+                    let stacks = Stacks::read(&own.or(&shared), &libraries, &mut self.builder, &mut self.texts)?;
                     return self.read_thread(&mut threads, &stacks);
                 }
                 if shared_stacks.is_none() {
-                    shared_stacks = Some(Stacks::read(&shared, &libraries, &mut self.builder)?);
+                    shared_stacks = Some(Stacks::read(&shared, &libraries, &mut self.builder, &mut self.texts)?);
                 }
                 shared_stacks.as_ref().map_or(Ok(()), |stacks| self.read_thread(&mut threads, stacks))
             };
@@ -209,6 +213,9 @@ impl File {
                     return Ok(());
                 }
                 let stack = stack.number()?.whole()?;
+                if stack == -1 {
+                    return Ok(());
+                }
                 self.add(Root { column: column as u32, thread }, stack, weight, stacks, &mut nodes)
                     .map_err(|e| e.at(place))?;
                 // What the thread had before the first sample is not known.
@@ -246,7 +253,8 @@ impl File {
             path.push((at, location));
             at = caller;
         };
-        self.budget.take(path.len(), 0)?;
+        // Twice, as a node takes much more than a frame.
+        self.budget.take(2 * path.len(), 0)?;
         for &(at, location) in path.iter().rev() {
             node = self.tree.child(node, location);
             nodes.insert((root.column, at), node);
@@ -342,18 +350,25 @@ mod tests {
         )
     }
 
-    /// The three layouts: all tables in the thread; the strings shared; all shared, with files in a table.
-    fn layouts(units: &str, pid: &str, samples: &str) -> [String; 3] {
+    /// The layouts: all tables in the thread; the strings shared; all shared, with files in a table; the same as today, with
+    /// libraries of frames, offsets in place of callers, and -1 where nothing is.
+    fn layouts(units: &str, pid: &str, samples: &str) -> [String; 4] {
         let files = FUNCTIONS.replace("FILES", r#""fileName":[1,null,5]"#);
         let sources = FUNCTIONS.replace("FILES", r#""source":[0,null,1]"#);
         let own = format!(",{STRINGS},{files},{STACKS}");
         let tables = format!(",{files},{STACKS}");
         let shared =
             format!(r#","shared":{{{STRINGS},{sources},{STACKS},"sources":{{"filename":[1,5],"uuid":[null,null]}}}}"#);
+        let today = shared
+            .replace(r#""prefix":[null,0,0]"#, r#""prefixOffset":[0,1,2]"#)
+            .replace(r#""resource":[-1,0,-1]"#, r#""resource":[-1,-1,-1]"#)
+            .replace(r#""func":[0,1,2]"#, r#""lib":[-1,0,-1],"func":[0,1,2]"#)
+            .replace("null", "-1");
         [
             profile(units, "", &[thread(&own, pid, samples)]),
             profile(units, &format!(r#","shared":{{{STRINGS}}}"#), &[thread(&tables, pid, samples)]),
             profile(units, &shared, &[thread("", pid, samples)]),
+            profile(units, &today, &[thread("", pid, &samples.replace("2,null", "2,-1"))]),
         ]
     }
 
@@ -436,13 +451,15 @@ mod tests {
             (
                 "\"prefix\":[null,0,0]",
                 "\"prefix\":[null,1,0]",
-                "thread 0: stack 1 is called by stack 1, which does not come before it",
+                "thread 0: `stackTable`: stack 1 is called by stack 1, which does not come before it",
             ),
             (
                 "\"prefix\":[null,0,0]",
                 "\"prefix\":[null,0]",
                 "thread 0: `stackTable` has 3 numbers in `frame` and 2 in `prefix`",
             ),
+            ("\"prefix\":[null,0,0]", "\"prefixOffset\":[0,2,0]", "stack 1 is called by stack 1, which"),
+            ("\"prefix\":[null,0,0]", "\"x\":[null,0,0]", "`stackTable` does not say which stack calls which"),
             ("\"frame\":[0,1,2]", "\"frame\":[0,1,3]", "thread 0: `stackTable`: there is no frame 3: there are 3"),
             ("\"func\":[0,1,2]", "\"func\":[0,1,9]", "thread 0: `frameTable`: there is no function 9: there are 3"),
             ("\"name\":[0,2,4]", "\"name\":[0,2,6]", "thread 0: `funcTable`: there is no string 6: there are 6"),
@@ -469,6 +486,19 @@ mod tests {
         let one = format!(r#"{{"samples":{{"stack":[{}]}}}}"#, n - 1);
         let file = |threads: usize| profile("", &format!(r#","shared":{{{stacks}}}"#), &vec![one.clone(); threads]);
         assert_eq!(load(&file(3)).unwrap().n_samples(), 3);
+        // Nor is a name of a megabyte, for each of a thousand functions.
+        let named = |file: &dyn Fn(usize) -> usize| {
+            let list = |one: &dyn Fn(usize) -> String| (0..1000).map(one).collect::<Vec<_>>().join(",");
+            let (long, files) = ("x".repeat(1 << 20), list(&|i| format!("\"{i}\"")));
+            let functions =
+                format!(r#""name":[{}],"fileName":[{}]"#, list(&|_| "0".into()), list(&|i| file(i).to_string()));
+            let shared =
+                format!(r#","shared":{{"stringArray":["{long}",{files}],"funcTable":{{{functions}}},{STACKS}}}"#);
+            load(&profile("", &shared, &[thread("", "1", r#""stack":[0]"#)]))
+        };
+        assert_eq!(named(&|_| 1).unwrap().n_samples(), 1);
+        let error = named(&|i| 1 + i).unwrap_err();
+        assert!(error.kind() == ErrorKind::Limit && error.to_string().contains("names are longer"), "{error}");
         let error = load(&file(100)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
     }

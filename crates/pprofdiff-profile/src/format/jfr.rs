@@ -30,19 +30,17 @@ mod names;
 #[cfg(test)]
 mod tests;
 
-use std::ops::Range;
-
 use super::InputFormat;
-use super::tree::{StackBudget, Tree, too_large};
+use super::tree::{StackBudget, TextBudget, too_large};
 use crate::builder::{FunctionId, LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
+use crate::interner::{Interner, Sequences};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
-use crate::random::HashMap;
+use crate::random::{HashMap, RandomState};
 use crate::work::Pace;
 use chunk::Chunk;
 use constants::Constants;
 use metadata::{Field, Metadata, Places, Pool};
-use names::TextBudget;
 
 pub(super) const JFR: InputFormat = InputFormat {
     name: "jfr",
@@ -134,7 +132,9 @@ struct Root {
 fn read(name: &str, data: Vec<u8>, _: &LoadOptions) -> Result<Profile> {
     let mut recording = Recording {
         builder: ProfileBuilder::new(),
-        tree: Tree::new(),
+        stacks: Sequences::default(),
+        sums: Interner::default(),
+        values: Vec::new(),
         used: [false; COLUMNS.len()],
         texts: TextBudget::for_input(data.len()),
         span: None,
@@ -158,7 +158,11 @@ fn read(name: &str, data: Vec<u8>, _: &LoadOptions) -> Result<Profile> {
 /// What the chunks add up to.
 struct Recording {
     builder: ProfileBuilder,
-    tree: Tree<Root>,
+    /// Distinct stacks, from the leaf. A tree would have a node of each frame for each thread, in files where a stack is a number.
+    stacks: Sequences<LocationId, RandomState>,
+    /// What is added up, of which stack, and how much that is.
+    sums: Interner<(Root, u32), RandomState>,
+    values: Vec<i64>,
     used: [bool; COLUMNS.len()],
     texts: TextBudget,
     /// When it began and ended.
@@ -169,9 +173,8 @@ struct Recording {
 /// What is read of a chunk's constants so far, by their keys.
 #[derive(Default)]
 struct Known {
-    /// Frames of stacks, from the root: where each begins and ends in `frames`.
-    stacks: HashMap<u64, (usize, usize)>,
-    frames: Vec<LocationId>,
+    /// Numbers of stacks.
+    stacks: HashMap<u64, u32>,
     labels: HashMap<(Pool, u64), StringId>,
     methods: HashMap<u64, FunctionId>,
 }
@@ -215,9 +218,9 @@ impl Recording {
         let state = label(Pool::State, number(Field::State)?, known)?;
         let class = event.class.map(number).transpose()?.flatten();
         let class = label(Pool::Class, class, known)?;
-        let frames = match number(Field::StackTrace)? {
+        let stack = match number(Field::StackTrace)? {
             Some(key) => self.stack(key as u64, constants, known)?,
-            None => 0..0,
+            None => self.stacks.number(&[]),
         };
         for &(column, amount) in event.adds {
             let number = |field: Field| {
@@ -229,11 +232,11 @@ impl Recording {
                 Amount::Ticks(field) => chunk.nanos(number(field)?)?,
             };
             self.used[column] = true;
-            let mut node = self.tree.root(Root { column: column as u32, thread, state, class });
-            for &location in &known.frames[frames.clone()] {
-                node = self.tree.child(node, location);
+            let sum = self.sums.number((Root { column: column as u32, thread, state, class }, stack)) as usize;
+            if sum == self.values.len() {
+                self.values.push(0);
             }
-            self.tree.add(node, value)?;
+            self.values[sum] = self.values[sum].checked_add(value).ok_or_else(too_large)?;
         }
         Ok(())
     }
@@ -263,26 +266,24 @@ impl Recording {
         Ok(text)
     }
 
-    /// Where the frames of a stack are among those that are known; an unknown one has none.
-    fn stack(&mut self, key: u64, constants: &mut Constants<'_, '_>, known: &mut Known) -> Result<Range<usize>> {
-        if let Some(&(begin, end)) = known.stacks.get(&key) {
-            return Ok(begin..end);
+    /// The number of a stack; an unknown one has no frames.
+    fn stack(&mut self, key: u64, constants: &mut Constants<'_, '_>, known: &mut Known) -> Result<u32> {
+        if let Some(&number) = known.stacks.get(&key) {
+            return Ok(number);
         }
-        let begin = known.frames.len();
+        let mut stack = Vec::new();
         if let Some(mut frames) = constants.frames(key)? {
             while let Some(frame) = constants.next_frame(&mut frames)? {
                 self.pace.step(1);
                 let function = self.method(frame.method, constants, known)?;
                 // Native methods have -1.
                 let line = self.builder.line(function, i64::from(frame.line.max(0)));
-                known.frames.push(self.builder.location(None, 0, &[line])?);
+                stack.push(self.builder.location(None, 0, &[line])?);
             }
-            // They are from the leaf.
-            known.frames[begin..].reverse();
         }
-        let end = known.frames.len();
-        known.stacks.insert(key, (begin, end));
-        Ok(begin..end)
+        let number = self.stacks.number(&stack);
+        known.stacks.insert(key, number);
+        Ok(number)
     }
 
     fn method(&mut self, key: u64, constants: &mut Constants<'_, '_>, known: &mut Known) -> Result<FunctionId> {
@@ -301,7 +302,7 @@ impl Recording {
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let Recording { mut builder, tree, used, span, .. } = self;
+        let Recording { mut builder, stacks, sums, values: sums_of, used, span, .. } = self;
         if !used.contains(&true) {
             return Err(Error::malformed(
                 "it has no event that is read: samples, allocations, or waits for monitors; record with settings=profile",
@@ -325,15 +326,22 @@ impl Recording {
             builder.header().duration_nanos = end.checked_sub(begin).ok_or_else(too_large)?;
         }
         let [thread, state, class] = ["thread", "state", "class"].map(|key| builder.string(key));
-        tree.write(&mut builder, n_types, &mut StackBudget::for_input(size), |root, labels| {
+        let (mut budget, mut labels, mut values) = (StackBudget::for_input(size), Vec::new(), vec![0; n_types]);
+        for (&(root, stack), &sum) in sums.values.iter().zip(&sums_of).filter(|(_, sum)| **sum != 0) {
+            // What is left out adds nothing to another column.
+            let Some(place) = places[root.column as usize] else { continue };
+            let stack = stacks.get(stack);
+            budget.take(stack.len(), n_types)?;
+            labels.clear();
             for (key, value) in [(thread, root.thread), (state, root.state), (class, root.class)] {
                 if value != StringId::EMPTY {
                     labels.push(Label { key, value: LabelValue::Text(value) });
                 }
             }
-            // What is left out adds nothing to another column.
-            places[root.column as usize].map_or((0, 0), |place| (place, 1))
-        })?;
+            values[place] = sum;
+            builder.sample(stack, &values, &labels)?;
+            values[place] = 0;
+        }
         Ok(builder)
     }
 }

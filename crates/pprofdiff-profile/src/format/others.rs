@@ -153,6 +153,12 @@ static OTHERS: &[Other] = &[
         recognises: |head| markup(head) && trimmed(head).starts_with(b"<?xml"),
     },
     Other {
+        about: "a profile of the Firefox profiler in its binary form, JSLB",
+        way_out: "have it written as JSON, which is read",
+        command: None,
+        recognises: |head| head.starts_with(b"\xdc\xdfJSLB"),
+    },
+    Other {
         about: "a trace of Chrome",
         way_out: "save a .cpuprofile from DevTools, or run node with --cpu-prof",
         command: None,

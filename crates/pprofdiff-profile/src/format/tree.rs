@@ -48,6 +48,32 @@ impl StackBudget {
     }
 }
 
+/// What is left of what names may take that are written once and stand in many records: each time they are looked up or put
+/// together anew. In any input so many bytes, and in a large one so many for each of its own.
+#[derive(Debug)]
+pub(super) struct TextBudget(usize);
+
+const TEXT: usize = 16 << 20;
+const TEXT_A_BYTE: usize = 2;
+
+impl TextBudget {
+    /// For an input of so many bytes.
+    pub fn for_input(size: usize) -> TextBudget {
+        TextBudget(TEXT.saturating_add(size.saturating_mul(TEXT_A_BYTE)))
+    }
+
+    /// Takes what a name needs.
+    pub fn take(&mut self, bytes: usize) -> Result<()> {
+        match self.0.checked_sub(bytes) {
+            Some(left) => self.0 = left,
+            None => {
+                return Err(Error::new(ErrorKind::Limit, "its names are longer than is read of an input of its size"));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// A tree with a value for each node. Its roots are told apart by an `R`: what is counted, and labels.
 #[derive(Debug)]
 pub(super) struct Tree<R> {
@@ -108,7 +134,7 @@ impl<R: Copy + Eq + Hash> Tree<R> {
     }
 
     /// Adds a sample for each node that has a value, among `n_types` of the builder. `sample` says of a root which of
-    /// them that is, by what its values are multiplied (1 or -1; 0 leaves them out), and with which labels.
+    /// them that is, by what its values are multiplied (1 or -1), and with which labels.
     ///
     /// # Errors
     /// There is no [`StackBudget`]; a value does not fit; the builder's.
@@ -129,9 +155,6 @@ impl<R: Copy + Eq + Hash> Tree<R> {
             }
             labels.clear();
             let (column, sign) = sample(self.roots.values[what as usize], &mut labels);
-            if sign == 0 {
-                continue;
-            }
             budget.take(leaf_first.len(), n_types)?;
             values[column] = value.checked_mul(sign).ok_or_else(too_large)?;
             builder.sample(&leaf_first, &values, &labels)?;

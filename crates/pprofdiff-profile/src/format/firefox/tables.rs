@@ -1,9 +1,11 @@
 //! Tables of a profile: strings, functions, frames, stacks, libraries; those of a thread or those that all share.
 
 use super::super::json::{Json, Text};
+use super::super::tree::TextBudget;
 use crate::builder::{FunctionId, LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::Mapping;
+use crate::random::HashMap;
 
 /// No number.
 pub(super) const NONE: u32 = u32::MAX;
@@ -112,6 +114,21 @@ impl Libraries {
         }
         Ok(libraries)
     }
+
+    fn get(&self, number: u32, table: usize) -> Result<&(MappingId, Vec<u8>)> {
+        let missing = || Error::malformed(format!("`{}`: there is no library {number}", NAMES[table]));
+        self.0.get(number as usize).ok_or_else(missing)
+    }
+}
+
+/// A function of a table.
+#[derive(Debug, Clone, Copy)]
+struct Function {
+    id: FunctionId,
+    /// The number of the library that it is in.
+    library: Option<u32>,
+    /// It has an address for a name.
+    is_unnamed: bool,
 }
 
 /// The stacks of a thread or of all, each as its innermost frame and the stack that calls it.
@@ -122,22 +139,49 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    pub fn read(places: &Places<'_>, libraries: &Libraries, builder: &mut ProfileBuilder) -> Result<Stacks> {
+    pub fn read(
+        places: &Places<'_>,
+        libraries: &Libraries,
+        builder: &mut ProfileBuilder,
+        texts: &mut TextBudget,
+    ) -> Result<Stacks> {
         let strings = read_strings(places)?;
-        let functions = read_functions(places, &strings, libraries, builder)?;
-        let [of, lines, columns] = places.columns(FRAMES, ["func", "line", "column"])?;
+        let functions = read_functions(places, &strings, builder, texts)?;
+        let [of, lines, columns, of_libraries] = places.columns(FRAMES, ["func", "line", "column", "lib"])?;
         let mut locations = Vec::with_capacity(of.len());
         for (i, &function) in of.iter().enumerate() {
-            let (function, mapping) = find(&functions, function, "function", FRAMES)?;
+            let function = find(&functions, function, "function", FRAMES)?;
+            let own = number(&of_libraries, i).map(|library| libraries.get(library, FRAMES)).transpose()?;
+            let library = own.or(function.library.and_then(|library| libraries.0.get(library as usize)));
+            let mapping = library.map(|&(mapping, _)| mapping);
+            let function = match library {
+                Some((_, name)) if function.is_unnamed => {
+                    texts.take(name.len())?;
+                    builder.function([b"[", &**name, b"]"].concat(), "", 0)
+                }
+                _ => function.id,
+            };
             let line = builder.line(function, number(&lines, i).map_or(0, i64::from));
             let line = line.with_column(number(&columns, i).map_or(0, i64::from));
             locations.push(builder.location(mapping, 0, &[line])?);
         }
-        let [frames, callers] = places.columns(STACKS, ["frame", "prefix"])?;
+        let [frames, mut callers, offsets] = places.columns(STACKS, ["frame", "prefix", "prefixOffset"])?;
+        if callers.len() + offsets.len() < frames.len() {
+            return Err(Error::malformed("`stackTable` does not say which stack calls which"));
+        }
+        if callers.is_empty() {
+            // How many before it the caller is; 0 if there is none. What would be before the first is found below.
+            let caller = |(i, &offset): (usize, &u32)| match offset {
+                0 => NONE,
+                _ => (i as u32).checked_sub(offset).unwrap_or(i as u32),
+            };
+            callers = offsets.iter().enumerate().map(caller).collect();
+        }
         for (i, &frame) in frames.iter().enumerate() {
             find(&locations, frame, "frame", STACKS)?;
             if let Some(caller) = number(&callers, i).filter(|&caller| caller as usize >= i) {
-                let detail = format!("stack {i} is called by stack {caller}, which does not come before it");
+                let detail =
+                    format!("`stackTable`: stack {i} is called by stack {caller}, which does not come before it");
                 return Err(Error::malformed(detail));
             }
         }
@@ -168,15 +212,13 @@ fn read_strings<'t>(places: &Places<'t>) -> Result<Vec<Text<'t>>> {
     Ok(strings)
 }
 
-/// Functions with the libraries that they are in.
 fn read_functions(
     places: &Places<'_>,
     strings: &[Text<'_>],
-    libraries: &Libraries,
     builder: &mut ProfileBuilder,
-) -> Result<Vec<(FunctionId, Option<MappingId>)>> {
-    let [names, resources, files, sources, lines] =
-        places.columns(FUNCTIONS, ["name", "resource", "fileName", "source", "lineNumber"])?;
+    texts: &mut TextBudget,
+) -> Result<Vec<Function>> {
+    let [names, resources, files, sources] = places.columns(FUNCTIONS, ["name", "resource", "fileName", "source"])?;
     let of_resources = match places.0[RESOURCES] {
         Some(_) => places.columns(RESOURCES, ["name", "lib"])?[1].clone(),
         None => Vec::new(),
@@ -185,20 +227,28 @@ fn read_functions(
         Some(_) => places.columns(SOURCES, ["filename"])?[0].clone(),
         None => Vec::new(),
     };
-    let mut functions = Vec::with_capacity(names.len());
+    let mut functions: Vec<Function> = Vec::with_capacity(names.len());
+    // By name and file: many may have the same ones.
+    let mut known: HashMap<(u32, u32), (FunctionId, bool)> = HashMap::default();
     for (i, &name) in names.iter().enumerate() {
-        let name = find(strings, name, "string", FUNCTIONS)?.bytes();
-        let library = number(&resources, i).and_then(|resource| number(&of_resources, resource as usize));
-        let library = library.and_then(|library| libraries.0.get(library as usize));
         let file = match number(&sources, i) {
             Some(source) => Some(find(&of_sources, source, "source", FUNCTIONS)?),
             None => number(&files, i),
         };
-        let file = file.map(|file| find(strings, file, "string", FUNCTIONS)).transpose()?.map(Text::bytes);
-        let line = number(&lines, i).map_or(0, i64::from);
-        let unnamed = library.filter(|_| is_address(&name)).map(|(_, library)| [b"[", &**library, b"]"].concat());
-        let function = builder.function(unnamed.as_deref().unwrap_or(&name), file.as_deref().unwrap_or_default(), line);
-        functions.push((function, library.map(|&(mapping, _)| mapping)));
+        let key = (name, file.unwrap_or(NONE));
+        let (id, is_unnamed) = match known.get(&key) {
+            Some(&known) => known,
+            None => {
+                let name = find(strings, name, "string", FUNCTIONS)?.bytes();
+                let file = file.map(|file| find(strings, file, "string", FUNCTIONS)).transpose()?.map(Text::bytes);
+                let file = file.unwrap_or_default();
+                texts.take(name.len() + file.len())?;
+                (builder.function(&name, file, 0), is_address(&name))
+            }
+        };
+        known.insert(key, (id, is_unnamed));
+        let library = number(&resources, i).and_then(|resource| number(&of_resources, resource as usize));
+        functions.push(Function { id, library, is_unnamed });
     }
     Ok(functions)
 }

@@ -1,7 +1,5 @@
 //! Names of classes and methods as they are in source, without what a JVM numbers anew in each run.
 
-use crate::error::{Error, ErrorKind, Result};
-
 /// A class as the JVM writes it (`java/lang/String`, `[[I`) as it is in source: `java.lang.String`, `int[][]`.
 pub(super) fn class(name: &[u8]) -> Vec<u8> {
     let element = name.iter().take_while(|&&b| b == b'[').count();
@@ -49,33 +47,6 @@ fn stable(class: &[u8]) -> Vec<u8> {
         class = before;
     }
     class.iter().map(|&b| if b == b'/' { b'.' } else { b }).collect()
-}
-
-/// What names may take altogether: a class's name is repeated with each of its methods. In any recording so many bytes, and in
-/// a large one so many for each of its own.
-#[derive(Debug)]
-pub(super) struct TextBudget(usize);
-
-const BYTES: usize = 16 << 20;
-const TIMES: usize = 2;
-
-impl TextBudget {
-    pub fn for_input(size: usize) -> TextBudget {
-        TextBudget(BYTES.saturating_add(size.saturating_mul(TIMES)))
-    }
-
-    pub fn take(&mut self, bytes: usize) -> Result<()> {
-        match self.0.checked_sub(bytes) {
-            Some(left) => self.0 = left,
-            None => {
-                return Err(Error::new(
-                    ErrorKind::Limit,
-                    "its names are longer than is read of a recording of its size",
-                ));
-            }
-        }
-        Ok(())
-    }
 }
 
 #[cfg(test)]

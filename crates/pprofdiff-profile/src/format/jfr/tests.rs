@@ -350,6 +350,19 @@ fn what_is_larger_than_its_bytes_is_refused() {
         let error = load(&chunk(false, &types, &[pool], &[])).unwrap_err();
         assert!(error.to_string().contains(words), "{error}");
     }
+    // A stack of a million frames, of many threads and in many events.
+    let deep: [(i64, i64, &dyn Fn(&mut Writer)); 2] = [
+        (26, 50, &|w| (0..50).for_each(|key| w.long(key).byte(0).text(&key.to_string()).bytes.extend([0; 4]))),
+        (25, 1, &|w| {
+            w.long(1).byte(0).int(1 << 20);
+            (0..1 << 20).for_each(|_| _ = w.long(0).int(1).number(0, 2));
+        }),
+    ];
+    let event = |thread: i64| move |w: &mut Writer| _ = w.long(0).long(thread).long(1).long(0);
+    let events: Vec<_> = (0..5000).map(|i| event(i % 50)).collect();
+    let events: Vec<(i64, &dyn Fn(&mut Writer))> = events.iter().map(|e| (101, e as &dyn Fn(&mut Writer))).collect();
+    let error = load(&chunk(true, TYPES, &deep, &events)).unwrap_err();
+    assert!(error.kind() == ErrorKind::Limit && error.to_string().contains("altogether"), "{error}");
     // A class with a name of a megabyte, in the names of a thousand methods.
     let long = "x".repeat(1 << 20);
     let pools: [(i64, i64, &dyn Fn(&mut Writer)); 4] = [
