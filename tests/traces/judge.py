@@ -215,7 +215,10 @@ def jfr(data):
         stack = []
         for frame in reversed((values["stackTrace"] or {"frames": []})["frames"]):
             method = frame["method"]
-            stack.append(f"{source_class(method['type']['name'])}.{method['name']} :{max(frame['lineNumber'], 0)}")
+            within = source_class(method["type"]["name"])
+            # Native frames, as async-profiler has them, are in no class.
+            name = f"{within}.{method['name']}" if within else method["name"]
+            stack.append(f"{name} :{max(frame['lineNumber'], 0)}")
         key = tuple(stack), tuple(f"{k}={v}" for k, v in labels.items() if v)
         for t, amount in adds[kind].items():
             sums[key][types.index(t)] += amount(values)
