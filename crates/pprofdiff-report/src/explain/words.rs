@@ -22,7 +22,7 @@ const UNSURE: f64 = 0.05;
 /// Counts that are spent as time is.
 const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
 /// Sample types of waits for locks.
-const WAITED: [&str; 3] = ["delay", "lock", "locks"];
+const WAITED: [&str; 4] = ["delay", "park", "lock", "locks"];
 /// What sample types begin with that say what there is, and not what was done.
 const HELD: [&str; 4] = ["inuse", "live", "goroutine", "threadcreate"];
 /// What is less than this part of a difference is not named in its account.

@@ -151,13 +151,14 @@ const PAIRS: &[(&str, &str, Kind)] = &[
     ("inuse_space", "inuse_objects", Kind::Heap),
     ("space", "objects", Kind::Heap),
     ("delay", "contentions", Kind::Delay),
+    ("park", "parks", Kind::Delay),
 ];
 
 /// What was allocated, of a heap that says besides what is left of it.
 const ALLOCATED: &str = "alloc_space";
 
 /// Those of delays that nothing may count.
-const DELAYS: [&str; 3] = ["delay", "lock", "locks"];
+const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
 
 /// Those of what there is, and not of what is done: more of everything is no more work.
 const LEVELS: [&str; 6] = ["inuse_space", "inuse_objects", "live_space", "live_objects", "goroutine", "threadcreate"];
