@@ -384,6 +384,17 @@ fn more_time_everywhere_alike_is_more_work_or_slower_work() {
 }
 
 #[test]
+fn what_has_no_stack_is_said_and_what_is_noticed_is_more_than_chance() {
+    let side = |waited: i64| {
+        let all = [(vec!["main.main", "main.lock"], vec![10, waited]), (Vec::new(), vec![3, 300_000_000])];
+        profile(&stacks(&[("contentions", "count"), ("delay", "nanoseconds")], &all))
+    };
+    let e = explain(&[side(600_000_000)], &[side(700_000_000)]);
+    says(&e, "warning: 33% of the base and 30% of the new side have no stack, and are left out");
+    assert!(e.noise.noticed > e.noise.deviation, "{:?}", e.noise);
+}
+
+#[test]
 fn gc_pressure_belongs_to_who_allocates() {
     let of = |allocated: i64, collected: i64| {
         vec![

@@ -56,6 +56,8 @@ const UNSURE: f64 = 0.1;
 const LARGE_REST: f64 = 0.25;
 /// From here on it is not said that nothing changed, however probable that is.
 const VAST_REST: f64 = 1.0;
+/// Up to this part of a side without a stack nothing is said of it.
+const FEW_STACKLESS: f64 = 0.01;
 /// The most that noise is said to be: JSON has no infinity.
 const MAX_SAID: f64 = 1e6;
 /// The most that one side does more than the other.
@@ -556,6 +558,11 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let mut left_out: Vec<String> = rows.note_of_labels().into_iter().collect();
     if work.is_used_up() {
         left_out.push("so many sets of stacks changed that not all ways to explain it were compared".to_owned());
+    }
+    let without = [0, 1].map(|side| rows.stackless[side] / (total[side] + rows.stackless[side]).max(f64::MIN_POSITIVE));
+    if without.iter().any(|part| *part > FEW_STACKLESS) {
+        let [base, new] = without.map(|part| (100.0 * part).round());
+        left_out.push(format!("{base}% of the base and {new}% of the new side have no stack, and are left out"));
     }
     let mut warnings = left_out.clone();
     warnings.extend(measure.summary().warnings.iter().cloned());

@@ -146,6 +146,10 @@ impl Rows {
             found.lighten(&runs, &mut sums, &beginnings, frames);
             (found.add_up(&runs, sums, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };
+        let mut stackless = [0.0; 2];
+        for (run, of) in runs.iter().zip(&read) {
+            run.side.map(|side| stackless[side] += of.stackless);
+        }
         let sides = if pruned > 0 { sides(&runs, &read, &canonical, names.len()) } else { Vec::new() };
         drop(read);
         let Collected { stacks, rows, .. } = found;
@@ -163,6 +167,7 @@ impl Rows {
             keys_of_labels: 0,
             keys_left_out: 0,
             pruned,
+            stackless,
             sides,
             stacks,
         };

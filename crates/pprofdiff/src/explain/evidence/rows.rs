@@ -137,6 +137,8 @@ pub(in crate::explain) struct Rows {
     pub keys_left_out: usize,
     /// The number of distinct stacks that were cut to what they share with heavier ones.
     pub pruned: usize,
+    /// What samples without frames add up to, by side: they are in no row.
+    pub stackless: [f64; 2],
     /// Of each name whether a side has it at all, which rows do not say where stacks were cut; else empty.
     pub sides: Vec<[bool; 2]>,
     pub stacks: Stacks,

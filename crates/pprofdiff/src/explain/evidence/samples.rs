@@ -84,6 +84,8 @@ pub(in crate::explain) struct OfRun {
     pub labels: RunLabels,
     /// By location: true if a sample has it.
     pub is_used: Vec<bool>,
+    /// What its samples without frames add up to.
+    pub stackless: f64,
 }
 
 /// Shows the samples that are wanted, by their places among those that cost something and have a stack, with their frames'
@@ -97,6 +99,8 @@ struct Visitor<'c, 'm, W, F> {
     innermost: Vec<Innermost>,
     /// By location: true if a sample has it that was shown.
     is_used: Vec<bool>,
+    /// The sum of samples without frames.
+    stackless: f64,
     frames: Vec<u32>,
     each: F,
 }
@@ -105,6 +109,9 @@ impl<'m, W: FnMut(u32) -> bool, F: FnMut(f64, &mut Vec<u32>, &Sample<'m>)> Sampl
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
         if value <= 0 || locations.leaf().is_none() {
+            if value > 0 {
+                self.stackless += value as f64;
+            }
             locations.for_each(|l| self.is_used[l as usize] = true);
             return;
         }
@@ -166,24 +173,25 @@ impl<'m> Run<'m> {
     }
 
     /// Calls `each` with the value of each sample that `wants` one by its place, its stack as the search sees it, leaf first,
-    /// and itself. Gives, by location, whether one of these samples has it.
+    /// and itself. Gives, by location, whether one of these samples has it, and the sum of what has no stack.
     fn visit(
         &self,
         reader: &Reader<'_>,
         wants: impl FnMut(u32) -> bool,
         mut each: impl FnMut(f64, &[u32], &Sample<'m>),
-    ) -> Vec<bool> {
+    ) -> (Vec<bool>, f64) {
         let (walk, canonical) = (&self.walk, reader.canonical);
         let common = |first: Innermost| Innermost::new(canonical[first.frame() as usize], first.has_more());
         let innermost: Vec<Innermost> = walk.innermost().into_iter().map(common).collect();
-        let is_used = vec![false; innermost.len()];
+        let (is_used, frames) = (vec![false; innermost.len()], Vec::new());
         let each = |value: f64, frames: &mut Vec<u32>, sample: &Sample<'m>| {
             reader.shorten(frames);
             each(value, frames, sample);
         };
-        let mut visitor = Visitor { wants, place: 0, walk, canonical, innermost, is_used, frames: Vec::new(), each };
+        let mut visitor =
+            Visitor { wants, place: 0, walk, canonical, innermost, is_used, stackless: 0.0, frames, each };
         walk.visit(&walk.input.profile.sample_range(), &mut visitor);
-        visitor.is_used
+        (visitor.is_used, visitor.stackless)
     }
 
     /// Calls `each` with the canonical numbers of the frames that its samples have, some more than once.
@@ -202,7 +210,7 @@ impl OfRun {
         let mut of = OfRun::default();
         let mut rows: Interner<(u32, u32), FastState> = Interner::default();
         let mut place = 0;
-        let is_used = run.visit(
+        (of.is_used, of.stackless) = run.visit(
             reader,
             |_| true,
             |value, stack, sample| {
@@ -218,7 +226,6 @@ impl OfRun {
                 of.parts[row as usize] += run.part(reader.kind, value, sample);
             },
         );
-        of.is_used = is_used;
         of.index = Index::default();
         of.rows = match has_labels {
             true => rows.values,

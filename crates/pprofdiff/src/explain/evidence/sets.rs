@@ -416,6 +416,7 @@ pub(in crate::explain) mod tests {
             keys_of_labels: 0,
             keys_left_out: 0,
             pruned: 0,
+            stackless: [0.0; 2],
             sides: Vec::new(),
             stacks,
         };

@@ -221,10 +221,12 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     let confusable =
         |j: &usize| (0..2).all(|s| sets.sets[*j].values[s] > 0.0) && sets.sets[*j].values[0] > CONFUSABLE * total[0];
     let ambiguous = !fixed && quiet < cost + MARGIN && causes.iter().any(confusable);
-    let mut typical: Vec<f64> = own.iter().map(|&j| model.tau2[j]).collect();
+    let typical = |j: &usize| model.tau2[*j];
+    let mut typical: Vec<f64> = if own.is_empty() { model.tau2.clone() } else { own.iter().map(typical).collect() };
     let tau2 = if typical.is_empty() { 1.0 } else { median(&mut typical) };
     let mut events: Vec<f64> = own.iter().map(|&j| sets.sets[j].event).collect();
-    let event = median(&mut events).max(1e-300);
+    // Where what each function costs itself has another name, such as a call's.
+    let event = if events.is_empty() { rows.event() } else { median(&mut events) }.max(1e-300);
     let front = rows.front();
     let tenth = ((front[0] + front[1]) / 2.0 / event / 10.0).max(1e-9);
     let variance = between_run_variance(tau2, rows.runs);
