@@ -89,7 +89,7 @@ static RUNTIMES: [Runtime; 7] = [
         benchmark: Some(r"^org[./]openjdk[./]jmh[./]"),
         trim_library_leaves: true,
         unstable_inlining: false,
-        source: "OpenJDK's source tree; untested: no profiles of our own",
+        source: "OpenJDK's source tree; compared with recordings of its Flight Recorder, which show no collector",
     },
     Runtime {
         name: "v8",
