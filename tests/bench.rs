@@ -471,3 +471,41 @@ fn a_script_of_node_is_profiled_by_node() {
     let runs = std::fs::read_to_string(repository.0.join("pprofdiff-runs/runs.toml")).unwrap();
     assert_eq!(runs.matches(".cpuprofile").count(), 6, "{runs}");
 }
+
+/// An agent loads a folder of runs, or sides of it.
+#[cfg(feature = "mcp")]
+#[test]
+fn agents_load_folders_of_runs() {
+    let shop = Repository::shop("mcp", "4000", "9000");
+    shop.run(&["bench", "HEAD~2..HEAD", "--runs", "3", "--into", "runs", "--", "sh", "run.sh"]);
+    let mut child =
+        shop.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut ask = |text: String| stdin.write_all((text + "\n").as_bytes()).unwrap();
+    let about = r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
+    ask(format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{about}}}"#));
+    ask(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned());
+    let calls = [
+        r#""load","arguments":{"new":["runs"]}"#,
+        r#""explain","arguments":{"diff":"d1"}"#,
+        r#""load","arguments":{"base":["runs/base"],"new":["runs/new"]}"#,
+        r#""load","arguments":{"new":["runs/new"]}"#,
+        r#""list","arguments":{"diff":"d1","regex":"validate"}"#,
+    ];
+    let mut answers = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
+    let mut answer = || serde_json::from_str::<Value>(&answers.next().unwrap().unwrap()).unwrap();
+    answer();
+    let mut said = Vec::new();
+    for (id, call) in calls.iter().enumerate() {
+        ask(format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":{call}}}}}"#, id + 1));
+        said.push(answer()["result"]["content"][0]["text"].as_str().unwrap().to_owned());
+    }
+    drop(stdin);
+    child.wait().unwrap();
+    // The command that is named takes the folder, too.
+    assert!(said[0].contains("diff d1") && said[0].contains("pprofdiff explain runs"), "{}", said[0]);
+    assert!(said[1].contains("+5000") && said[1].contains(r"pprofdiff peek '^shop\.validate$' runs "), "{}", said[1]);
+    assert!(said[2].contains("pprofdiff explain runs/base runs/new"), "{}", said[2]);
+    assert!(said[3].contains("pprofdiff top runs/new"), "{}", said[3]);
+    assert!(said[4].contains("cum 4000 -> 9000"), "{}", said[4]);
+}

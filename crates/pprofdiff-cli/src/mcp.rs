@@ -265,7 +265,10 @@ impl Diffs {
             _ => (sources(&args.input.base, "BASE")?, sources(&args.input.new, "NEW")?),
         };
         let (diff, mut words) = match (&base_names[..], &new_names[..]) {
-            ([], [name]) if !base.is_empty() => (Diff::load(&base, &new, &inputs.options)?, name.clone()),
+            ([], [name]) if !base.is_empty() => {
+                let diff = Diff::load(&base, &new, &inputs.options)?;
+                (runs.iter().fold(diff, |diff, dir| diff.with_folder(dir)), name.clone())
+            }
             ([], [name]) => {
                 let one = match &new[..] {
                     [one] => one.clone(),
