@@ -390,7 +390,7 @@ fn what_has_no_stack_is_said_and_what_is_noticed_is_more_than_chance() {
         profile(&stacks(&[("contentions", "count"), ("delay", "nanoseconds")], &all))
     };
     let e = explain(&[side(600_000_000)], &[side(700_000_000)]);
-    says(&e, "warning: 33% of the base and 30% of the new side have no stack, and are left out");
+    says(&e, "warning: 33% of the base's and 30% of the new side's delay have no stack, and are left out");
     assert!(e.noise.noticed > e.noise.deviation, "{:?}", e.noise);
 }
 
