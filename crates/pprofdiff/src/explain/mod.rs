@@ -562,7 +562,8 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let without = [0, 1].map(|side| rows.stackless[side] / (total[side] + rows.stackless[side]).max(f64::MIN_POSITIVE));
     if without.iter().any(|part| *part > FEW_STACKLESS) {
         let ([base, new], kind) = (without.map(|part| (100.0 * part).round()), &measure.summary().sample_type);
-        left_out.push(format!("{base}% of the base's and {new}% of the new side's {kind} have no stack, and are left out"));
+        left_out
+            .push(format!("{base}% of the base's and {new}% of the new side's {kind} have no stack, and are left out"));
     }
     let mut warnings = left_out.clone();
     warnings.extend(measure.summary().warnings.iter().cloned());
