@@ -148,7 +148,9 @@ impl Rows {
         };
         let mut stackless = [0.0; 2];
         for (run, of) in runs.iter().zip(&read) {
-            run.side.map(|side| stackless[side] += of.stackless);
+            if let Some(side) = run.side {
+                stackless[side] += of.stackless;
+            }
         }
         let sides = if pruned > 0 { sides(&runs, &read, &canonical, names.len()) } else { Vec::new() };
         drop(read);
