@@ -64,8 +64,8 @@ fn paths<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
     (!from.is_empty() && !to.is_empty()).then_some((from, to))
 }
 
-/// Growths from here on (a tenth becomes ten times the whole) are as good as never noticed.
-const NOTHING_KNOWN: f64 = 100.0;
+/// Growths from here on (a tenth becomes a hundred times the whole) are as good as never noticed.
+const NOTHING_KNOWN: f64 = 1000.0;
 
 /// The least growth of a frame with a tenth of the total that is noticed.
 fn noticed(e: &Explanation) -> String {
