@@ -159,3 +159,21 @@ pub fn of_tenants(slow: f64, seed: u64, keys: usize) -> Arc<Profile> {
     }
     profile(&all)
 }
+
+/// Stacks by `;`, root first, with so many samples of 10 ms.
+pub type Stacks = Vec<(String, i64)>;
+
+/// A profile of a processor's time.
+pub fn cpu(of: &Stacks) -> Arc<Profile> {
+    let split = |(stack, n): &(String, i64)| (stack.split(';').map(str::to_owned).collect::<Vec<_>>(), *n);
+    let all: Vec<(Vec<String>, i64)> = of.iter().map(split).collect();
+    let all: Vec<_> =
+        all.iter().map(|(stack, n)| (stack.iter().map(String::as_str).collect(), vec![*n, n * 10_000_000])).collect();
+    profile(&stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &all))
+}
+
+/// Thirty functions of a program in Go that do not change, and these stacks.
+pub fn with(stacks: &[(&str, i64)]) -> Stacks {
+    let others = (0..30).map(|i| (format!("main.main;main.f{i}"), 2000 + 10 * i));
+    others.chain(stacks.iter().map(|(stack, n)| ((*stack).to_owned(), *n))).collect()
+}

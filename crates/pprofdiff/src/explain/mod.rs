@@ -11,6 +11,7 @@
 
 mod account;
 mod answer;
+mod asked;
 mod attribution;
 mod chance;
 mod evidence;
@@ -28,7 +29,7 @@ pub use answer::{
     Account, Candidate, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise,
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
 };
-use evidence::read::Columns;
+use asked::{ALLOCATED, Asked, COUNTS, WALL, is_level};
 pub(crate) use evidence::read::by_chance;
 use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
@@ -147,39 +148,8 @@ impl ExplainOptions {
     }
 }
 
-/// Sample types of which one counts what the other measures, and how they are sampled.
-const PAIRS: &[(&str, &str, Kind)] = &[
-    ("alloc_space", "alloc_objects", Kind::Heap),
-    ("inuse_space", "inuse_objects", Kind::Heap),
-    ("space", "objects", Kind::Heap),
-    ("delay", "contentions", Kind::Delay),
-    ("park", "parks", Kind::Delay),
-];
-
-/// What was allocated, of a heap that says besides what is left of it.
-const ALLOCATED: &str = "alloc_space";
-
-/// Those of delays that nothing may count.
-const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
-
-/// Those of what there is, and not of what is done: more of everything is no more work.
-const LEVELS: [&str; 6] = ["inuse_space", "inuse_objects", "live_space", "live_objects", "goroutine", "threadcreate"];
-
-fn is_level(sample_type: &str) -> bool {
-    LEVELS.contains(&sample_type)
-}
-
-/// Sample types of which the runtime's part is the program's own waiting or memory.
-const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "threadcreate"];
-
-/// Those of a wall clock.
-const WALL: [&str; 2] = ["wall", "time"];
-
 /// Up to so many samples, what is in use and what was allocated are explained at the same time; both take memory.
 const MAX_SAMPLES_AT_ONCE: usize = 200_000;
-
-/// What counts samples of anything else.
-const COUNTS: [&str; 2] = ["samples", "sample"];
 
 impl Diff {
     /// Says why the sides differ. The profiles of a side are runs of the same program, and are kept apart. Without a
@@ -272,80 +242,6 @@ impl Diff {
         let selection = self.select_with(&query, &Moves::default())?;
         let value = selection.measure_type(number, Normalize::None)?;
         self.asked_of(number).read(&selection, &value, 0, own, Rows::read)
-    }
-
-    /// What is explained if this is asked for.
-    fn asked(&self, sample_type: Option<&str>, beside: &[String]) -> Result<Asked> {
-        let types = self.sample_types();
-        let first = self.find_sample_type(sample_type)?;
-        let Asked { mut number, cost, count, .. } = self.asked_of(first);
-        for name in beside {
-            let other = self.find_sample_type(Some(name))?;
-            // Of a pair the cost is explained, and the count says how much of that is more of them.
-            match (cost, count) {
-                (Some(cost), Some(count)) if other == cost || other == count => number = cost,
-                (None, Some(count)) if other == count || first == count => {
-                    number = if other == count { first } else { other };
-                }
-                _ => {
-                    let text = format!("{} and {name} do not belong together: explain one", types[first].0);
-                    return Err(Error::query(text));
-                }
-            }
-        }
-        Ok(self.asked_of(number))
-    }
-
-    /// A sample type with what belongs to it.
-    fn asked_of(&self, number: usize) -> Asked {
-        let types = self.sample_types();
-        let named = |name: &str| types.iter().position(|(kind, _)| kind == name);
-        let of_pair = PAIRS.iter().find_map(|&(cost, count, kind)| {
-            let pair = (named(cost)?, named(count)?);
-            (pair.0 == number || pair.1 == number).then_some((pair, kind))
-        });
-        let counter = || COUNTS.iter().find_map(|name| named(name).filter(|&i| types[i].1 == "count"));
-        let count = of_pair.map(|((_, count), _)| count).or_else(counter);
-        let name = types[number].0.as_str();
-        let uncounted = if DELAYS.contains(&name) { Kind::Delay } else { Kind::Sampled };
-        let kind = of_pair.map_or(uncounted, |(_, kind)| kind);
-        let has_background = match kind {
-            Kind::Heap => false,
-            Kind::Delay => true,
-            Kind::Sampled => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
-        };
-        Asked { number, count, cost: of_pair.map(|((cost, _), _)| cost), kind, has_background }
-    }
-}
-
-/// A sample type to be explained, with what belongs to it, by their numbers in [`Diff::sample_types`].
-struct Asked {
-    number: usize,
-    /// What counts it.
-    count: Option<usize>,
-    /// What is counted, where that is a sample type, too.
-    cost: Option<usize>,
-    kind: Kind,
-    has_background: bool,
-}
-
-impl Asked {
-    /// Reads something of both sides, of which `value` is the cost.
-    fn read<T>(
-        &self,
-        selection: &Selection,
-        value: &Measure,
-        learned: usize,
-        own: &UserRules,
-        read: impl FnOnce(&Columns<'_>) -> T,
-    ) -> Result<T> {
-        let measure = |number: usize| selection.measure_type(number, Normalize::None);
-        let bytes = self.cost.filter(|_| self.kind == Kind::Heap);
-        let (count, bytes) = (self.count.map(measure).transpose()?, bytes.map(measure).transpose()?);
-        let (count, bytes) = (count.as_ref(), bytes.as_ref());
-        let Asked { kind, has_background, .. } = *self;
-        let is_level = is_level(&value.summary().sample_type);
-        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level, own }))
     }
 }
 
