@@ -565,6 +565,19 @@ fn what_is_said_has_the_place_and_the_reason() {
     assert_eq!((first.why.as_str(), ranked.of), ("its own lines", 20));
 }
 
+/// A call of a function that is new, in Go, and of one that others call already, in Rust.
+#[test]
+fn a_call_that_came_is_the_reason() {
+    for seed in [16, 2] {
+        let case = Case::new(seed, true);
+        let (_, ranked) = case.rank();
+        let first = ranked.first().unwrap();
+        assert_eq!(first.subject, format!("change {}", case.guilty.unwrap()), "{:?}", case.what);
+        assert_eq!(first.reach, Reach::Call, "{first:?}");
+        assert!(first.why.starts_with("adds a call of "), "{first:?}");
+    }
+}
+
 /// Ranges whose decoys gave functions and files other names: by these, explain's causes are old and new names, or lie far
 /// above what changed.
 #[test]

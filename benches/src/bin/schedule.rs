@@ -1,7 +1,7 @@
 //! What a pair would take on more cores than this machine has. `schedule [PAIR...]` (S, M, L) prints a Markdown table: each
 //! work is done on one thread, with its jobs timed, and the jobs are put on 1 to 64 cores; beside two of them stands what
-//! two threads really take. Of each five times the median. The longest inflation is what no cores shorten, unless a file
-//! has several members.
+//! two threads really take. Of each the median of five; of L, which takes long, one. The longer inflation is what no cores
+//! shorten, unless a file has several members.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 
@@ -16,7 +16,6 @@ use pprofdiff_report::{PageOptions, Table, page};
 use rustix::time::{ClockId, clock_gettime};
 
 const CORES: [usize; 6] = [1, 2, 4, 8, 16, 64];
-const TIMES: usize = 5;
 
 type Work = fn(&[PathBuf; 2]);
 
@@ -34,10 +33,11 @@ fn open(paths: &[PathBuf; 2]) -> Diff {
     Diff::open(&paths[0], &paths[1], &LoadOptions::default()).unwrap()
 }
 
-fn median(mut of: impl FnMut() -> Duration) -> f64 {
-    let mut times: Vec<Duration> = (0..TIMES).map(|_| of()).collect();
-    times.sort_unstable();
-    times[TIMES / 2].as_secs_f64() * 1000.0
+/// Milliseconds.
+fn median(times: usize, mut of: impl FnMut() -> Duration) -> f64 {
+    let mut all: Vec<Duration> = (0..times).map(|_| of()).collect();
+    all.sort_unstable();
+    all[times / 2].as_secs_f64() * 1000.0
 }
 
 /// The processor's time of this thread: other programs make it no longer.
@@ -61,12 +61,15 @@ fn main() {
     for size in [S, M, L].into_iter().filter(|size| wanted.is_empty() || wanted.iter().any(|name| name == size.name)) {
         let paths = pair(size, 1).unwrap();
         let files = [0, 1].map(|side: usize| std::fs::read(&paths[side]).unwrap());
-        let inflation =
-            files.iter().map(|file| median(|| record(1, thread_time, || inflate(file)).1.work())).fold(0.0, f64::max);
+        let times = if size.name == L.name { 1 } else { 5 };
+        let inflation = files
+            .iter()
+            .map(|file| median(5, || record(1, thread_time, || inflate(file)).1.work()))
+            .fold(0.0, f64::max);
         println!("| {}, the longer inflation | {inflation:.1} | | | | | | |", size.name);
         for (name, work) in WORKS {
-            let on = CORES.map(|cores| median(|| record(cores, thread_time, || work(&paths)).1.time()));
-            let real = median(|| timed(|| two.install(|| work(&paths))));
+            let on = CORES.map(|cores| median(times, || record(cores, thread_time, || work(&paths)).1.time()));
+            let real = median(times, || timed(|| two.install(|| work(&paths))));
             let cells = on.iter().chain([&real]).map(|time| format!("{time:.1} ({:.1})", time / inflation));
             println!("| {}, {name} | {} |", size.name, cells.collect::<Vec<_>>().join(" | "));
         }
