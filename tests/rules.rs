@@ -364,6 +364,7 @@ fn more_time_everywhere_alike_is_more_work_or_slower_work() {
     let (once, twice) = ([cpu(&once)], [cpu(&twice)]);
     says(&explain(&once, &twice), "The new side did 2.00 times as much work, or all of it became slower alike (");
     says(&explain(&twice, &once), "The new side did 0.50 times as much work, or all of it became faster alike (");
+    says(&explain(&twice, &once), "frames agree); nothing else changed. --ops tells which.");
 }
 
 #[test]

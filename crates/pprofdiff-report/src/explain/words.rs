@@ -392,10 +392,14 @@ impl ExplanationText<'_> {
                 )
             }
             // What allocates as often again works as often again; what takes as long again may just be slower.
-            ScaleRule::Agree if self.is_spent() => format!(
-                "The new side did {times} times as much work, or all of it became {} alike {agree}{rest}. --ops tells which.",
-                if scale.factor > 1.0 { "slower" } else { "faster" }
-            ),
+            ScaleRule::Agree if self.is_spent() => {
+                let how = if scale.factor > 1.0 { "slower" } else { "faster" };
+                let rest = if rest.is_empty() { "" } else { "; nothing else changed" };
+                format!(
+                    "The new side did {times} times as much work, or all of it became {how} alike {agree}{rest}. --ops tells \
+                     which."
+                )
+            }
             ScaleRule::Agree => {
                 format!("The new side did {times} times as much work, another number of operations {agree}{rest}.")
             }
