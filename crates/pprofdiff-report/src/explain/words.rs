@@ -127,8 +127,8 @@ impl ExplanationText<'_> {
             let (base, new) = (cause.evidence.base.value, cause.evidence.new.value);
             // Where stacks were cut, calls may be among what is gone.
             return match self.e.pruned == 0 {
-                true if base <= 0.0 => format!("{function} now calls {callee}"),
-                true if new <= 0.0 => format!("{function} no longer calls {callee}"),
+                true if base <= 0.0 => format!("{function} now {} {callee}", self.calls(cause)),
+                true if new <= 0.0 => format!("{function} no longer {} {callee}", self.calls(cause)),
                 _ => self.spends(cause, &function, more, &callee),
             };
         }
@@ -159,11 +159,26 @@ impl ExplanationText<'_> {
                 format!("{function} {} {more} in what it calls", self.verb(cause))
             }
             (CauseKind::Calls, None) => format!("{function} {costs}{}", self.called(cause)),
-            (CauseKind::Added, Some(caller)) => format!("{caller} now calls {function}"),
+            (CauseKind::Added, Some(caller)) => format!("{caller} now {} {function}", self.calls(cause)),
+            (CauseKind::Added, None) if !self.tells_calls(cause) => format!("{function} now {}", self.verb(cause)),
             (CauseKind::Added, None) => format!("{function} is new"),
-            (CauseKind::Removed, Some(caller)) => format!("{caller} no longer calls {function}"),
+            (CauseKind::Removed, Some(caller)) => format!("{caller} no longer {} {function}", self.calls(cause)),
+            (CauseKind::Removed, None) if !self.tells_calls(cause) => {
+                format!("{function} no longer {}", self.verb(cause))
+            }
             (CauseKind::Removed, None) => format!("{function} is gone"),
         }
+    }
+
+    /// Whether a call that came or went is what the samples tell: where memory or waits are counted, it may have been there
+    /// without any.
+    fn tells_calls(&self, cause: &Cause) -> bool {
+        matches!(self.verb(cause), "spends" | "has")
+    }
+
+    /// What a caller does now, or no longer does, with what it calls.
+    fn calls(&self, cause: &Cause) -> String {
+        if self.tells_calls(cause) { "calls".to_owned() } else { format!("{} in", self.verb(cause)) }
     }
 
     /// What a caller has more or less of in what it calls.
