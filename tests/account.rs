@@ -22,7 +22,7 @@ struct Side {
     runs: Vec<Plain>,
 }
 
-/// The samples of a sample type, of those that count anything, with recursion and all.
+/// The samples of a sample type, with recursion, those without a stack, negative values and all.
 fn plain(message: &Message, sample_type: &str) -> Plain {
     let text = |i: i64| String::from_utf8(message.string_table[i as usize].clone()).unwrap();
     let at = message.sample_type.iter().position(|t| text(t.r#type) == sample_type).unwrap();
@@ -35,7 +35,7 @@ fn plain(message: &Message, sample_type: &str) -> Plain {
     let stack = |ids: &[u64]| -> Vec<String> {
         ids.iter().rev().flat_map(|id| frames[id].iter().rev().map(|name| (*name).clone())).collect()
     };
-    message.sample.iter().map(|s| (stack(&s.location_id), s.value[at] as f64)).filter(|(_, v)| *v > 0.0).collect()
+    message.sample.iter().map(|s| (stack(&s.location_id), s.value[at] as f64)).collect()
 }
 
 impl Side {
@@ -269,7 +269,7 @@ impl Random {
 /// A profile of these stacks: 10 ms a sample.
 fn sampled(plain: &Plain) -> Message {
     let mut sums: BTreeMap<&[String], f64> = BTreeMap::new();
-    plain.iter().filter(|(_, v)| *v > 0.0).for_each(|(stack, v)| *sums.entry(stack).or_default() += v);
+    plain.iter().for_each(|(stack, v)| *sums.entry(stack).or_default() += v);
     let values = |v: f64| vec![v as i64, v as i64 * 10_000_000];
     let of = sums.iter().map(|(stack, v)| (stack.iter().map(String::as_str).collect::<Vec<_>>(), values(*v)));
     stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &of.collect::<Vec<_>>())
@@ -279,7 +279,17 @@ fn sampled(plain: &Plain) -> Message {
 fn differences_at_random_add_up_and_nothing_said_is_false() {
     let (mut wrong, mut exchanged, mut causes) = (Vec::new(), Vec::new(), 0);
     for seed in 1..400u64 {
-        let pair = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).pair().map(|stacks| sampled(&stacks));
+        let mut pair = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1).pair();
+        for (side, stacks) in pair.iter_mut().enumerate().filter(|(_, stacks)| !stacks.is_empty()) {
+            let all: f64 = stacks.iter().map(|(_, v)| v).sum();
+            if seed % 3 == 0 {
+                stacks.push((Vec::new(), (all / (3 + side) as f64).round()));
+            }
+            if seed % 5 == 0 {
+                stacks.push((vec!["below_nothing".to_owned()], -(all / (20 + side) as f64).round()));
+            }
+        }
+        let pair = pair.map(|stacks| sampled(&stacks));
         if pair.iter().any(|message| message.sample.is_empty()) {
             continue;
         }

@@ -374,8 +374,21 @@ fn what_has_no_stack_is_said_and_what_is_noticed_is_more_than_chance() {
         profile(&stacks(&[("contentions", "count"), ("delay", "nanoseconds")], &all))
     };
     let e = explain(&[side(600_000_000)], &[side(700_000_000)]);
-    says(&e, "warning: 33% of the base's and 30% of the new side's delay have no stack, and are left out");
+    says(&e, "warning: 33% of the base's and 30% of the new side's delay have no stack, so no function has them");
+    assert_eq!((e.total, e.account.delta), ((900_000_000.0, 1_000_000_000.0), 100_000_000.0), "as a table has them");
     assert!(e.noise.noticed > e.noise.deviation, "{:?}", e.noise);
+}
+
+#[test]
+fn negative_values_are_said_and_belong_to_the_rest() {
+    let side = |n: i64, below: i64| {
+        let all = [(vec!["main.main", "main.work"], vec![n]), (vec!["main.main", "main.gave"], vec![below])];
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    let e = explain(&[side(1000, -100)], &[side(1000, -400)]);
+    says(&e, "warning: 10% of the base's and 40% of the new side's samples are below 0, and of no cause");
+    assert_eq!((e.total, e.account.rest), ((900.0, 600.0), -300.0), "{:?}", e.account);
+    assert!(!e.account.by_chance && e.causes.is_empty(), "{e:?}");
 }
 
 #[test]

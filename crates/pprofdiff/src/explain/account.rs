@@ -321,7 +321,7 @@ impl Books<'_> {
     /// The whole difference by where it belongs, of a mean run of the new side.
     pub(super) fn account(&self, entries: &[Entry]) -> Account {
         let [m0, m1] = self.rows.runs.map(|m| m as f64);
-        let [base, new] = self.rows.total();
+        let [base, new] = self.rows.all();
         let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
         let background = |row: &&u32| self.rows.rows[**row as usize].background;
         let all: Vec<u32> = (0..self.rows.rows.len() as u32).collect();
@@ -342,7 +342,8 @@ impl Books<'_> {
             consequences,
             garbage: rounded(self.delta(self.garbage()) / m1),
             rest: rounded(delta - work - causes - consequences),
-            by_chance: self.deviance_of(&open, tau2) < LEVEL,
+            // Of negative values nobody knows.
+            by_chance: self.deviance_of(&open, tau2) < LEVEL && self.rows.negative == [0.0; 2],
             // What answers to causes elsewhere varies as single functions do.
             consequences_by_chance: self.deviance_of(&background, self.found.tau * self.found.tau) < CERTAIN,
             p: self.p_of_total().map(rounded),

@@ -57,8 +57,8 @@ const UNSURE: f64 = 0.1;
 const LARGE_REST: f64 = 0.25;
 /// From here on it is not said that nothing changed, however probable that is.
 const VAST_REST: f64 = 1.0;
-/// Up to this part of a side without a stack nothing is said of it.
-const FEW_STACKLESS: f64 = 0.01;
+/// Of up to this part of a side that no function can have nothing is said.
+const LITTLE: f64 = 0.01;
 /// The most that noise is said to be: JSON has no infinity.
 const MAX_SAID: f64 = 1e6;
 /// The most that one side does more than the other.
@@ -434,7 +434,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let factor = rounded(scale / runs);
     // Of exchanged sides both are as large.
     let less = (total[1] / m[1] as f64).min(factor * total[0] / m[0] as f64);
-    let rest = account.rest.abs();
+    let (all, rest) = (rows.all(), account.rest.abs());
     let verdict = match () {
         () if !causes.is_empty() => Verdict::Change,
         () if total == [0.0; 2] => Verdict::Inconclusive,
@@ -450,22 +450,17 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         () if (!moved.is_empty() || rewrite.is_some()) && found.noticed < UNNOTICED => Verdict::None,
         () => Verdict::Inconclusive,
     };
+    let kind = measure.summary().sample_type.as_str();
     // What is said of the answer itself comes first: texts have room for one.
     let mut left_out: Vec<String> = rows.note_of_labels().into_iter().collect();
     if work.is_used_up() {
         left_out.push("so many sets of stacks changed that not all ways to explain it were compared".to_owned());
     }
-    let without = [0, 1].map(|side| rows.stackless[side] / (total[side] + rows.stackless[side]).max(f64::MIN_POSITIVE));
-    if without.iter().any(|part| *part > FEW_STACKLESS) {
-        let ([base, new], kind) = (without.map(|part| (100.0 * part).round()), &measure.summary().sample_type);
-        left_out
-            .push(format!("{base}% of the base's and {new}% of the new side's {kind} have no stack, and are left out"));
-    }
+    left_out.extend(note_of_rest(rows.stackless(), total, kind, "have no stack, so no function has them"));
+    left_out.extend(note_of_rest(rows.negative.map(f64::abs), total, kind, "are below 0, and of no cause"));
     let mut warnings = left_out.clone();
     warnings.extend(measure.summary().warnings.iter().cloned());
-    let noted = |side: usize| {
-        format!("nothing of {} was measured on the {} side", measure.summary().sample_type, ["base", "new"][side])
-    };
+    let noted = |side: usize| format!("nothing of {kind} was measured on the {} side", ["base", "new"][side]);
     warnings.extend((0..2).filter(|&side| total[side] <= 0.0).map(noted));
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
@@ -479,9 +474,9 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         base: diff.base().take(m[0]).map(|p| p.name().to_owned()).collect(),
         new: diff.new_side().map(|p| p.name().to_owned()).collect(),
         folder: diff.folder().map(str::to_owned),
-        sample_type: measure.summary().sample_type.clone(),
+        sample_type: kind.to_owned(),
         unit: measure.summary().unit.clone(),
-        total: (of_run(0, total[0]), of_run(1, total[1])),
+        total: (of_run(0, all[0]), of_run(1, all[1])),
         verdict,
         scale: WorkScale { factor, rule, agree: found.agree, of: found.of },
         account,
@@ -508,6 +503,16 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         warnings,
         also: Vec::new(),
     }
+}
+
+/// What is said of values that are in the rest alone.
+fn note_of_rest(values: [f64; 2], total: [f64; 2], kind: &str, why: &str) -> Option<String> {
+    let parts = [0, 1].map(|side| 100.0 * values[side] / total[side].max(f64::MIN_POSITIVE));
+    let [base, new] = parts.map(f64::round);
+    parts
+        .iter()
+        .any(|part| *part > 100.0 * LITTLE)
+        .then(|| format!("{base}% of the base's and {new}% of the new side's {kind} {why}"))
 }
 
 /// How many frames of a stack are left if what is below a frame only changed places: up to the first time that it comes.

@@ -76,7 +76,9 @@ impl Reader<'_> {
     fn is_background(&self, stack: &[u32]) -> bool {
         let class = |f: &u32| self.names[*f as usize].class;
         let waits = || stack.last().is_some_and(|f| class(f).own_waits);
+        // What has no stack may be anything.
         self.has_background
+            && !stack.is_empty()
             && (stack.iter().all(|f| class(f).system)
                 || stack.iter().any(|f| class(f).background)
                 || self.kind == Kind::Delay && waits())
@@ -93,7 +95,7 @@ struct Sums {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct LightKey {
     beginning: u32,
-    /// [`NONE`] unless no heavy stack begins with it.
+    /// [`NONE`] unless no heavy stack begins with it, and of what has no stack.
     root: u32,
     labels: u32,
 }
@@ -146,12 +148,9 @@ impl Rows {
             found.lighten(&runs, &mut sums, &beginnings, frames);
             (found.add_up(&runs, sums, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };
-        let mut stackless = [0.0; 2];
-        for (run, of) in runs.iter().zip(&read) {
-            if let Some(side) = run.side {
-                stackless[side] += of.stackless;
-            }
-        }
+        let mut negative = [0.0; 2];
+        let of_sides = runs.iter().zip(&read).filter_map(|(run, of)| Some((run.side?, of.negative)));
+        of_sides.for_each(|(side, sum)| negative[side] += sum);
         let sides = if pruned > 0 { sides(&runs, &read, &canonical, names.len()) } else { Vec::new() };
         drop(read);
         let Collected { stacks, rows, .. } = found;
@@ -169,7 +168,7 @@ impl Rows {
             keys_of_labels: 0,
             keys_left_out: 0,
             pruned,
-            stackless,
+            negative,
             sides,
             stacks,
         };
@@ -257,9 +256,10 @@ impl Distinct {
             |stack| is_light[stack as usize],
             |stack, frames| {
                 let (length, beginning) = beginnings.longest(frames, &mut hashes);
-                let place = if length == 0 { (NONE, frames[0]) } else { (beginning, NONE) };
+                let root = || frames.first().copied().unwrap_or(NONE);
+                let place = if length == 0 { (NONE, root()) } else { (beginning, NONE) };
                 places[stack as usize] = Some(place);
-                shared.entry(place).or_insert_with(|| frames[..length.max(1)].to_vec());
+                shared.entry(place).or_insert_with(|| frames[..length.max(1).min(frames.len())].to_vec());
             },
         );
         for ((&row, &(stack, _)), &part) in paced(rows.iter().zip(&of.rows).zip(&of.parts)) {

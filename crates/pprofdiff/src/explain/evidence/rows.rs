@@ -137,8 +137,8 @@ pub(in crate::explain) struct Rows {
     pub keys_left_out: usize,
     /// The number of distinct stacks that were cut to what they share with heavier ones.
     pub pruned: usize,
-    /// What samples without frames add up to, by side: they are in no row.
-    pub stackless: [f64; 2],
+    /// What negative values add up to, by side: they are in no row.
+    pub negative: [f64; 2],
     /// Of each name whether a side has it at all, which rows do not say where stacks were cut; else empty.
     pub sides: Vec<[bool; 2]>,
     pub stacks: Stacks,
@@ -169,9 +169,22 @@ impl Rows {
         self.names[frame as usize].class.system
     }
 
-    /// The sums of both sides.
+    /// All values of both sides, negative ones too, as a table has them.
+    pub(in crate::explain) fn all(&self) -> [f64; 2] {
+        let total = self.total();
+        [0, 1].map(|side| total[side] + self.negative[side])
+    }
+
+    /// The sums of both sides' rows.
     pub(in crate::explain) fn total(&self) -> [f64; 2] {
         [0, 1].map(|s| self.rows.iter().map(|r| r.values[s]).sum())
+    }
+
+    /// What has no stack, of both sides: it counts, and belongs to no function.
+    pub(in crate::explain) fn stackless(&self) -> [f64; 2] {
+        // Such rows are the first of those in front, one for each set of labels.
+        let of_none = (0..self.n_front()).take_while(|&row| self.stack(row).is_empty());
+        of_none.fold([0.0; 2], |sum, row| [0, 1].map(|side| sum[side] + self.rows[row].values[side]))
     }
 
     /// Those of what is not in the background.

@@ -84,12 +84,12 @@ pub(in crate::explain) struct OfRun {
     pub labels: RunLabels,
     /// By location: true if a sample has it.
     pub is_used: Vec<bool>,
-    /// What its samples without frames add up to.
-    pub stackless: f64,
+    /// The sum of its negative values, which are in no stack's.
+    pub negative: f64,
 }
 
-/// Shows the samples that are wanted, by their places among those that cost something and have a stack, with their frames'
-/// canonical numbers, leaf first.
+/// Shows the samples that are wanted, by their places among those that cost something, with their frames' canonical
+/// numbers, leaf first: none of what has no stack.
 struct Visitor<'c, 'm, W, F> {
     wants: W,
     place: u32,
@@ -99,8 +99,8 @@ struct Visitor<'c, 'm, W, F> {
     innermost: Vec<Innermost>,
     /// By location: true if a sample has it that was shown.
     is_used: Vec<bool>,
-    /// The sum of samples without frames.
-    stackless: f64,
+    /// The sum of negative values.
+    negative: f64,
     frames: Vec<u32>,
     each: F,
 }
@@ -108,10 +108,8 @@ struct Visitor<'c, 'm, W, F> {
 impl<'m, W: FnMut(u32) -> bool, F: FnMut(f64, &mut Vec<u32>, &Sample<'m>)> SampleVisitor<'m> for Visitor<'_, 'm, W, F> {
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
-        if value <= 0 || locations.leaf().is_none() {
-            if value > 0 {
-                self.stackless += value as f64;
-            }
+        if value <= 0 {
+            self.negative += value as f64;
             locations.for_each(|l| self.is_used[l as usize] = true);
             return;
         }
@@ -173,7 +171,8 @@ impl<'m> Run<'m> {
     }
 
     /// Calls `each` with the value of each sample that `wants` one by its place, its stack as the search sees it, leaf first,
-    /// and itself. Gives, by location, whether one of these samples has it, and the sum of what has no stack.
+    /// and itself. Gives, by location, whether one of these samples has it, and the sum
+    /// of negative values.
     fn visit(
         &self,
         reader: &Reader<'_>,
@@ -188,10 +187,9 @@ impl<'m> Run<'m> {
             reader.shorten(frames);
             each(value, frames, sample);
         };
-        let mut visitor =
-            Visitor { wants, place: 0, walk, canonical, innermost, is_used, stackless: 0.0, frames, each };
+        let mut visitor = Visitor { wants, place: 0, walk, canonical, innermost, is_used, negative: 0.0, frames, each };
         walk.visit(&walk.input.profile.sample_range(), &mut visitor);
-        (visitor.is_used, visitor.stackless)
+        (visitor.is_used, visitor.negative)
     }
 
     /// Calls `each` with the canonical numbers of the frames that its samples have, some more than once.
@@ -210,7 +208,7 @@ impl OfRun {
         let mut of = OfRun::default();
         let mut rows: Interner<(u32, u32), FastState> = Interner::default();
         let mut place = 0;
-        (of.is_used, of.stackless) = run.visit(
+        (of.is_used, of.negative) = run.visit(
             reader,
             |_| true,
             |value, stack, sample| {

@@ -387,7 +387,7 @@ pub(in crate::explain) mod tests {
         let mut stacks = Stacks::default();
         let n_rows = 1 + below(120);
         let row = |_| {
-            let depth = 1 + below(8);
+            let depth = below(9);
             let frames: Vec<u32> = (0..depth).map(|_| below(FRAMES) as u32).collect();
             let v = [below(4) as f64, below(4) as f64];
             let (labels, background) = (below(1 << LABELS) as u32, below(10) == 0);
@@ -416,7 +416,7 @@ pub(in crate::explain) mod tests {
             keys_of_labels: 0,
             keys_left_out: 0,
             pruned: 0,
-            stackless: [0.0; 2],
+            negative: [0.0; 2],
             sides: Vec::new(),
             stacks,
         };
@@ -428,12 +428,12 @@ pub(in crate::explain) mod tests {
     fn keys_of(rows: &Rows, row: usize) -> Vec<Key> {
         let stack = rows.stack(row);
         let own = stack.iter().rposition(|&frame| !rows.is_system(frame));
-        let leaf = stack[stack.len() - 1];
+        let leaf = stack.last().copied();
         // The first system function below the innermost of the program's own says what is called.
         let seen = &stack[..own.map_or(stack.len(), |own| (own + 2).min(stack.len()))];
         let functions = || seen.iter().copied().filter(|&frame| !rows.is_system(frame));
         let mut keys: Vec<Key> = own.map(|own| Key::Own(stack[own])).into_iter().collect();
-        keys.extend(Some(Key::Leaf(leaf)).filter(|_| own.is_none() || !rows.is_system(leaf)));
+        keys.extend(leaf.filter(|&leaf| own.is_none() || !rows.is_system(leaf)).map(Key::Leaf));
         keys.extend(seen.windows(2).map(|call| Key::Edge(call[0], call[1])));
         keys.extend(functions().map(Key::Node));
         for &label in &rows.label_sets[rows.rows[row].labels as usize] {
