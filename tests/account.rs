@@ -46,9 +46,9 @@ impl Side {
         }
     }
 
-    /// The mean of a run over the stacks that are meant.
+    /// The mean of a run over the stacks that are meant; of negative values the magnitude, as in a table's total.
     fn mean(&self, holds: impl Fn(&[String]) -> bool) -> f64 {
-        let sum = self.runs.iter().flatten().filter(|(stack, _)| holds(stack)).map(|(_, v)| v).sum::<f64>();
+        let sum = self.runs.iter().flatten().filter(|(stack, _)| holds(stack)).map(|(_, v)| v.abs()).sum::<f64>();
         sum / self.runs.len() as f64
     }
 }

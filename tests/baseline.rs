@@ -51,11 +51,12 @@ fn new_runs_are_compared_with_the_branchs_last_ones() {
     let (code, json) = checked(&d, &["same.pb"]);
     assert_eq!((code, json["verdict"].as_str()), (0, Some("pass")));
     // The newest first, each by its commit; and their spread is known.
-    let names: Vec<&str> = json["base"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        json["base"]["paths"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     assert_eq!(names, ["main@c5", "main@c4", "main@c3", "main@c2", "main@c1", "main@c0"]);
     assert!(json["rules"][0]["tau"].as_f64().unwrap() < 0.05, "{json}");
     let (code, json) = checked(&d, &["more.pb", "--keep", "3"]);
-    assert_eq!((code, json["verdict"].as_str(), json["base"].as_array().unwrap().len()), (1, Some("fail"), 3));
+    assert_eq!((code, json["verdict"].as_str(), json["base"]["paths"].as_array().unwrap().len()), (1, Some("fail"), 3));
     // The page is of what was compared, though no file of the base was named.
     assert_eq!(checked(&d, &["more.pb", "--report", "r.html"]).0, 1);
     assert!(std::fs::read_to_string(d.0.join("r.html")).unwrap().contains("main@c5"));
@@ -65,12 +66,16 @@ fn new_runs_are_compared_with_the_branchs_last_ones() {
     assert_eq!(files(&d.0.join("store")), before);
     assert_eq!(checked(&d, &["same.pb", "--store", "--keep", "6", "--commit", "c6"]).0, 0);
     let (_, json) = checked(&d, &["same.pb"]);
-    let names: Vec<&str> = json["base"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        json["base"]["paths"].as_array().unwrap().iter().map(|name| name.as_str().unwrap()).collect();
     assert_eq!(names, ["main@c6", "main@c5", "main@c4", "main@c3", "main@c2", "main@c1"]);
     // What is accepted takes the place of all.
     assert_eq!(checked(&d, &["more.pb", "--accept", "--commit", "c7"]).0, 1);
     let (code, json) = checked(&d, &["more.pb"]);
-    assert_eq!((code, json["base"].as_array().unwrap().len(), json["base"][0].as_str()), (0, 1, Some("main@c7")));
+    assert_eq!(
+        (code, json["base"]["paths"].as_array().unwrap().len(), json["base"]["paths"][0].as_str()),
+        (0, 1, Some("main@c7"))
+    );
     // Neither the machine nor who ran it is in the store.
     for name in files(&d.0.join("store")).iter().filter(|name| name.ends_with(".json")) {
         let entry: Value = serde_json::from_slice(&std::fs::read(d.0.join("store").join(name)).unwrap()).unwrap();
@@ -92,7 +97,7 @@ fn branches_and_labels_are_apart() {
     assert_eq!(out.status.code(), Some(0));
     let said = String::from_utf8(out.stdout).unwrap();
     assert!(said.contains("store has no profile of branch main with arch=arm64 to compare with; 1 stored"), "{said}");
-    let count = |args: &[&str]| checked(&d, args).1["base"].as_array().unwrap().len();
+    let count = |args: &[&str]| checked(&d, args).1["base"]["paths"].as_array().unwrap().len();
     assert_eq!((count(&["new.pb", "--label", "arch=arm64"]), count(&["new.pb"])), (1, 4));
     // What is accepted takes the place of those with the same labels alone.
     assert_eq!(checked(&d, &["new.pb", "--accept"]).0, 0);
@@ -142,7 +147,7 @@ fn what_strangers_put_into_a_store_is_left_out_and_said() {
     d.write("new.pb", program(9, 0));
     let (code, json) = checked(&d, &["new.pb"]);
     assert_eq!(code, 0, "{json}");
-    assert_eq!(json["base"].as_array().unwrap().len(), 3);
+    assert_eq!(json["base"]["paths"].as_array().unwrap().len(), 3);
     let warnings: Vec<&str> = json["warnings"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
     for i in 0..=9 {
         let said: Vec<_> = warnings.iter().filter(|w| w.contains(&id(i)) && w.contains(": left out: ")).collect();
@@ -157,7 +162,7 @@ fn what_strangers_put_into_a_store_is_left_out_and_said() {
     std::fs::rename(store.join(format!("{}.json", id(50))), store.join("999999999999-0000000000000001.json")).unwrap();
     let (_, json) = checked(&d, &["new.pb"]);
     let warnings: Vec<&str> = json["warnings"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
-    assert_eq!((warnings.len(), json["base"].as_array().unwrap().len()), (11, 3));
+    assert_eq!((warnings.len(), json["base"]["paths"].as_array().unwrap().len()), (11, 3));
     assert!(
         warnings[0].contains("it is of the future") && warnings[10].contains(" more were left out"),
         "{warnings:#?}"
@@ -166,7 +171,7 @@ fn what_strangers_put_into_a_store_is_left_out_and_said() {
     assert!(!text.stdout.contains(&0x1b) && !text.stderr.contains(&0x1b));
     // Storing goes on beside them.
     assert_eq!(checked(&d, &["new.pb", "--store"]).0, 0);
-    assert_eq!(checked(&d, &["new.pb"]).1["base"].as_array().unwrap().len(), 4);
+    assert_eq!(checked(&d, &["new.pb"]).1["base"]["paths"].as_array().unwrap().len(), 4);
 }
 
 #[test]
@@ -185,7 +190,7 @@ fn writers_at_once_lose_nothing() {
         }
     });
     assert_eq!(files(&d.0.join("store")).len(), 2 * 26);
-    assert_eq!(checked(&d, &["run.pb", "--keep", "50"]).1["base"].as_array().unwrap().len(), 26);
+    assert_eq!(checked(&d, &["run.pb", "--keep", "50"]).1["base"]["paths"].as_array().unwrap().len(), 26);
     // And what a writer left that was killed between its two files is removed when it is old.
     let orphan = d.0.join("store").join("000000000001-0123456789abcdef.pb.gz");
     std::fs::write(&orphan, b"half").unwrap();
@@ -251,7 +256,7 @@ fn a_store_without_a_usable_entry_is_an_error() {
         let left = files(&store).iter().filter(|file| before.contains(*file)).count();
         assert_eq!(left, if name == "entries" { 8 } else { 0 }, "{name}");
         let (code, json) = checked(&d, &["slow.pb"]);
-        assert_eq!((code, json["base"].to_string()), (0, r#"["main@new"]"#.to_owned()), "{name}");
+        assert_eq!((code, json["base"]["paths"].to_string()), (0, r#"["main@new"]"#.to_owned()), "{name}");
     }
 }
 

@@ -491,10 +491,13 @@ fn what_has_no_answer_is_an_error() {
     // A cost and what counts it, in either order; and of a heap what is in use, with all that was allocated beside.
     for (first, second) in [("alloc_space", "alloc_objects"), ("alloc_objects", "alloc_space")] {
         let e = diff.explain(&query().with_sample_type(first), &[second.to_owned()], &options()).unwrap();
-        assert_eq!(e.sample_type, "alloc_space");
+        assert_eq!(e.summary.sample_type, "alloc_space");
     }
     let of_heap = diff.explain(&query(), &[], &options()).unwrap();
-    assert_eq!((of_heap.sample_type.as_str(), of_heap.also[0].sample_type.as_str()), ("inuse_space", "alloc_space"));
+    assert_eq!(
+        (of_heap.summary.sample_type.as_str(), of_heap.also[0].summary.sample_type.as_str()),
+        ("inuse_space", "alloc_space")
+    );
 }
 
 #[test]
@@ -518,7 +521,10 @@ fn runs_of_equal_builds_say_what_noise_is() {
     let with_noise: Vec<_> = std::iter::once(base).chain((1..7).map(|wave| run(wave, 5000))).collect();
     let options = ExplainOptions::default().with_noise_runs(6);
     let e = explain_with(&with_noise, std::slice::from_ref(&new), &Query::default(), &options);
-    assert_eq!((e.noise.runs, e.noise.learned, e.base.len()), ((1, 1), 6, 1));
+    assert_eq!(
+        (e.noise.runs, e.noise.learned, e.summary.base.as_ref().map(|base| base.paths.len())),
+        ((1, 1), 6, Some(1))
+    );
     assert!((0.08..0.14).contains(&e.noise.tau), "{}", e.noise.tau);
     assert!(e.noise.tau > 1.5 * alone.noise.tau);
     assert_eq!(e.total, alone.total);

@@ -41,7 +41,7 @@ type Plain = BTreeMap<Frame, (i64, i64)>;
 
 /// The plain version of a column.
 fn plain(message: &Message_, kind: &str, granularity: Granularity, no_inlines: bool) -> Option<Plain> {
-    let column = message.sample_type.iter().position(|t| oracle::string(message, t.r#type) == kind)?;
+    let column = message.summary.sample_type.iter().position(|t| oracle::string(message, t.r#type) == kind)?;
     let stacks = oracle::stacks(message, column, granularity, no_inlines);
     Some(oracle::top(&[], &stacks).into_iter().map(|(f, (flat, cum))| (f, (flat.1, cum.1))).collect())
 }
@@ -470,7 +470,7 @@ fn a_step_is_explained_by_the_builds_around_it() {
     let step = s.largest_change(Sort::Flat, 3).unwrap().build;
     assert_eq!(s.builds.all[step].key, "5");
     let why = of(&s, step, 3).unwrap();
-    assert_eq!((why.base.len(), why.new.len(), why.noise.runs), (3, 3, (3, 3)));
+    assert_eq!((why.summary.new.paths.len(), why.noise.runs), (3, (3, 3)));
     let function = |e: &Explanation| e.causes.first().and_then(|c| c.function.clone());
     assert_eq!((why.causes.len(), function(&why).as_deref()), (1, Some("parse")));
     // At the ends there are fewer; where nothing changed there is no cause.

@@ -138,17 +138,11 @@ class Build(TypedDict):
     factor: NotRequired[float]
 
 
-class TableSummary(TypedDict):
-    """What a Table is of: two sides, or one profile, or builds."""
+class Question(TypedDict):
+    """What was asked, of which sides: in all that JSON says."""
 
     base: NotRequired[InputSide]
     new: NotRequired[InputSide]
-    profile: NotRequired[InputSide]
-    builds: NotRequired[list[Build]]
-    order: NotRequired[Literal["key", "given"]]
-    against: NotRequired[Literal["previous", "first"]]
-    sample_type: str
-    unit: str
     granularity: Granularity
     noinlines: bool
     match: Matching
@@ -161,6 +155,17 @@ class TableSummary(TypedDict):
     relative_percentages: NotRequired[bool]
     drop_negative: NotRequired[bool]
     hide_below: NotRequired[float]
+
+
+class TableSummary(Question):
+    """What a Table is of: two sides, or one profile, or builds."""
+
+    profile: NotRequired[InputSide]
+    builds: NotRequired[list[Build]]
+    order: NotRequired[Literal["key", "given"]]
+    against: NotRequired[Literal["previous", "first"]]
+    sample_type: str
+    unit: str
     # Of two sides with several runs, or of significant rows: what the runs say of the total.
     total_base_sd: NotRequired[float | None]
     total_new_sd: NotRequired[float | None]
@@ -287,7 +292,7 @@ class Finding(TypedDict):
 
 
 class RuleCheck(TypedDict):
-    """What became of a rule. `floor` is in percent of the total, `below_floor` the number of frames below it; `why` is
+    """What became of a rule. Totals are medians of a side's runs; `floor` is in percent of the total, `below_floor` the number of frames below it; `why` is
     there for a rule that fails, with the causes that concern it.
     """
 
@@ -297,6 +302,9 @@ class RuleCheck(TypedDict):
     unit: str
     is_of_each: bool
     compared: int
+    total_base: float
+    total_new: float
+    total_delta: float
     below_floor: int
     floor: float
     too_small: int
@@ -307,20 +315,21 @@ class RuleCheck(TypedDict):
     why: NotRequired["Explained"]
 
 
-class Explained(TypedDict):
+class Explained(Question):
     """What Explanation.to_dict() has; the parts are described in docs/explain.md."""
 
     schema: str
     kind: Literal["explain"]
-    base: list[str]
-    new: list[str]
     sample_type: str
     unit: str
-    total: list[float]
+    total_base: int
+    total_new: int
+    total_delta: int
     verdict: Verdict
     scale: dict[str, Any]
     account: dict[str, Any]
     causes: list[dict[str, Any]]
+    rewrite: dict[str, Any] | None
     moved: list[dict[str, Any]]
     suspects: list[dict[str, Any]]
     candidate: dict[str, Any] | None
@@ -328,4 +337,4 @@ class Explained(TypedDict):
     noise: dict[str, Any]
     runtime: dict[str, str]
     pruned: int
-    warnings: list[str]
+    also: NotRequired[list["Explained"]]

@@ -12,6 +12,7 @@ import pprofdiff
 from conftest import PAIRS, pair, profile
 from pprofdiff.types import (
     Build,
+    Explained,
     Filters,
     Finding,
     PairSummary,
@@ -209,6 +210,8 @@ def test_results_have_the_keys_of_their_types(story: pprofdiff.Diff):
     keys_are(series.steps().summary, TableSummary)
     (rule,) = pprofdiff.check(*heap, ["cum:any>+1%"]).rules
     keys_are(rule, RuleCheck)
+    keys_are(story.explain().to_dict(), Explained)
+    keys_are(rule["why"], Explained)
     for finding in rule["findings"]:
         keys_are(finding, Finding)
         keys_are(finding["base"], Runs)

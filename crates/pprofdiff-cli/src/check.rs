@@ -123,7 +123,7 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
     let diff = Diff::new(if base.is_empty() { &new } else { &base }, &new)?;
     let mut report = request.answer(&diff)?;
     if let Report::Check(check) = &mut report {
-        check.warnings.append(&mut warnings);
+        Arc::make_mut(&mut check.summary).warnings.append(&mut warnings);
     }
     Ok((report, diff, Some((baseline, new))))
 }

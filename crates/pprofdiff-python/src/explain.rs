@@ -1,6 +1,6 @@
 //! Why two sides differ, as Python sees it.
 
-use pprofdiff::explain::ExplainOptions;
+use pprofdiff::explain::{ExplainOptions, FEW_SAMPLES};
 use pprofdiff::{Normalize, Query};
 use pprofdiff_report::{Report, Table as EngineTable, explain_html};
 use pyo3::prelude::*;
@@ -24,14 +24,10 @@ pub fn options(ops: Option<(f64, f64)>, min_effect: f64) -> ExplainOptions {
     options
 }
 
-/// The most samples of both sides that are explained unasked, where a picture or table is shown: a second's work.
-const MAX_UNASKED: usize = 200_000;
-
 /// The account of what a diff's table shows, for notebooks: nothing where there is nothing to explain, or too much to do so
 /// unasked. Not normalized, since the scale is found.
 pub fn account_html(py: Python<'_>, diff: &pprofdiff::Diff, query: &Query) -> PyResult<String> {
-    let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
-    if !diff.is_two_sided() || samples > MAX_UNASKED {
+    if !diff.is_two_sided() || diff.n_samples() > FEW_SAMPLES {
         return Ok(String::new());
     }
     let (diff, mut query) = (diff.clone(), query.clone().with_normalize(Normalize::None));
@@ -53,7 +49,7 @@ fn in_python(e: &pprofdiff::explain::Explanation, text: &str) -> String {
         .filter_map(|(name, value)| value.map(|value| format!("{name}={}", quoted(value))))
         .collect();
     let filter = if filters.is_empty() { String::new() } else { format!(".filter({})", filters.join(", ")) };
-    let sample_type = quoted(&e.sample_type);
+    let sample_type = quoted(&e.summary.sample_type);
     let call = match &cause.evidence.pattern {
         Some(pattern) => format!("d{filter}.peek({}, sample_type={sample_type})", quoted(pattern)),
         None => format!("d{filter}.top(sample_type={sample_type})"),

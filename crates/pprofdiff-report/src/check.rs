@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::explain::{causes_markdown, causes_text};
+use super::explain::{causes_markdown, causes_text, explain_object};
+use super::format::json::{header_of_check, object};
 use super::markdown::{code, escape};
 use super::numbers::{CostFormat, growth_of, least_growth, p_words, share_text};
 use super::text::TextOptions;
@@ -126,12 +127,12 @@ pub(crate) fn verdict(outcome: Outcome) -> &'static str {
 
 /// Where values are not what was measured, how they were scaled.
 pub(crate) fn normalized(check: &Check) -> Option<String> {
-    let by = match check.normalize {
+    let by = match check.summary.query.normalize {
         Normalize::None => return None,
         Normalize::Factor(_) => "by it",
         _ => "to the base's median",
     };
-    Some(format!("normalized by {}: each run of the new side is scaled {by}", check.normalize.mode()))
+    Some(format!("normalized by {}: each run of the new side is scaled {by}", check.summary.query.normalize.mode()))
 }
 
 /// How many findings of a rule people are told one by one, of each outcome.
@@ -190,7 +191,7 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
         Outcome::Pass if options.color => format!("\x1b[32m{:<12}\x1b[0m", outcome.name()),
         _ => format!("{:<12}", outcome.name()),
     };
-    check.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", sanitize(w)))?;
+    check.summary.warnings.iter().try_for_each(|w| writeln!(out, "warning: {}", sanitize(w)))?;
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;
     for (rule, why) in check.rules.iter().zip(whys(check, causes_text)) {
         let (name, kind) = (sanitize(&rule.rule), sanitize(&rule.sample_type));
@@ -228,12 +229,16 @@ pub fn exit_code(verdict: Outcome) -> u8 {
 /// # Errors
 /// The writer's.
 pub(crate) fn check_json(check: &Check, out: &mut dyn Write) -> io::Result<()> {
-    let normalize = json!({"mode": check.normalize.mode()});
-    let mut object = json!({
-        "schema": "pprofdiff/1", "kind": "check", "exit_code": exit_code(check.verdict), "normalize": normalize,
-    });
-    if let (Value::Object(object), Value::Object(own)) = (&mut object, serde_json::to_value(check)?) {
+    let mut object = object("check", header_of_check(&check.summary));
+    object.insert("exit_code".to_owned(), json!(exit_code(check.verdict)));
+    if let Value::Object(own) = serde_json::to_value(check)? {
         object.extend(own);
+    }
+    let rules = object.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten();
+    for (found, rule) in rules.zip(&check.rules) {
+        if let Some(why) = &rule.why {
+            found["why"] = explain_object(why)?;
+        }
     }
     serde_json::to_writer_pretty(&mut *out, &object)?;
     writeln!(out)
@@ -267,7 +272,7 @@ fn markdown(check: &Check, rules: usize) -> String {
         None => text.to_owned(),
     };
     let mut text = format!("### pprofdiff: {}\n\n", verdict(check.verdict));
-    check.warnings.iter().take(20).for_each(|w| text += &format!("> {}\n\n", escape(&short(w))));
+    check.summary.warnings.iter().take(20).for_each(|w| text += &format!("> {}\n\n", escape(&short(w))));
     normalized(check).iter().for_each(|line| text += &format!("{line}\n\n"));
     for (rule, causes) in check.rules.iter().zip(whys(check, causes_markdown)).take(rules) {
         let (name, kind) = (code(&short(&rule.rule)), escape(&short(&rule.sample_type)));

@@ -140,7 +140,7 @@ pub fn next(call: &Call, report: &Report) -> Option<Call> {
     let two_sided = report.summary().is_some_and(|s| s.base.is_some());
     match (call.spec.tool, report) {
         ("explain", Report::Explain(e)) => {
-            let sample_type = ("sample_type", json!(e.sample_type));
+            let sample_type = ("sample_type", json!(e.summary.sample_type));
             let cause = e.causes.first();
             let label = cause.and_then(|cause| cause.label.as_ref());
             let label = label.map(|label| ("tagfocus", json!(format!("{}={}", label.key, label.value))));

@@ -12,6 +12,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::format::Style;
+use crate::format::json::{header, object};
 use markup::{Markup, pieces};
 pub use notebook::explain_html;
 #[cfg(feature = "html")]
@@ -50,8 +51,8 @@ pub(crate) fn explain_json(e: &Explanation, out: &mut dyn Write) -> io::Result<(
 /// # Errors
 /// None that is known: its fields are numbers and strings.
 pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
-    let mut object = json!({"schema": "pprofdiff/1", "kind": "explain"});
-    if let (Value::Object(object), Value::Object(mut own)) = (&mut object, serde_json::to_value(e)?) {
+    let mut object = object("explain", header(&e.summary));
+    if let Value::Object(mut own) = serde_json::to_value(e)? {
         let words = ExplanationText { e, markup: Markup::Pieces };
         let tell = |object: &mut Value, cause: &Cause| {
             object["evidence"]["command"] = json!(command_of(e, cause));
@@ -71,7 +72,7 @@ pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
         }
         object.extend(own);
     }
-    Ok(object)
+    Ok(Value::Object(object))
 }
 
 /// The command that shows the stacks of a cause, quoted for a shell. A file that has both sides is named once.
@@ -83,7 +84,8 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
         }
         None => words.push("top".to_owned()),
     }
-    match (e.base.as_slice(), e.new.as_slice()) {
+    let base = e.summary.base.as_ref().map_or(&[][..], |base| &base.paths);
+    match (base, e.summary.new.paths.as_slice()) {
         ([both], [new]) if both == new => words.push(operand(both, "FILE")),
         ([base], [new]) => words.extend([operand(base, "BASE"), operand(new, "NEW")]),
         (base, new) => match &e.folder {
@@ -96,7 +98,7 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
             }
         },
     }
-    words.extend(["--sample-type".to_owned(), word(&e.sample_type)]);
+    words.extend(["--sample-type".to_owned(), word(&e.summary.sample_type)]);
     if let Some(ignore) = &cause.evidence.ignore {
         words.extend(["--ignore".to_owned(), word(&typed(ignore))]);
     }

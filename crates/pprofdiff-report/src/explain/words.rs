@@ -98,7 +98,7 @@ pub(super) struct ExplanationText<'a> {
 
 impl ExplanationText<'_> {
     pub(super) fn total(&self, value: f64) -> String {
-        self.markup.amount(&units::show_real(value, &self.e.unit))
+        self.markup.amount(&units::show_real(value, &self.e.summary.unit))
     }
 
     /// A change as a part of the base's total; of a base without any, what it is.
@@ -110,7 +110,7 @@ impl ExplanationText<'_> {
         self.markup.amount(&format!(
             "{}{}",
             if value < 0.0 { "-" } else { "+" },
-            units::show_real(value.abs(), &self.e.unit)
+            units::show_real(value.abs(), &self.e.summary.unit)
         ))
     }
 
@@ -188,7 +188,7 @@ impl ExplanationText<'_> {
 
     /// What a function does with what is measured.
     fn verb(&self, cause: &Cause) -> &'static str {
-        match self.e.sample_type.as_str() {
+        match self.e.summary.sample_type.as_str() {
             kind if kind.starts_with("alloc") => "allocates",
             kind if HELD.iter().any(|held| kind.starts_with(held)) => "holds",
             kind if kind.contains("contention") => "waits",
@@ -200,7 +200,7 @@ impl ExplanationText<'_> {
 
     /// Whether what is measured is time, or is sampled as time passes.
     fn is_spent(&self) -> bool {
-        SPENT.contains(&self.e.sample_type.as_str()) || self.is_time()
+        SPENT.contains(&self.e.summary.sample_type.as_str()) || self.is_time()
     }
 
     /// How that may be, where nothing counts calls.
@@ -227,12 +227,12 @@ impl ExplanationText<'_> {
     }
 
     fn is_time(&self) -> bool {
-        units::find(&self.e.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns))
+        units::find(&self.e.summary.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns))
     }
 
     /// True if time is waited for: of what is a time, only waits are counted beside it; or its name says so.
     fn is_delay(&self, cause: &Cause) -> bool {
-        self.is_time() && (cause.split.is_some() || WAITED.contains(&self.e.sample_type.as_str()))
+        self.is_time() && (cause.split.is_some() || WAITED.contains(&self.e.summary.sample_type.as_str()))
     }
 
     pub(super) fn cause(&self, cause: &Cause) -> String {
@@ -508,7 +508,11 @@ impl ExplanationText<'_> {
         let e = self.e;
         let mut lines = Vec::new();
         let mut say = |about: Priority, text: String| lines.push(Line { about, text });
-        e.warnings.iter().take(1).for_each(|w| say(Priority::Warning, format!("warning: {}", self.markup.words(w))));
+        e.summary
+            .warnings
+            .iter()
+            .take(1)
+            .for_each(|w| say(Priority::Warning, format!("warning: {}", self.markup.words(w))));
         if let Some(verdict) = self.verdict() {
             say(Priority::Answer, verdict);
         }
@@ -540,11 +544,11 @@ impl ExplanationText<'_> {
 
     /// The sample type with the totals of both sides.
     pub(super) fn head(&self, arrow: &str) -> String {
-        let kind = self.markup.words(&self.e.sample_type);
+        let kind = self.markup.words(&self.e.summary.sample_type);
         let totals = [self.e.total.0, self.e.total.1];
         // Both in one unit; what has none need not be whole.
-        let unit = units::find(&self.e.unit)
-            .map(|_| ColumnUnit::for_values(&self.e.unit, totals.map(|v| v as i64).into_iter()));
+        let unit = units::find(&self.e.summary.unit)
+            .map(|_| ColumnUnit::for_values(&self.e.summary.unit, totals.map(|v| v as i64).into_iter()));
         let [base, new] = totals.map(|v| match unit {
             Some(unit) => self.markup.words(&unit.format(v.round() as i64)),
             None => self.total(v),

@@ -57,7 +57,7 @@ pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()>
             writeln!(out, "::notice {place},title={title}::it reaches a cause: {}", data(&commit.why))?;
         }
     }
-    for warning in check.warnings.iter().take(ANNOTATIONS) {
+    for warning in check.summary.warnings.iter().take(ANNOTATIONS) {
         writeln!(out, "::warning title=pprofdiff::{}", data(warning))?;
     }
     normalized(check).map_or(Ok(()), |line| writeln!(out, "{line}"))?;

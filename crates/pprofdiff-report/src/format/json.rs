@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 #[cfg(feature = "check")]
 use crate::check::check_json;
@@ -74,30 +74,31 @@ fn json_value(value: OptionValue, kind: &OptionKind) -> Value {
     }
 }
 
-/// The header's fields in their order.
-pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
-    let mut fields = Vec::new();
-    match &summary.base {
-        Some(base) => fields.extend([("base", side(base)), ("new", side(&summary.new))]),
-        None => fields.push(("profile", side(&summary.new))),
-    }
-    let query = &summary.query;
-    let reported = |how: Reported| {
-        let fields =
-            Query::options().filter(move |option| option.reported == how && option.heading != Heading::Filters);
-        fields.map(|option| (option.name, option, json_value(option.get(query), &(option.kind)())))
-    };
-    let filters = query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), json!(v))).collect();
-    fields.extend([("sample_type", json!(summary.sample_type)), ("unit", json!(summary.unit))]);
-    fields.extend(reported(Reported::Always).map(|(name, _, value)| (name, value)));
-    fields.extend([
-        ("filters", Value::Object(filters)),
-        ("normalize", json!({"mode": query.normalize.mode(), "factor": summary.factor})),
-        ("sum", json!(summary.sum)),
-        ("warnings", json!(summary.warnings)),
-    ]);
-    let set = reported(Reported::WhenSet).filter(|(_, option, _)| option.is_set(query));
-    fields.extend(set.map(|(name, _, value)| (name, value)));
+/// Fields of an object, in their order.
+pub(crate) type Fields = Vec<(&'static str, Value)>;
+
+/// An object of a kind, beginning with a header.
+pub(crate) fn object(kind: &str, header: Fields) -> Map<String, Value> {
+    let first = [("schema", json!(SCHEMA)), ("kind", json!(kind))];
+    first.into_iter().chain(header).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// The header of what has several sample types, whose totals are elsewhere, and whose runs are each scaled by itself.
+#[cfg(feature = "check")]
+pub(crate) fn header_of_check(summary: &Summary) -> Fields {
+    let mut fields = asked(summary);
+    let scaled = fields.iter_mut().filter(|(name, _)| *name == "normalize");
+    scaled.for_each(|(_, value)| *value = json!({"mode": summary.query.normalize.mode()}));
+    fields
+}
+
+/// A table's header: the sides, what was asked, the totals.
+pub(crate) fn header(summary: &Summary) -> Fields {
+    let mut fields = asked(summary);
+    // After the sides.
+    let types = [("sample_type", json!(summary.sample_type)), ("unit", json!(summary.unit))];
+    let sides = if summary.base.is_some() { 2 } else { 1 };
+    fields.splice(sides..sides, types);
     let total = summary.total;
     match summary.base {
         Some(_) => fields.extend([
@@ -118,9 +119,35 @@ pub(crate) fn header(summary: &Summary) -> Vec<(&'static str, Value)> {
     fields
 }
 
+/// The sides, and what was asked of them.
+fn asked(summary: &Summary) -> Fields {
+    let mut fields = Vec::new();
+    match &summary.base {
+        Some(base) => fields.extend([("base", side(base)), ("new", side(&summary.new))]),
+        None => fields.push(("profile", side(&summary.new))),
+    }
+    let query = &summary.query;
+    let reported = |how: Reported| {
+        let fields =
+            Query::options().filter(move |option| option.reported == how && option.heading != Heading::Filters);
+        fields.map(|option| (option.name, option, json_value(option.get(query), &(option.kind)())))
+    };
+    let filters = query.filters.set().into_iter().map(|(name, v)| (name.to_owned(), json!(v))).collect();
+    fields.extend(reported(Reported::Always).map(|(name, _, value)| (name, value)));
+    fields.extend([
+        ("filters", Value::Object(filters)),
+        ("normalize", json!({"mode": query.normalize.mode(), "factor": summary.factor})),
+        ("sum", json!(summary.sum)),
+        ("warnings", json!(summary.warnings)),
+    ]);
+    let set = reported(Reported::WhenSet).filter(|(_, option, _)| option.is_set(query));
+    fields.extend(set.map(|(name, _, value)| (name, value)));
+    fields
+}
+
 impl Table {
     /// The header's fields in their order.
-    pub(crate) fn header(&self) -> Vec<(&'static str, Value)> {
+    pub(crate) fn header(&self) -> Fields {
         let mut fields = header(&self.summary);
         if !self.beside.is_empty() {
             let types = self.sample_types().iter().map(|s| sample_type(s)).collect();

@@ -36,6 +36,6 @@ fn check_junit(check: &Check, out: &mut dyn Write) -> io::Result<()> {
         let message = escape(verdict(rule.outcome));
         writeln!(out, ">\n      <{element} message=\"{message}\">{}</{element}>\n    </testcase>", lines.join("\n"))?;
     }
-    check.warnings.iter().try_for_each(|w| writeln!(out, "    <system-err>{}</system-err>", escape(w)))?;
+    check.summary.warnings.iter().try_for_each(|w| writeln!(out, "    <system-err>{}</system-err>", escape(w)))?;
     writeln!(out, "  </testsuite>\n</testsuites>")
 }

@@ -31,7 +31,8 @@ fn check_sarif(check: &Check, out: &mut dyn Write) -> io::Result<()> {
     }
     let descriptor = |id: &String| json!({"id": id, "shortDescription": {"text": format!("the limit {id}")}});
     let rules: Vec<Value> = ids.iter().map(descriptor).collect();
-    let notifications = check.warnings.iter().map(|w| json!({"level": "warning", "message": {"text": sanitize(w)}}));
+    let notifications =
+        check.summary.warnings.iter().map(|w| json!({"level": "warning", "message": {"text": sanitize(w)}}));
     let version = env!("CARGO_PKG_VERSION");
     let log = json!({
         "$schema": "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json",
@@ -57,7 +58,7 @@ fn result(check: &Check, rule: &RuleCheck, index: usize, f: &Finding) -> Value {
         let (first, last) = commit.lines;
         let region = json!({"startLine": first.max(1), "endLine": last.max(first).max(1)});
         location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(&commit.file)}, "region": region});
-    } else if let Some(path) = check.new.first() {
+    } else if let Some(path) = check.summary.new.paths.first() {
         location["physicalLocation"] = json!({"artifactLocation": {"uri": uri(path)}});
     }
     json!({

@@ -35,7 +35,7 @@ use crate::view::View;
 use file::fill;
 pub use file::{page_hashes, page_style};
 use names::{Names, visible};
-use pprofdiff::explain::{CauseKind, Evidence, ExplainOptions, Explanation};
+use pprofdiff::explain::{CauseKind, Evidence, ExplainOptions, Explanation, FEW_SAMPLES};
 use pprofdiff::flame::{Flame, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
@@ -106,8 +106,6 @@ const MAX_TYPES_AT_A_TIME: usize = 2;
 /// `MANY_SAMPLES` only the query's.
 const MAX_EXPLAINED: usize = 4;
 const MANY_SAMPLES: usize = 50_000;
-/// Up to so many samples, the tree that all views are made of is built while causes are looked for.
-const MAX_SAMPLES_AT_ONCE: usize = 200_000;
 /// The budget of all call graphs but that of the query's sample type, which has its own: for so many dense profiles, or
 /// ten times as many real ones.
 const PICTURES: i64 = 3;
@@ -167,8 +165,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let mut rows = 0;
     let (mut own_budget, mut budget, mut without_graph) =
         (LayoutBudget::for_pictures(1), LayoutBudget::for_pictures(PICTURES), 0);
-    let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
-    let most_explained = if samples > MANY_SAMPLES { 1 } else { MAX_EXPLAINED };
+    let most_explained = if diff.n_samples() > MANY_SAMPLES { 1 } else { MAX_EXPLAINED };
     let measure = |i: usize| match i == wanted {
         true => selection.measure(query.sample_type.as_deref(), query.normalize),
         false => selection.measure_type(i, query.normalize),
@@ -214,9 +211,9 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         }
     };
     // Both take memory, so of many samples one after the other.
-    let explained = match samples > MAX_SAMPLES_AT_ONCE {
-        true => (why(), build_tree()).0,
-        false => parallel::join(why, build_tree).0,
+    let explained = match diff.n_samples() <= FEW_SAMPLES {
+        true => parallel::join(why, build_tree).0,
+        false => (why(), build_tree()).0,
     };
     work::begin_phase("drawing");
     for some in measured.chunks(parallel::threads().min(MAX_TYPES_AT_A_TIME)) {

@@ -58,9 +58,8 @@ pub(crate) fn series_page(
         names.of_next_diff();
         let selection = diff.select(&query)?;
         let view = selection.measure(query.sample_type.as_deref(), query.normalize)?;
-        let samples: usize = diff.profiles().map(|(_, profile)| profile.n_samples()).sum();
         let is_largest = largest.is_some_and(|largest| std::ptr::eq(largest, *point));
-        let is_explained = is_largest || samples <= MANY_SAMPLES || explained.len() + 1 < MAX_EXPLAINED;
+        let is_explained = is_largest || diff.n_samples() <= MANY_SAMPLES || explained.len() + 1 < MAX_EXPLAINED;
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
         let explanation = is_explained.then(|| explain(&diff, &query, number, options)).flatten();
         if !options.only_flame {

@@ -26,7 +26,7 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Diff, Granularity, Matching, Normalize, Query, Selection};
+use crate::diff::{Diff, Granularity, Matching, Normalize, Query, Selection, Summary};
 use crate::explain::{self, ExplainOptions, Explanation};
 use crate::runs::{ByChance, MeasuredRuns, Sides};
 pub use crate::runs::{Halves, Runs};
@@ -192,6 +192,15 @@ pub struct RuleCheck {
     pub is_of_each: bool,
     /// How many things were compared.
     pub compared: usize,
+    /// The median of the totals of the base's runs.
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
+    pub total_base: Halves,
+    /// That of the new side's.
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
+    pub total_new: Halves,
+    /// The new side's less the base's.
+    #[cfg_attr(feature = "schema", schemars(with = "f64"))]
+    pub total_delta: Halves,
     /// How many frames were ignored, being below the floor.
     pub below_floor: usize,
     /// The floor in percent of the total.
@@ -222,17 +231,11 @@ pub struct RuleCheck {
 pub struct Check {
     /// The worst of the rules; `Pass` if all that is exceeded is allowed.
     pub verdict: Outcome,
-    /// The base's profiles.
-    pub base: Vec<String>,
-    /// The new side's profiles.
-    pub new: Vec<String>,
-    /// How the runs of the new side were scaled.
+    /// What is compared, as in other views: of the first rule's sample type, with all warnings.
     #[serde(skip)]
-    pub normalize: Normalize,
+    pub summary: Arc<Summary>,
     /// In the order in which they were added.
     pub rules: Vec<RuleCheck>,
-    /// What a user should know before trusting the verdict.
-    pub warnings: Vec<String>,
 }
 
 impl Rules {
@@ -336,8 +339,9 @@ impl Rules {
                 first.why = Some(all.into());
             }
         }
+        let mut summary = Summary::clone(measured[0].runs.measure().summary());
         // Warnings about profiles do not depend on the sample type.
-        warnings.splice(0..0, measured[0].runs.measure().summary().warnings.iter().cloned());
+        warnings.splice(0..0, summary.warnings.drain(..));
         if let Some(first) = followed.first() {
             let said = |w: &&String| !warnings.contains(w);
             let more: Vec<String> = first.runs.measure().summary().warnings.iter().filter(said).cloned().collect();
@@ -346,15 +350,9 @@ impl Rules {
         for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
             warnings.push(format!("the allow-list's {} allowed nothing", allow.name()));
         }
+        (summary.warnings, summary.query.normalize) = (warnings, query.normalize);
         let verdict = rules.iter().map(|r| r.outcome).max().filter(|&o| o != Outcome::Allowed);
-        Ok(Check {
-            verdict: verdict.unwrap_or(Outcome::Pass),
-            base: diff.base().map(|p| p.name().to_owned()).collect(),
-            new: diff.new_side().map(|p| p.name().to_owned()).collect(),
-            normalize: query.normalize,
-            rules,
-            warnings,
-        })
+        Ok(Check { verdict: verdict.unwrap_or(Outcome::Pass), summary: Arc::new(summary), rules })
     }
 
     /// True of a rule on any frame, with one run a side, where it is chance which of several inlined functions a profile
@@ -446,11 +444,15 @@ impl Rules {
             outcome = Outcome::Inconclusive;
         }
         let summary = runs.measure().summary();
+        let [base, new] = &runs.total;
         Ok(RuleCheck {
             rule: rule.text.clone(),
             outcome,
             sample_type: summary.sample_type.clone(),
             unit: summary.unit.clone(),
+            total_base: base.median,
+            total_new: new.median,
+            total_delta: new.median.minus(base.median),
             is_of_each,
             compared,
             below_floor: n - compared,

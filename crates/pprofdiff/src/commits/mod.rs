@@ -101,7 +101,7 @@ impl Diff {
     /// As [`Diff::explain`].
     pub fn rank_commits(&self, query: &Query, e: &mut Explanation, history: &History, tree: &Tree<'_>) -> Result<()> {
         let query = query.clone().with_granularity(Granularity::FileFunctions).with_normalize(Normalize::None);
-        let query = query.with_sample_type(&e.sample_type);
+        let query = query.with_sample_type(&e.summary.sample_type);
         let stacks = self.measure(&query)?.stacks_as_found(false);
         let paths = Paths::new(&tree.files, history);
         let ranking = rank::Ranking::new(&stacks, &paths, history, tree, e.scale.factor);

@@ -325,6 +325,11 @@ impl Diff {
         self.inputs.iter().filter(|m| !m.base).map(|m| &m.profile)
     }
 
+    /// Number of samples of all profiles.
+    pub fn n_samples(&self) -> usize {
+        self.profiles().map(|(_, profile)| profile.n_samples()).sum()
+    }
+
     /// All profiles, each once, with what it is here: `base`, `new` or `profile`.
     pub fn profiles(&self) -> impl Iterator<Item = (&'static str, &Profile)> {
         let whole = |m: &Input| m.part.is_some() || !self.two_sided;
@@ -375,9 +380,12 @@ impl Diff {
 
     /// Nanoseconds that one side's profiles took together.
     pub(crate) fn side_duration(&self, base: bool) -> i64 {
-        // A written diff tells only the new side's duration.
-        let inputs = self.inputs.iter().filter(|m| m.base == base && m.part != Some(true));
-        let durations = inputs.map(|m| m.profile.duration_nanos());
-        durations.fold(0, i64::saturating_add)
+        duration(self.inputs.iter().filter(|m| m.base == base))
     }
+}
+
+/// Nanoseconds that profiles took together. A written diff tells only the new side's.
+fn duration<'a>(inputs: impl Iterator<Item = &'a Input>) -> i64 {
+    let durations = inputs.filter(|m| m.part != Some(true)).map(|m| m.profile.duration_nanos());
+    durations.fold(0, i64::saturating_add)
 }

@@ -14,7 +14,7 @@ use super::tags::number_units;
 use super::top::TotalChance;
 use super::tree::Tree;
 use super::walk::{Columns, StackVisitor, Walk};
-use super::{Diff, Input, Pair, Query};
+use super::{Diff, Input, Pair, Query, duration};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::random::HashSet;
@@ -133,8 +133,8 @@ impl Diff {
         warnings.extend(frames.warning());
         let shared = Shared {
             query: query.clone(),
-            base: self.is_two_sided().then(|| self.side(true)),
-            new: self.side(false),
+            base: self.is_two_sided().then(|| self.side(true, usize::MAX)),
+            new: self.side(false, usize::MAX),
             plans,
             frames: Arc::new(frames),
             translations,
@@ -193,8 +193,9 @@ impl Diff {
         Ok(plans)
     }
 
-    fn side(&self, base: bool) -> Side {
-        let inputs: Vec<&Input> = self.inputs.iter().filter(|m| m.base == base).collect();
+    /// What is known of a side's first profiles.
+    pub(crate) fn side(&self, base: bool, profiles: usize) -> Side {
+        let inputs: Vec<&Input> = self.inputs.iter().filter(|m| m.base == base).take(profiles).collect();
         let samples = |m: &&Input| match m.part {
             None => m.profile.n_samples(),
             Some(part) => m.profile.samples().filter(|s| s.is_base() == part).count(),
@@ -203,7 +204,7 @@ impl Diff {
             paths: inputs.iter().map(|m| m.profile.name().to_owned()).collect(),
             samples: inputs.iter().map(samples).sum(),
             counted: inputs.iter().try_fold(0, |sum: i64, m| m.counted()?.checked_add(sum)),
-            duration_nanos: self.side_duration(base),
+            duration_nanos: duration(inputs.iter().copied()),
             time_nanos: inputs.iter().map(|m| m.profile.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
         }
     }

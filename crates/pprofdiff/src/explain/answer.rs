@@ -362,21 +362,14 @@ pub struct KnownRuntime {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Explanation {
-    /// What is compared, as in other views.
+    /// What is compared, and its totals: without runs of equal builds, and of what filters leave.
     #[serde(skip)]
     pub summary: Arc<Summary>,
-    /// The base's profiles.
-    pub base: Vec<String>,
-    /// The new side's.
-    pub new: Vec<String>,
     /// The folder that has these runs and no others, where it was named in their place.
     #[serde(skip)]
     pub folder: Option<String>,
-    /// What is explained.
-    pub sample_type: String,
-    /// The unit of deltas.
-    pub unit: String,
     /// The mean total of a run of the base, and of the new side.
+    #[serde(skip)]
     pub total: (f64, f64),
     /// What is said of the whole.
     pub verdict: Verdict,
@@ -409,8 +402,6 @@ pub struct Explanation {
     /// looked at.
     #[serde(skip)]
     pub work: u64,
-    /// What a user should know.
-    pub warnings: Vec<String>,
     /// Why the sides differ in what belongs to it: of a heap whose sample type was not chosen, what was allocated; and the
     /// heaps of the same runs, where they were given.
     #[serde(skip_serializing_if = "Vec::is_empty")]

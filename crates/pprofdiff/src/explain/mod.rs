@@ -21,7 +21,7 @@ mod search;
 
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Query, Selection};
+use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Pair, Query, Selection, Summary};
 use crate::runtimes::UserRules;
 use crate::{Error, Result};
 use account::Books;
@@ -148,8 +148,9 @@ impl ExplainOptions {
     }
 }
 
-/// Up to so many samples, what is in use and what was allocated are explained at the same time; both take memory.
-const MAX_SAMPLES_AT_ONCE: usize = 200_000;
+/// Up to so many samples of all profiles an explanation is a second's work, and takes little memory: several are made at the
+/// same time, and one that nobody asked for beside a table.
+pub const FEW_SAMPLES: usize = 200_000;
 
 impl Diff {
     /// Says why the sides differ. The profiles of a side are runs of the same program, and are kept apart. Without a
@@ -197,10 +198,9 @@ impl Diff {
             let explained = |number| self.explain_type(&selection, &self.asked_of(number), options, &own, None);
             allocated.map(explained).transpose()
         };
-        let samples: usize = self.profiles().map(|(_, profile)| profile.n_samples()).sum();
-        let (first, also) = match samples > MAX_SAMPLES_AT_ONCE {
-            true => (first(), also()),
-            false => parallel::join(first, also),
+        let (first, also) = match self.n_samples() <= FEW_SAMPLES {
+            true => parallel::join(first, also),
+            false => (first(), also()),
         };
         let mut explanation = first?;
         explanation.also.extend(also?);
@@ -457,11 +457,15 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         left_out.push("so many sets of stacks changed that not all ways to explain it were compared".to_owned());
     }
     left_out.extend(note_of_rest(rows.stackless(), total, kind, "have no stack, so no function has them"));
-    left_out.extend(note_of_rest(rows.negative.map(f64::abs), total, kind, "are below 0, and of no cause"));
-    let mut warnings = left_out.clone();
-    warnings.extend(measure.summary().warnings.iter().cloned());
+    left_out.extend(note_of_rest(rows.negative, total, kind, "are below 0, and of no cause"));
+    let mut summary = Summary::clone(measure.summary());
+    summary.warnings.splice(0..0, left_out.iter().cloned());
     let noted = |side: usize| format!("nothing of {kind} was measured on the {} side", ["base", "new"][side]);
-    warnings.extend((0..2).filter(|&side| total[side] <= 0.0).map(noted));
+    summary.warnings.extend((0..2).filter(|&side| total[side] <= 0.0).map(noted));
+    let total = (of_run(0, all[0]), of_run(1, all[1]));
+    summary.total = Pair { base: total.0.round() as i64, new: total.1.round() as i64 };
+    // Runs of equal builds are no part of the base.
+    summary.base = Some(diff.side(true, m[0]));
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
@@ -470,13 +474,9 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         () => ScaleRule::Agree,
     };
     Explanation {
-        summary: measure.summary().clone(),
-        base: diff.base().take(m[0]).map(|p| p.name().to_owned()).collect(),
-        new: diff.new_side().map(|p| p.name().to_owned()).collect(),
+        summary: Arc::new(summary),
         folder: diff.folder().map(str::to_owned),
-        sample_type: kind.to_owned(),
-        unit: measure.summary().unit.clone(),
-        total: (of_run(0, all[0]), of_run(1, all[1])),
+        total,
         verdict,
         scale: WorkScale { factor, rule, agree: found.agree, of: found.of },
         account,
@@ -500,7 +500,6 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         pruned: rows.pruned,
         left_out,
         work: work.done,
-        warnings,
         also: Vec::new(),
     }
 }

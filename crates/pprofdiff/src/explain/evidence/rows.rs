@@ -137,7 +137,7 @@ pub(in crate::explain) struct Rows {
     pub keys_left_out: usize,
     /// The number of distinct stacks that were cut to what they share with heavier ones.
     pub pruned: usize,
-    /// What negative values add up to, by side: they are in no row.
+    /// The magnitudes of negative values, by side: they are in no row.
     pub negative: [f64; 2],
     /// Of each name whether a side has it at all, which rows do not say where stacks were cut; else empty.
     pub sides: Vec<[bool; 2]>,
@@ -169,7 +169,7 @@ impl Rows {
         self.names[frame as usize].class.system
     }
 
-    /// All values of both sides, negative ones too, as a table has them.
+    /// All values of both sides, of negative ones the magnitudes: the totals of a table.
     pub(in crate::explain) fn all(&self) -> [f64; 2] {
         let total = self.total();
         [0, 1].map(|side| total[side] + self.negative[side])

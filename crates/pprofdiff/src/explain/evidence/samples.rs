@@ -84,7 +84,7 @@ pub(in crate::explain) struct OfRun {
     pub labels: RunLabels,
     /// By location: true if a sample has it.
     pub is_used: Vec<bool>,
-    /// The sum of its negative values, which are in no stack's.
+    /// The magnitudes of its negative values, which are in no stack's.
     pub negative: f64,
 }
 
@@ -99,7 +99,7 @@ struct Visitor<'c, 'm, W, F> {
     innermost: Vec<Innermost>,
     /// By location: true if a sample has it that was shown.
     is_used: Vec<bool>,
-    /// The sum of negative values.
+    /// The magnitudes of negative values.
     negative: f64,
     frames: Vec<u32>,
     each: F,
@@ -109,7 +109,7 @@ impl<'m, W: FnMut(u32) -> bool, F: FnMut(f64, &mut Vec<u32>, &Sample<'m>)> Sampl
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
         if value <= 0 {
-            self.negative += value as f64;
+            self.negative -= value as f64;
             locations.for_each(|l| self.is_used[l as usize] = true);
             return;
         }
@@ -171,8 +171,8 @@ impl<'m> Run<'m> {
     }
 
     /// Calls `each` with the value of each sample that `wants` one by its place, its stack as the search sees it, leaf first,
-    /// and itself. Gives, by location, whether one of these samples has it, and the sum
-    /// of negative values.
+    /// and itself. Gives, by location, whether one of these samples has it, and the
+    /// magnitudes of negative values.
     fn visit(
         &self,
         reader: &Reader<'_>,
