@@ -312,9 +312,10 @@ fn of_labels_beyond_number_those_that_tell_most_apart_are_looked_at_and_it_is_sa
     let e = explain(&[of_tenants(1.0, 1, 2000)], &[of_tenants(1.8, 2, 2000)]);
     let label = e.causes[0].label.as_ref().map(|l| (l.key.as_str(), l.value.as_str()));
     assert_eq!(label, Some(("tenant", "b")), "{:?}", e.causes);
-    let Some(number) = e.warnings[0].strip_prefix("labels: ").and_then(|w| w.split_once(" of 2001 keys were left out"))
+    let Some(number) =
+        e.summary.warnings[0].strip_prefix("labels: ").and_then(|w| w.split_once(" of 2001 keys were left out"))
     else {
-        panic!("{:?}", e.warnings)
+        panic!("{:?}", e.summary.warnings)
     };
     assert!((500..2000).contains(&number.0.parse().unwrap()), "{number:?}");
     // In words as well, and on the page.

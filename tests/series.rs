@@ -41,7 +41,7 @@ type Plain = BTreeMap<Frame, (i64, i64)>;
 
 /// The plain version of a column.
 fn plain(message: &Message_, kind: &str, granularity: Granularity, no_inlines: bool) -> Option<Plain> {
-    let column = message.summary.sample_type.iter().position(|t| oracle::string(message, t.r#type) == kind)?;
+    let column = message.sample_type.iter().position(|t| oracle::string(message, t.r#type) == kind)?;
     let stacks = oracle::stacks(message, column, granularity, no_inlines);
     Some(oracle::top(&[], &stacks).into_iter().map(|(f, (flat, cum))| (f, (flat.1, cum.1))).collect())
 }
