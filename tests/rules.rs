@@ -380,21 +380,6 @@ fn what_has_no_stack_is_said_and_what_is_noticed_is_more_than_chance() {
 }
 
 #[test]
-fn what_a_wall_clock_shows_of_one_pair_is_noisier() {
-    let side = |types: &[(&str, &str)], parse: i64| {
-        let names: Vec<String> = (0..10).map(|i| format!("f{i}")).collect();
-        let all = names.iter().zip([parse, 300, 300, 300, 300, 300, 300, 300, 300, 300]);
-        let all: Vec<_> = all.map(|(name, n)| (vec!["main", name], vec![n; types.len()])).collect();
-        profile(&stacks(types, &all))
-    };
-    let of = |types: &[(&str, &str)]| explain(&[side(types, 300)], &[side(types, 600)]).causes.len();
-    let (samples, cpu, wall) = (("samples", "count"), ("cpu", "nanoseconds"), ("wall", "nanoseconds"));
-    assert_eq!((of(&[samples, cpu]), of(&[samples, wall]), of(&[wall])), (1, 0, 0));
-    // Of samples alone nothing says which clock they are of.
-    assert_eq!(of(&[samples]), 0);
-}
-
-#[test]
 fn negative_values_are_said_and_belong_to_the_rest() {
     let side = |n: i64, below: i64| {
         let all = [(vec!["main.main", "main.work"], vec![n]), (vec!["main.main", "main.gave"], vec![below])];

@@ -304,7 +304,7 @@ impl Books<'_> {
     /// How much of a change is that of the count, and how much that of each: logarithms of the factors, which add up
     /// exactly (LMDI, Ang 2004). Only where count and cost are two measurements.
     pub(super) fn split(&self, entry: &Entry) -> Option<[f64; 4]> {
-        if matches!(self.rows.kind, Kind::Sampled | Kind::Wall) {
+        if self.rows.kind == Kind::Sampled {
             return None;
         }
         let c = [0, 1].map(|s| entry.rows.iter().map(|&r| self.rows.rows[r as usize].counts[s]).sum::<f64>());

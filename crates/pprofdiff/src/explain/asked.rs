@@ -33,10 +33,10 @@ pub(super) fn is_level(sample_type: &str) -> bool {
 const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "threadcreate"];
 
 /// Those of a wall clock.
-const WALL: [&str; 2] = ["wall", "time"];
+pub(super) const WALL: [&str; 2] = ["wall", "time"];
 
 /// What counts samples of anything else.
-const COUNTS: [&str; 2] = ["samples", "sample"];
+pub(super) const COUNTS: [&str; 2] = ["samples", "sample"];
 
 impl Diff {
     /// What is explained if this is asked for.
@@ -72,19 +72,12 @@ impl Diff {
         let counter = || COUNTS.iter().find_map(|name| named(name).filter(|&i| types[i].1 == "count"));
         let count = of_pair.map(|((_, count), _)| count).or_else(counter);
         let name = types[number].0.as_str();
-        // What counts samples, and nothing says of what, may count those of the wall clock.
-        let of_wall = |name: &str| WALL.contains(&name);
-        let may_be_wall = || types.len() == 1 || types.iter().any(|(kind, _)| of_wall(kind));
-        let uncounted = match name {
-            _ if DELAYS.contains(&name) => Kind::Delay,
-            _ if of_wall(name) || COUNTS.contains(&name) && may_be_wall() => Kind::Wall,
-            _ => Kind::Sampled,
-        };
+        let uncounted = if DELAYS.contains(&name) { Kind::Delay } else { Kind::Sampled };
         let kind = of_pair.map_or(uncounted, |(_, kind)| kind);
         let has_background = match kind {
             Kind::Heap => false,
             Kind::Delay => true,
-            Kind::Sampled | Kind::Wall => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
+            Kind::Sampled => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
         };
         Asked { number, count, cost: of_pair.map(|((cost, _), _)| cost), kind, has_background }
     }

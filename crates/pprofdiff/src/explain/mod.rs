@@ -29,7 +29,7 @@ pub use answer::{
     Account, Candidate, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise,
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
 };
-use asked::{ALLOCATED, Asked, is_level};
+use asked::{ALLOCATED, Asked, COUNTS, WALL, is_level};
 pub(crate) use evidence::read::by_chance;
 use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
@@ -252,7 +252,11 @@ pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
     let asked = selection.diff().asked(Some(&measure.summary().sample_type), &[])?;
     let own = UserRules::default();
     let events = asked.read(selection, measure, 0, &own, evidence::read::event_of_runs)?;
-    Ok((events, search::known_variance(asked.kind)))
+    // What counts samples counts those of the wall clock, if there is one.
+    let types = selection.diff().sample_types();
+    let own = types[asked.number].0.as_str();
+    let is_wall = WALL.contains(&own) || COUNTS.contains(&own) && types.iter().any(|t| WALL.contains(&t.0.as_str()));
+    Ok((events, search::known_variance_of(asked.kind, is_wall)))
 }
 
 /// The most renamed or inlined functions that are named each, of what views follow.

@@ -107,7 +107,7 @@ pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
         let is_known = match columns.kind {
             Kind::Delay => true,
             Kind::Heap => run.walk.input.profile.period() > 1,
-            Kind::Sampled | Kind::Wall => run.count.is_some() || run.is_counted || run.walk.input.profile.period() > 1,
+            Kind::Sampled => run.count.is_some() || run.is_counted || run.walk.input.profile.period() > 1,
         };
         if !is_known {
             return 0.0;

@@ -12,10 +12,8 @@ use pprofdiff_profile::work::{Pace, paced};
 /// What values are measured by, from which follows how many events stand behind one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::explain) enum Kind {
-    /// Samples at intervals, as of a processor's time: a sample is an event.
+    /// Samples at intervals, as of time: a sample is an event.
     Sampled,
-    /// The same by a clock on the wall, or one that is not known: what waits for the machine is in it.
-    Wall,
     /// Allocations, sampled by their size and written as if all had been seen.
     Heap,
     /// Waiting (locks, blocking), sampled and multiplied by the fraction.

@@ -16,7 +16,7 @@ use crate::statistics::counts::{
 use model::Model;
 pub(in crate::explain) use model::{Fit, NEARLY_ALL, Work};
 use noise::{is_replicated, measured, threshold_of, variance_of_runs};
-pub(in crate::explain) use noise::{known_variance, variance_of};
+pub(in crate::explain) use noise::{known_variance, known_variance_of, variance_of};
 
 /// A cause that says nearly the same as "more work everywhere": the least by which it must be better, and the part of
 /// the base that it must have to be confused with it.

@@ -35,8 +35,6 @@ struct Prior {
 fn prior(kind: Kind) -> Prior {
     match kind {
         Kind::Sampled => Prior { tau: 0.07, floor: 0.06, trust: 60.0, shrink: 30.0 },
-        // A frame waits for the others, and comes and goes with what else runs.
-        Kind::Wall => Prior { tau: 0.2, floor: 0.17, trust: 60.0, shrink: 30.0 },
         Kind::Heap => Prior { tau: 0.02, floor: 0.01, trust: 40.0, shrink: 30.0 },
         Kind::Delay => Prior { tau: 0.95, floor: 0.5, trust: 12.0, shrink: 12.0 },
     }
@@ -45,6 +43,14 @@ fn prior(kind: Kind) -> Prior {
 /// The variance between equal runs that is known before anything is measured.
 pub(in crate::explain) fn known_variance(kind: Kind) -> f64 {
     prior(kind).tau.powi(2)
+}
+
+/// What a wall clock shows differs more between equal runs than what a processor does: a frame waits for the others.
+const OF_WALL: f64 = 0.15;
+
+/// The variance between equal runs of a sample type, of which nothing but that is known.
+pub(in crate::explain) fn known_variance_of(kind: Kind, is_wall: bool) -> f64 {
+    if is_wall { OF_WALL * OF_WALL } else { known_variance(kind) }
 }
 
 /// What the estimate of a pair's noise is drawn towards the prior by, in frames.
@@ -64,7 +70,7 @@ pub(super) fn measured(rows: &Rows) -> Measured {
     let degrees = degrees_of_runs(rows);
     match rows.kind {
         Kind::Delay => Measured { degrees, prior: 0, fewest: MIN_LOCKS },
-        Kind::Sampled | Kind::Wall | Kind::Heap => Measured::drawn(degrees),
+        Kind::Sampled | Kind::Heap => Measured::drawn(degrees),
     }
 }
 
