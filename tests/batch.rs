@@ -159,6 +159,53 @@ fn every_view_works_for_many_pairs() {
 }
 
 #[test]
+fn pairs_are_ranked_in_one_answer() {
+    let dir = trees("rank");
+    for (side, name) in [("main", "story-cpu.base.pb.gz"), ("branch", "story-cpu.new.pb.gz")] {
+        let folder = dir.join(side).join("again");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::copy(corpus(name), folder.join("cpu.pb.gz")).unwrap();
+        std::fs::copy(corpus(name), folder.join("more.pb.gz")).unwrap();
+    }
+    let ranked = |format: &str| {
+        let args = ["batch", "main/again", "branch/again", "--rank", "--format", format];
+        let out = pprofdiff(&dir, &args);
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap()
+    };
+    let text = ranked("text");
+    assert!(text.starts_with("2 of 2 pairs changed by more than chance (at most 5% of them falsely)\n"), "{text}");
+    assert!(text.contains("Causes that several pairs share:") && text.contains("now calls logmill/names.canonical"));
+    let json: Value = serde_json::from_str(&ranked("json")).unwrap();
+    assert_eq!(
+        (&json["kind"], &json["changed"], &json["shared"][0]["pairs"]),
+        (&"ranking".into(), &2.into(), &2.into())
+    );
+    assert_eq!(json["total_base"], 2 * 1_900_000_000_i64);
+    assert_eq!(ranked("csv").lines().count(), 3);
+    assert!(ranked("markdown").contains("| cpu.pb.gz |") || ranked("markdown").contains("`cpu.pb.gz`"));
+    // One that can't be read is said, and the others are ranked.
+    std::fs::write(dir.join("main/again/more.pb.gz"), "no profile").unwrap();
+    let out = pprofdiff(&dir, &["batch", "main/again", "branch/again", "--rank"]);
+    let (said, errors) = (String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
+    assert_eq!(out.status.code(), Some(2), "{errors}");
+    assert!(
+        said.contains("1 of 1 pair changed") && said.contains("failed: ") && errors.contains("1 of 2 pairs failed"),
+        "{said} {errors}"
+    );
+    for (args, why) in [
+        (&["--rank", "--fdr", "1"][..], "between 0 and 1"),
+        (&["--rank", "--format", "svg"], "a ranking is written as"),
+        (&["--rank", "--view", "top"], "cannot be used with"),
+        (&["--fdr", "0.1"], "--rank"),
+    ] {
+        let out = pprofdiff(&dir, &[&["batch", "main/again", "branch/again"], args].concat());
+        let errors = String::from_utf8_lossy(&out.stderr);
+        assert!(out.status.code() == Some(2) && errors.contains(why), "{args:?} {errors}");
+    }
+}
+
+#[test]
 fn what_are_no_pairs() {
     let dir = trees("usage");
     for args in [&["main", "nowhere"][..], &["x*", "y*"], &["main/*", "branch/?"], &["missing.csv"], &["a[", "b["], &[]]

@@ -13,6 +13,7 @@ mod explain;
 mod explain_command;
 mod explain_faults;
 mod flame;
+mod fleet;
 mod folded;
 mod instructions;
 mod legacy;

@@ -43,6 +43,7 @@ WRITTEN = [
     ["info", *STORY],
     *(["explain", *sides] for sides in (STORY, RUNS, LABELS, *UPGRADES)),
     *(["check", *STORY, "--fail-on", limit] for limit in ("total>+900%", "cum>+1%")),
+    ["batch", *STORY, "--rank"],
     *([*SERIES, "--rows", rows] for rows in ("shifts", "movers", "steps", "values")),
 ]
 
@@ -67,7 +68,8 @@ def refused(schemas: dict[str, Any], value: dict[str, Any]) -> str:
 
 
 def test_all_that_is_written_as_json_is_as_the_schema_says(schemas: dict[str, Any]):
-    kinds = {"disasm", "failed", "causes"}  # of binaries; of batches; of frames of data
+    # Of binaries; of batches; of frames of data.
+    kinds = {"disasm", "failed", "causes", "pairs", "shared_causes"}
     for words in WRITTEN:
         value = json.loads(command(*words, "--format", "json"))
         assert refused(schemas, value) == "", words

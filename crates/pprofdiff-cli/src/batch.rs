@@ -2,11 +2,13 @@
 //!
 //! Ctrl-C ends a batch with what is done, since it may have run for hours.
 
+use pprofdiff::explain::ExplainOptions;
+use pprofdiff::fleet::{Fleet, PairCauses};
 use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
 use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::redacted;
-use pprofdiff::{Diff, Error, Source, Work, batch};
-use pprofdiff_report::{EachWriter, Table};
+use pprofdiff::{Diff, Error, LoadOptions, Source, Work, batch};
+use pprofdiff_report::{EachWriter, Report, Table, View, cause_line};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,17 +18,20 @@ use crate::outputs::Outputs;
 use crate::terminal::Progress;
 use crate::{Failure, Inputs, Result, error_line, fetch, say, write_to};
 
-type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
+type Batched = Box<dyn Iterator<Item = BatchItem> + Send>;
+type Pairs = (Batched, Option<u64>);
 
 /// Compares the pairs, until their work is stopped: then what is done is written, which may have taken hours. The exit code.
 pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
     let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
     let (options, outputs) = (inputs.options.clone(), inputs.outputs.clone());
     let (pairs, count) = pairs(args, inputs, args.allow_urls)?;
+    if args.rank {
+        return rank(args, work, pairs, count, options);
+    }
     let mut writer = EachWriter::new(args.output.format()?, args.output.style())?;
     let table = table(args, writer.limit())?;
-    let threads = rayon::ThreadPoolBuilder::new().build();
-    let pool = Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?);
+    let pool = pool()?;
     let progress = Progress::new(count, "pairs");
     let (mut done, mut failed) = (0_u64, 0_u64);
     write_to(args.output.path(), |out| {
@@ -59,6 +64,46 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
         0 => Ok(0),
         _ => Err(Failure::Message(format!("{failed} of {done} pairs failed"))),
     }
+}
+
+/// Compares the pairs, and ranks them when all are done.
+fn rank(args: &BatchArgs, work: &Work, pairs: Batched, count: Option<u64>, options: LoadOptions) -> Result<u8> {
+    let format = args.output.format()?;
+    if !["text", "json", "csv", "markdown"].contains(&format.name) {
+        return Err(Failure::Message(format!(
+            "a ranking is written as text, json, csv or markdown, not {}",
+            format.name
+        )));
+    }
+    let query = args.query.request(View::default()).of_one_type()?.clone();
+    let progress = Progress::new(count, "pairs");
+    let found = move |diff: Diff| {
+        let e = diff.explain(&query, &[], &ExplainOptions::default())?;
+        Ok(PairCauses::of(&e, |cause| cause_line(&e, cause)))
+    };
+    let mut results = batch::map(pool()?, pairs, options, found);
+    let mut fleet = Fleet::default();
+    // What is done when the work is stopped is ranked.
+    while let Ok(Some((name, found))) = work.run(|| results.next()) {
+        if let Err(e) = &found {
+            progress.suspend(|| say(&error_line(e)));
+        }
+        fleet.push(&name, found);
+        progress.advance();
+    }
+    progress.finish();
+    let (failed, done) = (fleet.failed(), fleet.len());
+    let report = Report::Ranking(Box::new(fleet.ranking(args.fdr)?));
+    write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
+    match failed {
+        0 => Ok(0),
+        _ => Err(Failure::Message(format!("{failed} of {done} pairs failed"))),
+    }
+}
+
+fn pool() -> Result<Arc<rayon::ThreadPool>> {
+    let threads = rayon::ThreadPoolBuilder::new().build();
+    Ok(Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?))
 }
 
 /// What is made of a pair, with so many rows unless others are asked for.

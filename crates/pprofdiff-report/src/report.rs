@@ -9,6 +9,7 @@ use crate::table::{Counted, Table};
 #[cfg(feature = "check")]
 use pprofdiff::check::Check;
 use pprofdiff::explain::Explanation;
+use pprofdiff::fleet::Ranking;
 use pprofdiff::graph::Graph;
 use pprofdiff::list::Listing;
 use pprofdiff::stacks::Stacks;
@@ -44,6 +45,8 @@ pub enum Report {
     Check(Check),
     /// Why the sides differ.
     Explain(Box<Explanation>),
+    /// What many pairs come to.
+    Ranking(Box<Ranking>),
 }
 
 impl Report {
@@ -54,6 +57,7 @@ impl Report {
             Report::Stacks(stacks, _) => Some(&stacks.summary),
             Report::Listing(listing) => Some(&listing.summary),
             Report::Graph(graph) => Some(&graph.summary),
+            Report::Ranking(ranking) => Some(&ranking.summary),
             #[cfg(feature = "html")]
             Report::Page(_) => None,
             #[cfg(feature = "check")]
@@ -79,6 +83,7 @@ impl Report {
             Report::Table(table) | Report::Traces(table) => Some(Cow::Borrowed(table)),
             Report::Stacks(stacks, most) => Some(Cow::Owned(Table::stacks(stacks, *most))),
             Report::Explain(explanation) => Some(Cow::Owned(Table::causes(explanation))),
+            Report::Ranking(ranking) => Some(Cow::Owned(Table::ranked_pairs(ranking))),
             _ => None,
         }
     }

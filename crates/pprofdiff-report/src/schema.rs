@@ -13,6 +13,7 @@ use pprofdiff::Query;
 #[cfg(feature = "check")]
 use pprofdiff::check::Check;
 use pprofdiff::explain::Explanation;
+use pprofdiff::fleet::Ranking;
 use pprofdiff::options::{Heading, OptionKind, Reported};
 
 /// What stands for the names of two sample types side by side, of which the second counts the first.
@@ -29,16 +30,18 @@ pub fn json_schema() -> Value {
     ];
     let mut types = SchemaSettings::draft2020_12().for_serialize().into_generator();
     let explain = types.subschema_for::<Explanation>();
+    let ranking = types.subschema_for::<Ranking>();
     let typed = [
         of_type("explain", &explain, Value::Object(header(&[true]))),
+        of_type("ranking", &ranking, Value::Object(without_sides(header(&[true])))),
         #[cfg(feature = "check")]
         of_type("check", &types.subschema_for::<Check>(), of_check()),
     ];
     let mut defs = types.take_definitions(true);
-    // These two are parts of an object that says more.
-    let parts = defs
-        .iter_mut()
-        .filter(|(name, of)| of.get("properties").is_some() && !["Check", "Explanation"].contains(&name.as_str()));
+    // These are parts of an object that says more.
+    let parts = defs.iter_mut().filter(|(name, of)| {
+        of.get("properties").is_some() && !["Check", "Explanation", "Ranking"].contains(&name.as_str())
+    });
     parts.for_each(|(_, of)| of["additionalProperties"] = false.into());
     if let Some(evidence) = defs.get_mut("Evidence") {
         let command = "The command that shows its stacks, quoted for a shell";
@@ -62,6 +65,12 @@ pub fn json_schema() -> Value {
         "anyOf": tables.chain(others).chain(typed).chain([failed]).collect::<Vec<_>>(),
         "$defs": defs,
     })
+}
+
+/// The header of many pairs, which names no files.
+fn without_sides(mut header: Map<String, Value>) -> Map<String, Value> {
+    header.retain(|name, _| !["base", "new"].contains(&name.as_str()));
+    header
 }
 
 /// The header of a check, which has sample types and totals by rule.

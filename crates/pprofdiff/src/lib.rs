@@ -19,7 +19,7 @@
 //! - of a measure: [`top`] (the table of frames), [`edges`] (callers and callees), [`stacks`], [`labels`], [`graph`]
 //!   and [`flame`]; of a diff: `list` (source lines with their costs);
 //! - `check`: whether a change is within limits, for CI; [`mod@explain`]: which causes explain it;
-//! - [`series`]: many builds, frame by frame; [`mod@batch`]: many pairs of profiles on a pool;
+//! - [`series`]: many builds, frame by frame; [`mod@batch`]: many pairs of profiles on a pool; [`fleet`]: what these have in common;
 //! - of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
 //!   [`columns`], `proto`, [`mod@delta`], [`units`] and [`text`].
 //!
@@ -32,6 +32,7 @@ pub mod check;
 pub mod commits;
 mod diff;
 pub mod explain;
+pub mod fleet;
 pub mod loading;
 pub mod options;
 #[cfg(feature = "check")]

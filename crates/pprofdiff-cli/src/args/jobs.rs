@@ -7,6 +7,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use pprofdiff::Compression;
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
+use pprofdiff::fleet::FDR;
 use pprofdiff_report::{View, ViewSpec};
 
 use super::sides::{Rows, Sides};
@@ -107,7 +108,7 @@ A profile.proto keeps all that it has. Of two sides (a written diff, folded stac
 
 #[derive(Args)]
 #[command(after_help = BATCH_HELP)]
-#[command(mut_arg("n", |a| a.help("Rows a pair, 0 for all [default: 3 in text, all elsewhere]")))]
+#[command(mut_arg("n", |a| a.help("Rows a pair, 0 for all [default: 3 in text, 100 in jsonl, all elsewhere]")))]
 #[command(mut_arg("sort", |a| a.default_value("flat")))]
 pub struct BatchArgs {
     /// Two directories, two patterns (quoted), two profiles, or one manifest
@@ -120,6 +121,12 @@ pub struct BatchArgs {
     rows: Rows,
     #[arg(long, value_name = "VIEW", default_value = "top", help = views())]
     view: View,
+    /// Rank the pairs in one answer: what changed beyond chance, and causes that several share
+    #[arg(long, conflicts_with = "view")]
+    pub rank: bool,
+    /// With --rank: how many of the pairs said to have changed may be so by chance
+    #[arg(long, value_name = "RATE", default_value_t = FDR, requires = "rank")]
+    pub fdr: f64,
     #[command(flatten)]
     pub query: QueryArgs<true>,
     #[command(flatten)]

@@ -209,6 +209,11 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
     }
 }
 
+/// A cause of an explanation, in a line.
+pub fn cause_line(e: &Explanation, cause: &Cause) -> String {
+    ExplanationText { e, markup: Markup::Plain }.cause(cause)
+}
+
 /// What an explanation comes to in one line, where it is sure: the largest cause, or that nothing changed.
 pub fn explain_line(e: &Explanation) -> Option<String> {
     let words = ExplanationText { e, markup: Markup::Plain };

@@ -16,6 +16,7 @@ use crate::report::Report;
 use crate::series::builds_header;
 use crate::table::{Cell, Table};
 use crate::view::ShownBy;
+use crate::view::ranking::ranking_json;
 use pprofdiff::Profile;
 use pprofdiff::options::{Heading, OptionKind, OptionValue, Reported};
 use pprofdiff::{Diff, Query, Side, Summary};
@@ -29,6 +30,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Listing(listing) => listing_json(listing, out),
         Report::Info(diff) => out.write_all(info_json(diff).as_bytes()),
         Report::Explain(explanation) => explain_json(explanation, out),
+        Report::Ranking(ranking) => ranking_json(ranking, out),
         #[cfg(feature = "check")]
         Report::Check(check) => check_json(check, out),
         _ => report.table().ok_or_else(unsupported)?.write_json(out),

@@ -11,7 +11,7 @@ pub(crate) const FORMAT: Format = Format {
     name: "jsonl",
     extensions: &["jsonl", "ndjson"],
     about: "of many pairs, an object a line",
-    each: Some(Each { limit: None, write }),
+    each: Some(Each { limit: Some(100), write }),
     ..BASE
 };
 

@@ -11,6 +11,7 @@ use crate::report::Report;
 use crate::series::{failure, header};
 use crate::table::{Cell, Data, Table};
 use crate::view::View;
+use crate::view::ranking::ranking_markdown;
 use pprofdiff::text::sanitize;
 
 pub(crate) const FORMAT: Format = Format {
@@ -28,6 +29,7 @@ pub(crate) const FORMAT: Format = Format {
         #[cfg(feature = "check")]
         Report::Check(check) => check_markdown(check, out),
         Report::Explain(explanation) => explain_markdown(explanation, out, style),
+        Report::Ranking(ranking) => ranking_markdown(ranking, out),
         _ => report.table().ok_or_else(unsupported)?.write_markdown(out),
     },
     ..BASE

@@ -17,6 +17,7 @@ use crate::series::text_header;
 use crate::shown::ShownColumn;
 use crate::table::{Cell, Cost, CostColumns, Data, Role, RunStatistic, Table};
 use crate::view::ShownBy;
+use crate::view::ranking::ranking_text;
 use crate::view::top::DIFF;
 use crate::view::traces::write_traces;
 use pprofdiff::Profile;
@@ -41,6 +42,7 @@ pub(crate) const FORMAT: Format = Format {
         Report::Traces(table) => write_traces(table, out, style.text()),
         Report::Info(diff) => info(diff, out),
         Report::Explain(explanation) => explain_text(explanation, out, style),
+        Report::Ranking(ranking) => ranking_text(ranking, out, style),
         #[cfg(feature = "check")]
         Report::Check(check) => check_text(check, out, style.text()),
         _ => report.table().ok_or_else(unsupported)?.write_text(out, style.text()),

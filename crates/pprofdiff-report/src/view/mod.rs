@@ -15,6 +15,7 @@ pub(crate) mod movers;
 pub(crate) mod page;
 pub(crate) mod peek;
 pub(crate) mod profile;
+pub(crate) mod ranking;
 pub(crate) mod raw;
 pub(crate) mod roots;
 pub(crate) mod shifts;
@@ -120,6 +121,8 @@ pub enum Of {
     SeveralTypes,
     /// Many builds.
     Builds,
+    /// Many pairs.
+    ManyPairs,
 }
 
 /// Which formats show a view, besides those that make another view of its question.
@@ -157,6 +160,7 @@ static VIEWS: &[&ViewSpec] = &[
     #[cfg(feature = "check")]
     &check::VIEW,
     &explain::VIEW,
+    &ranking::VIEW,
     &movers::VIEW,
     &steps::VIEW,
     &shifts::VIEW,

@@ -8,6 +8,7 @@ pub use super::attribution::CauseKind;
 use super::{SURE, SURE_OF_RUNS};
 use crate::commits::RankedCommits;
 use crate::diff::Summary;
+use crate::statistics::counts::chance_of;
 
 /// What is said of the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -344,6 +345,16 @@ pub struct Noise {
     /// The value of one event that the profiler saw, about; 0 if nothing was measured.
     #[serde(skip)]
     pub event: f64,
+    /// The degrees of freedom of noise that was measured.
+    #[serde(skip)]
+    pub(super) degrees: Option<u32>,
+}
+
+impl Noise {
+    /// How probable it is that of equal sides any candidate has such a score, or a higher one.
+    pub fn p_of(&self, score: f64) -> f64 {
+        chance_of(score, self.need, self.degrees)
+    }
 }
 
 /// The runtime whose frames are told from the program's.

@@ -35,6 +35,7 @@ use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::{parallel, work};
 use rules::renamed::Renamed;
+pub(crate) use rules::renamed::package_of;
 use rules::{Findings, Names};
 pub use rules::{RULES, Rule};
 use std::sync::Arc;
@@ -495,6 +496,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
             runs: (m[0], m[1]),
             learned: rows.learned,
             event: rows.event(),
+            degrees: found.degrees,
         },
         runtime: KnownRuntime { name: rows.runtime.name.to_owned(), source: rows.runtime.source.to_owned() },
         pruned: rows.pruned,

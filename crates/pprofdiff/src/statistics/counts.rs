@@ -5,7 +5,7 @@
 //! Wilenski 1940). Variances between runs are drawn towards their common value as in limma (Smyth 2004) and edgeR
 //! (Robinson, McCarthy and Smyth 2010). The threshold is Bonferroni's.
 
-use super::distributions::{normal_quantile, student_quantile};
+use super::distributions::{normal_quantile, normal_tail, student_quantile, student_tail};
 
 /// What the penalised deviance of something that nothing touched exceeds one time in twenty: the quantile of chi-squared
 /// with one degree of freedom.
@@ -102,6 +102,17 @@ pub(crate) fn threshold(candidates: usize, measured: Option<Measured>) -> f64 {
         None => normal_quantile(over(ALPHA_OF_PAIR, FEWEST_CANDIDATES)),
     };
     quantile * quantile
+}
+
+/// How probable it is that any of the candidates of a threshold has such a deviance by chance, or a higher one; with the
+/// degrees of freedom of what was measured.
+pub(crate) fn chance_of(score: f64, threshold: f64, measured: Option<u32>) -> f64 {
+    let tail = |score: f64| match measured {
+        Some(degrees) => student_tail(score.max(0.0).sqrt(), degrees),
+        None => normal_tail(score.max(0.0).sqrt()),
+    };
+    let at_threshold = if measured.is_some() { ALPHA_OF_REPLICATES } else { ALPHA_OF_PAIR };
+    (at_threshold * tail(score) / tail(threshold).max(f64::MIN_POSITIVE)).min(1.0)
 }
 
 /// The variance of the log of a ratio between sides of so many runs that differ by `tau2` each.

@@ -56,7 +56,7 @@ struct Parts {
 }
 
 /// The path of a name's package or module.
-pub(super) fn package_of(name: &str) -> Cow<'_, str> {
+pub(crate) fn package_of(name: &str) -> Cow<'_, str> {
     // What a module of Node exports is of no package that is named so.
     Some(package(name)).filter(|package| package != "exports").unwrap_or_default()
 }

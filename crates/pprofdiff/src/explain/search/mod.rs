@@ -62,6 +62,8 @@ pub(in crate::explain) struct Found {
     /// Frames that agree with the scale, of those that say anything.
     pub agree: usize,
     pub of: usize,
+    /// The degrees of freedom of noise that was measured.
+    pub degrees: Option<u32>,
 }
 
 impl Found {
@@ -211,6 +213,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
             noticed: f64::INFINITY,
             agree: 0,
             of: 0,
+            degrees: None,
         };
     };
     let mut causes: Vec<usize> = causes.iter().map(|&j| model.holder(model.whole(model.purest(j)))).collect();
@@ -255,5 +258,6 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
         noticed,
         agree,
         of: telling.len(),
+        degrees: replicated.then(|| measured(rows).degrees()),
     }
 }

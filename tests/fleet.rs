@@ -1,0 +1,100 @@
+//! Fleets: which of many pairs changed, and what they share. Programs that do not exist are sampled, so it is known which changed.
+
+use std::collections::BTreeSet;
+
+use pprofdiff::explain::ExplainOptions;
+use pprofdiff::fleet::{FDR, Fleet, PairCauses, Ranking};
+use pprofdiff::{Diff, Error, Query};
+
+use crate::made_up::{Program, profile, stacks};
+
+const LIBRARY: &str = "log/v2.Encode";
+
+/// A service of its own that logs, by a library that all have.
+fn service(number: usize, logs: f64) -> Program {
+    let own = Program::new(4 + number % 5);
+    let encode = [&format!("svc{number}/api.Serve"), LIBRARY];
+    own.with(&encode, logs)
+}
+
+/// Ranks pairs of so many services, each `changed` or as it was.
+fn ranked(services: usize, fdr: f64, change: impl Fn(usize, Program) -> Program) -> Ranking {
+    let mut fleet = Fleet::default();
+    for number in 0..services {
+        let seed = 7919 * number as u64 + 1;
+        let (base, new) = (service(number, 6.0), change(number, service(number, 6.0)));
+        let sides = [base.sampled(4000.0, 1.0, seed), new.sampled(4000.0, 1.0, seed + 1)].map(|side| [side]);
+        fleet.push(&format!("svc{number}"), found(&sides[0], &sides[1]));
+    }
+    fleet.ranking(fdr).unwrap()
+}
+
+fn found(
+    base: &[std::sync::Arc<pprofdiff::Profile>],
+    new: &[std::sync::Arc<pprofdiff::Profile>],
+) -> pprofdiff::Result<PairCauses> {
+    let e = Diff::new(base, new)?.explain(&Query::default(), &[], &ExplainOptions::default())?;
+    Ok(PairCauses::of(&e, |cause| format!("{:?}", cause.function)))
+}
+
+#[test]
+fn a_cause_that_services_share_is_one() {
+    // The library is three times as dear in every fourth service; one has a change of its own, in the other direction.
+    let ranking = ranked(40, FDR, |number, program| match number {
+        _ if number % 4 == 0 => program.times_own(LIBRARY, 3.0),
+        5 => program.times_own("shop/part1.Work2", 0.2),
+        _ => program,
+    });
+    let names: BTreeSet<&str> = ranking.pairs[..ranking.changed].iter().map(|pair| pair.pair.as_str()).collect();
+    let wanted: Vec<String> = (0..40).filter(|n| n % 4 == 0 || *n == 5).map(|n| format!("svc{n}")).collect();
+    assert_eq!(names, wanted.iter().map(String::as_str).collect());
+    assert_eq!(ranking.shared.len(), 1, "{:?}", ranking.shared);
+    let shared = &ranking.shared[0];
+    assert_eq!((shared.function.as_str(), shared.pairs, shared.named.len()), (LIBRARY, 10, 10));
+    // What is said of it adds up to what the pairs say.
+    let causes = ranking.pairs.iter().flat_map(|pair| &pair.causes);
+    let of_library = || causes.clone().filter(|cause| cause.function.as_deref() == Some(LIBRARY));
+    let sum: f64 = of_library().map(|cause| cause.delta).sum();
+    assert!((shared.delta - sum).abs() < 1e-6 * sum && sum > 0.0, "{} of {sum}", shared.delta);
+    let base: f64 = ranking.pairs.iter().map(|pair| pair.total_base as f64).sum();
+    assert_eq!(base, ranking.summary.total.base as f64);
+    assert!((shared.share - sum / base).abs() < 1e-9, "{}", shared.share);
+    assert!((shared.base, shared.new) == (of_library().map(|c| c.base).sum(), of_library().map(|c| c.new).sum()));
+    // The largest change comes first, and what did not change stays in its order.
+    let size = |at: usize| ranking.pairs[at].causes.iter().map(|cause| cause.delta).sum::<f64>().abs();
+    assert!((1..ranking.changed).all(|at| size(at) <= size(at - 1)));
+    let rest = ranking.pairs[ranking.changed..].iter().map(|pair| pair.pair[3..].parse::<usize>().unwrap());
+    assert!(rest.is_sorted() && ranking.pairs[ranking.changed..].iter().all(|pair| pair.causes.is_empty()));
+}
+
+#[test]
+fn of_equal_pairs_none_is_named() {
+    let ranking = ranked(150, FDR, |_, program| program);
+    assert_eq!((ranking.changed, ranking.shared.len(), ranking.pairs.len()), (0, 0, 150));
+}
+
+#[test]
+fn a_stricter_rate_names_fewer() {
+    // Changes of many sizes, some within chance.
+    let change = |number: usize, program: Program| program.times_own("shop/part1.Work2", 1.0 + 0.05 * number as f64);
+    let changed = |fdr: f64| ranked(40, fdr, change).changed;
+    let (strict, usual) = (changed(1e-9), changed(FDR));
+    assert!(0 < strict && strict < usual && usual < 40, "{strict} {usual}");
+}
+
+#[test]
+fn what_can_not_be_compared_is_said() {
+    let cpu = |n: i64| [profile(&stacks(&[("cpu", "nanoseconds")], &[(vec!["main", "work"], vec![n])]))];
+    let heap = [profile(&stacks(&[("alloc_space", "bytes")], &[(vec!["main", "work"], vec![1 << 20])]))];
+    let mut fleet = Fleet::default();
+    fleet.push("gone", Err(Error::query("gone: no such file")));
+    assert!(fleet.clone().ranking(FDR).unwrap_err().to_string().contains("no pair that could be compared"));
+    fleet.push("api", found(&cpu(1000), &cpu(1000)));
+    fleet.push("heap", found(&heap, &heap));
+    assert_eq!((fleet.len(), fleet.failed(), fleet.is_empty()), (3, 2, false));
+    assert!(fleet.clone().ranking(0.0).unwrap_err().to_string().contains("between 0 and 1"));
+    let ranking = fleet.ranking(FDR).unwrap();
+    let failed: Vec<&str> = ranking.failed.iter().map(|failed| failed.pair.as_str()).collect();
+    assert_eq!((failed, ranking.pairs.len()), (vec!["gone", "heap"], 1));
+    assert!(ranking.failed[1].error.contains("is of alloc_space, other pairs of cpu"), "{:?}", ranking.failed);
+}
