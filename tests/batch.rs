@@ -184,6 +184,13 @@ fn pairs_are_ranked_in_one_answer() {
     assert_eq!(json["total_base"], 2 * 1_900_000_000_i64);
     assert_eq!(ranked("csv").lines().count(), 3);
     assert!(ranked("markdown").contains("| cpu.pb.gz |") || ranked("markdown").contains("`cpu.pb.gz`"));
+    // The same pairs by keys of their paths.
+    let by_keys =
+        ["*/again/*.pb.gz", "--group", "file={2},branch={1}", "--base", "branch=main", "--new", "branch=branch"];
+    let out = pprofdiff(&dir, &[&["batch", "--rank"][..], &by_keys].concat());
+    assert_eq!(String::from_utf8_lossy(&out.stdout), text.replace(".pb.gz:", ":"));
+    let out = pprofdiff(&dir, &[&["batch", "main"][..], &by_keys].concat());
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--group pairs the files of one pattern"));
     // One that can't be read is said, and the others are ranked.
     std::fs::write(dir.join("main/again/more.pb.gz"), "no profile").unwrap();
     let out = pprofdiff(&dir, &["batch", "main/again", "branch/again", "--rank"]);

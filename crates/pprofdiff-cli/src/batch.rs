@@ -4,7 +4,7 @@
 
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::fleet::{Fleet, PairCauses};
-use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
+use pprofdiff::input::{BatchItem, find_pairs, group_pairs, manifest_pairs};
 use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Source, Work, batch};
@@ -122,7 +122,15 @@ pub fn table(
 pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs> {
     let is_url = |text: &String| fetch::url(Path::new(text)).is_some();
     let is_side = |text: &String| matches!(RecordedSide::named(Path::new(text)), Ok(Some(_)));
+    let found = |pairs: Vec<BatchItem>, inputs: &Inputs| -> Result<Pairs> {
+        let sides = pairs.iter().filter_map(|pair| pair.sides.as_ref().ok());
+        sides.flat_map(|(base, new)| base.iter().chain(new)).try_for_each(|source| inputs.check_found(source))?;
+        let count = pairs.len() as u64;
+        Ok((Box::new(pairs.into_iter()), Some(count)))
+    };
     match args.pairs.as_slice() {
+        [pattern] if let Some(groups) = args.groups() => found(group_pairs(pattern, &groups)?, &inputs),
+        _ if args.groups().is_some() => Err(Failure::Message("--group pairs the files of one pattern".to_owned())),
         [url] if is_url(url) => Err(Failure::Message(format!("{url}: a manifest is a file; a pair is BASE and NEW"))),
         [dir] if Recording::is_in(Path::new(dir)) => {
             let [base, new] = Recording::read_sides(Path::new(dir))?.map(|side| side.into_iter().map(Source::Path));
@@ -146,13 +154,7 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
             let pair = BatchItem::new(redacted(new).into_owned(), side(base)?, side(new)?);
             Ok((Box::new(std::iter::once(pair)), Some(1)))
         }
-        [base, new] => {
-            let pairs = find_pairs(base, new)?;
-            let found = pairs.iter().filter_map(|pair| pair.sides.as_ref().ok());
-            found.flat_map(|(base, new)| base.iter().chain(new)).try_for_each(|source| inputs.check_found(source))?;
-            let count = pairs.len() as u64;
-            Ok((Box::new(pairs.into_iter()), Some(count)))
-        }
+        [base, new] => found(find_pairs(base, new)?, &inputs),
         _ => Err(Failure::Message("name two directories, two patterns or a manifest".to_owned())),
     }
 }

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use pprofdiff::Compression;
 use pprofdiff::delta::{CUMULATIVE, DeltaOptions, OnReset};
 use pprofdiff::fleet::FDR;
+use pprofdiff::input::Groups;
 use pprofdiff_report::{View, ViewSpec};
 
 use super::sides::{Rows, Sides};
@@ -117,6 +118,15 @@ pub struct BatchArgs {
     /// Fetch URLs that the manifest names; without it they are errors
     #[arg(long)]
     pub allow_urls: bool,
+    /// Pair the files of one pattern by keys: service={1},version={2}, where {1} is what the first * stands for
+    #[arg(long, value_name = "KEYS", requires_all = ["base", "new"])]
+    group: Option<String>,
+    /// With --group: the keys of the base, version=v1 or version=@previous
+    #[arg(long, value_name = "KEY=VALUE", requires = "group")]
+    base: Option<String>,
+    /// With --group: the keys of the new side, version=v2 or version=@latest
+    #[arg(long, value_name = "KEY=VALUE", requires = "group")]
+    new: Option<String>,
     #[command(flatten)]
     rows: Rows,
     #[arg(long, value_name = "VIEW", default_value = "top", help = views())]
@@ -139,6 +149,7 @@ const BATCH_HELP: &str = "\
 Examples:
   pprofdiff batch main/ branch/                                  files with the same path below both
   pprofdiff batch 'main/*/cpu.pb.gz' 'branch/*/cpu.pb.gz'        where * stands for the same
+  pprofdiff batch 'prof/*/*/*.pb.gz' --group service={1},version={2} --base version=v1 --new version=v2 --rank
   pprofdiff batch pairs.csv --format jsonl -o diffs.jsonl        columns base, new, name; or lines of JSON with these
                                                                  keys in pairs.jsonl
 
@@ -150,6 +161,11 @@ fn views() -> String {
 }
 
 impl BatchArgs {
+    /// The keys by which files are paired, if they are.
+    pub fn groups(&self) -> Option<Groups> {
+        Some(Groups::new(self.group.as_ref()?, self.base.as_ref()?, self.new.as_ref()?))
+    }
+
     /// What is asked of each pair, with so many rows unless others are given.
     pub fn view(&self, usual: Option<usize>) -> View {
         self.view.clone().ordered(self.rows.sort(), self.rows.limit(usual))

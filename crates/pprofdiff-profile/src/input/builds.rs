@@ -98,7 +98,7 @@ enum Part {
 }
 
 /// What keys are compared by: their parts, then as they are written.
-fn natural(key: &str) -> (Vec<Part>, String) {
+pub(super) fn natural(key: &str) -> impl Ord + use<> {
     let mut parts = Vec::new();
     let mut rest = key;
     while let Some(c) = rest.chars().next() {

@@ -3,6 +3,8 @@
 
 mod builds;
 #[cfg(feature = "files")]
+mod groups;
+#[cfg(feature = "files")]
 mod pairs;
 
 use std::fmt;
@@ -12,6 +14,8 @@ use std::sync::Arc;
 #[cfg(feature = "files")]
 pub use builds::pattern_builds;
 pub use builds::{check_history, file_builds, sort_builds, two_names};
+#[cfg(feature = "files")]
+pub use groups::{Groups, group_pairs};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 

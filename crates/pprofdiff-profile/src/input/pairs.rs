@@ -107,6 +107,16 @@ pub fn pattern_pairs(base: &str, new: &str) -> Result<Vec<BatchItem>> {
 /// # Errors
 /// An invalid pattern; a directory that can't be read.
 pub(crate) fn matches(pattern: &str) -> Result<Vec<(String, PathBuf)>> {
+    // Paths are tidied up (`./a`), so that the pattern's own letters may not be found in them.
+    let named = |(stood_for, path): (Option<Vec<Option<String>>>, PathBuf)| {
+        let name = stood_for.map(|parts| parts.into_iter().flatten().collect::<Vec<_>>().join("/"));
+        (name.unwrap_or_else(|| path.display().to_string()), path)
+    };
+    Ok(captured(pattern)?.into_iter().map(named).collect())
+}
+
+/// The same, with what each sign stood for by itself.
+pub(super) fn captured(pattern: &str) -> Result<Vec<(Option<Vec<Option<String>>>, PathBuf)>> {
     let invalid = |e: &dyn std::fmt::Display| Error::query(format!("the pattern {pattern:?} is invalid: {e}"));
     Pattern::new(pattern).map_err(|e| invalid(&e))?;
     let signs = signs(pattern).map_err(|e| invalid(&e))?;
@@ -133,9 +143,8 @@ pub(crate) fn matches(pattern: &str) -> Result<Vec<(String, PathBuf)>> {
     let named = found.into_iter().map(|path| {
         let text = path.display().to_string();
         let captures = signs.captures(&text);
-        let name = captures.map(|c| c.iter().skip(1).flatten().map(|m| m.as_str()).collect::<Vec<_>>().join("/"));
-        // Paths are tidied up (`./a`), so that the pattern's own letters may not be found in them.
-        (name.unwrap_or(text), path)
+        let parts = |c: regex::Captures<'_>| c.iter().skip(1).map(|m| m.map(|m| m.as_str().to_owned())).collect();
+        (captures.map(parts), path)
     });
     Ok(named.collect())
 }

@@ -1,0 +1,283 @@
+//! Which files belong together by keys that their paths say: services and versions, hosts and hours.
+//!
+//! ```text
+//! 's3/*/*/*.pb.gz', service={1},version={2}   each file by its keys
+//!   base version=v1, new version=v2           two files' sides, where all other keys are alike
+//! ```
+//!
+//! All files of a side are runs of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use super::Source;
+use super::builds::natural;
+use super::pairs::{BatchItem, captured, is_pipe_or_device, not_waited_for};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Which files of a pattern are compared with which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Groups {
+    /// The keys of a file: `service={1},version={2}`, where `{2}` is what the pattern's second sign stood for.
+    pub keys: String,
+    /// The base's: `version=v1`; `version=@previous` is the last but one of those that there are, in their natural order.
+    pub base: String,
+    /// The new side's: `version=v2`; `version=@latest` is the last.
+    pub new: String,
+}
+
+impl Groups {
+    /// Files by these keys, of which a base is compared with a new side.
+    pub fn new(keys: impl Into<String>, base: impl Into<String>, new: impl Into<String>) -> Groups {
+        Groups { keys: keys.into(), base: base.into(), new: new.into() }
+    }
+}
+
+/// A key's name, and the letters and signs that make its value.
+type Template<'a> = (&'a str, Vec<Piece<'a>>);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Piece<'a> {
+    Text(&'a str),
+    /// The number of a sign, from 1.
+    Sign(usize),
+}
+
+/// The keys of a template.
+fn template(text: &str) -> Result<Vec<Template<'_>>> {
+    let invalid =
+        |why: &str| Error::query(format!("the keys {text:?} are invalid: {why}; such as service={{1}},version={{2}}"));
+    let mut keys: Vec<Template<'_>> = Vec::new();
+    for part in text.split(',') {
+        let (name, mut value) = part.split_once('=').ok_or_else(|| invalid("a key has a name and a value"))?;
+        if name.is_empty() || keys.iter().any(|(known, _)| *known == name) {
+            return Err(invalid("each key has a name of its own"));
+        }
+        let mut pieces = Vec::new();
+        while let Some(begin) = value.find('{') {
+            let end = value[begin..].find('}').map(|end| begin + end).ok_or_else(|| invalid("a { has no }"))?;
+            let number = value[begin + 1..end].parse().ok().filter(|number| *number > 0);
+            pieces.extend((begin > 0).then_some(Piece::Text(&value[..begin])));
+            pieces.push(Piece::Sign(number.ok_or_else(|| invalid("between braces stands a sign's number, from 1"))?));
+            value = &value[end + 1..];
+        }
+        pieces.extend((!value.is_empty()).then_some(Piece::Text(value)));
+        keys.push((name, pieces));
+    }
+    Ok(keys)
+}
+
+/// What a side's keys are.
+fn selector<'a>(text: &'a str, keys: &[Template<'_>]) -> Result<Vec<(usize, &'a str)>> {
+    let of = |part: &'a str| {
+        let (name, value) = part.split_once('=')?;
+        Some((keys.iter().position(|(known, _)| *known == name)?, value)).filter(|(_, value)| !value.is_empty())
+    };
+    let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
+    let unknown =
+        |part: &str| Error::query(format!("{part:?} is no KEY=VALUE of a key; keys are {}", names.join(", ")));
+    text.split(',').map(|part| of(part).ok_or_else(|| unknown(part))).collect()
+}
+
+/// A file's values of all keys.
+type Values = Vec<String>;
+
+/// Pairs the files of a pattern by their keys, in the natural order of what both sides have in common. What only one side has
+/// is an error in its place.
+///
+/// # Errors
+/// An invalid pattern, or one that matches nothing; keys, or sides, that are none.
+pub fn group_pairs(pattern: &str, groups: &Groups) -> Result<Vec<BatchItem>> {
+    let keys = template(&groups.keys)?;
+    let sides = [selector(&groups.base, &keys)?, selector(&groups.new, &keys)?];
+    let names = |side: &[(usize, &str)]| {
+        let mut names: Vec<usize> = side.iter().map(|(key, _)| *key).collect();
+        names.sort_unstable();
+        names
+    };
+    if names(&sides[0]) != names(&sides[1]) || sides[0] == sides[1] {
+        return Err(Error::query(format!(
+            "{:?} and {:?} are not two values of the same keys",
+            groups.base, groups.new
+        )));
+    }
+    let mut files: Vec<(Values, PathBuf)> = Vec::new();
+    for (stood_for, path) in captured(pattern)? {
+        let of_sign = |number: usize| stood_for.as_ref()?.get(number - 1).cloned();
+        let value = |(_, pieces): &Template<'_>| {
+            let text = |piece: &Piece<'_>| match piece {
+                Piece::Text(text) => Some((*text).to_owned()),
+                Piece::Sign(number) => of_sign(*number).map(Option::unwrap_or_default),
+            };
+            pieces.iter().map(text).collect::<Option<String>>()
+        };
+        let values: Option<Values> = keys.iter().map(value).collect();
+        let why = || Error::query(format!("{:?} has more signs than the pattern {pattern:?}", groups.keys));
+        files.push((values.ok_or_else(why)?, path));
+    }
+    if files.is_empty() {
+        return Err(Error::query(format!("no file matches {pattern:?}")));
+    }
+    // By what both sides have in common: the files, each with its values of the keys in which they differ.
+    let differs = names(&sides[0]);
+    let mut common: BTreeMap<Vec<String>, Vec<(Values, PathBuf)>> = BTreeMap::new();
+    for (values, path) in files {
+        let rest =
+            values.iter().enumerate().filter(|(key, _)| !differs.contains(key)).map(|(_, v)| v.clone()).collect();
+        common.entry(rest).or_default().push((values, path));
+    }
+    let mut pairs: Vec<BatchItem> = Vec::new();
+    for (rest, files) in common {
+        let of_side = |side: &[(usize, &str)]| -> Vec<PathBuf> {
+            let wanted: Vec<(usize, Option<String>)> =
+                side.iter().map(|&(key, value)| (key, meant(&files, key, value))).collect();
+            let is = |values: &Values| wanted.iter().all(|(key, value)| value.as_ref() == Some(&values[*key]));
+            files.iter().filter(|(values, _)| is(values)).map(|(_, path)| path.clone()).collect()
+        };
+        let found = [of_side(&sides[0]), of_side(&sides[1])];
+        // A build that has neither is asked by nobody.
+        if found.iter().all(Vec::is_empty) {
+            continue;
+        }
+        let name = if rest.is_empty() { groups.new.clone() } else { rest.join("/") };
+        pairs.push(BatchItem { sides: pair(&name, groups, found), name });
+    }
+    if pairs.is_empty() {
+        return Err(Error::query(format!(
+            "no file that matches {pattern:?} has {:?} or {:?}",
+            groups.base, groups.new
+        )));
+    }
+    pairs.sort_by_cached_key(|pair| natural(&pair.name));
+    Ok(pairs)
+}
+
+/// The value that is meant of those that some files have.
+fn meant(files: &[(Values, PathBuf)], key: usize, value: &str) -> Option<String> {
+    let back = match value {
+        "@latest" => 0,
+        "@previous" => 1,
+        _ => return Some(value.to_owned()),
+    };
+    let mut all: Vec<&String> = files.iter().map(|(values, _)| &values[key]).collect();
+    all.sort_by_cached_key(|value| natural(value));
+    all.dedup();
+    all.iter().rev().nth(back).map(|value| (*value).clone())
+}
+
+fn pair(name: &str, groups: &Groups, found: [Vec<PathBuf>; 2]) -> Result<(Vec<Source>, Vec<Source>)> {
+    for (side, files) in [&groups.base, &groups.new].into_iter().zip(&found) {
+        if files.is_empty() {
+            return Err(Error::new(ErrorKind::Incompatible, format!("there is no file of {side}")).in_input(name));
+        }
+        if let Some(pipe) = files.iter().find(|path| is_pipe_or_device(path)) {
+            return Err(not_waited_for().in_input(&pipe.display().to_string()));
+        }
+    }
+    let [base, new] = found.map(|files| files.into_iter().map(Source::Path).collect());
+    Ok((base, new))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Files of these paths, in a folder of their own, and what groups find there: names with the files of both sides.
+    fn grouped(test: &str, files: &[&str], pattern: &str, [keys, base, new]: [&str; 3]) -> Result<Vec<String>> {
+        let root = std::env::temp_dir().join(format!("pprofdiff-groups-{test}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        for file in files {
+            let path = root.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let groups = Groups::new(keys, base, new);
+        let found = group_pairs(&root.join(pattern).display().to_string(), &groups);
+        let prefix = format!("{}/", root.display());
+        let names = |side: &[Source]| {
+            let names = side.iter().map(|s| s.name().strip_prefix(&prefix).unwrap().to_owned());
+            names.collect::<Vec<_>>().join(" ")
+        };
+        let said = |pair: BatchItem| match pair.sides {
+            Ok((base, new)) => format!("{}: {} | {}", pair.name, names(&base), names(&new)),
+            Err(e) => format!("{}: {e}", pair.name),
+        };
+        std::fs::remove_dir_all(root).unwrap();
+        Ok(found?.into_iter().map(said).collect())
+    }
+
+    const FILES: &[&str] = &[
+        "api/v1/a.pb",
+        "api/v1/b.pb",
+        "api/v2/a.pb",
+        "api/v10/a.pb",
+        "db/v1/a.pb",
+        "db/v2/a.pb",
+        "old/v1/a.pb",
+        "x/v7/a.pb",
+    ];
+
+    #[test]
+    fn files_are_paired_by_their_keys() {
+        let keys = "service={1},version={2}";
+        assert_eq!(
+            grouped("keys", FILES, "*/*/*.pb", [keys, "version=v1", "version=v2"]).unwrap(),
+            [
+                "api: api/v1/a.pb api/v1/b.pb | api/v2/a.pb",
+                "db: db/v1/a.pb | db/v2/a.pb",
+                "old: old: there is no file of version=v2",
+            ]
+        );
+        // The natural order is that of builds; who has one version has no previous one.
+        assert_eq!(
+            grouped("order", FILES, "*/*/a.pb", [keys, "version=@previous", "version=@latest"]).unwrap(),
+            [
+                "api: api/v2/a.pb | api/v10/a.pb",
+                "db: db/v1/a.pb | db/v2/a.pb",
+                "old: old: there is no file of version=@previous",
+                "x: x: there is no file of version=@previous",
+            ]
+        );
+        // What no key says is alike; what a key says in which both differ is named by the new side.
+        assert_eq!(
+            grouped("all", FILES, "*/*/*.pb", ["build={2}", "build=v1", "build=v2"]).unwrap(),
+            ["build=v2: api/v1/a.pb api/v1/b.pb db/v1/a.pb old/v1/a.pb | api/v2/a.pb db/v2/a.pb"]
+        );
+        let both = ["of={1}-{2},file={3}", "of=api-v1", "of=db-v1"];
+        assert_eq!(
+            grouped("both", FILES, "*/*/*.pb", both).unwrap(),
+            ["a: api/v1/a.pb | db/v1/a.pb", "b: b: there is no file of of=db-v1"]
+        );
+    }
+
+    #[test]
+    fn what_are_no_groups() {
+        let usual = ["service={1},version={2}", "version=v1", "version=v2"];
+        for (at, text, why) in [
+            (0, "service", "a key has a name and a value"),
+            (0, "={1},version={2}", "a name of its own"),
+            (0, "version={1},version={2}", "a name of its own"),
+            (0, "service={1,version={2}", "a { has no }"),
+            (0, "service={0},version={2}", "from 1"),
+            (0, "service={x},version={2}", "from 1"),
+            (0, "service={1},version={4}", "more signs than the pattern"),
+            (1, "build=v1", "keys are service, version"),
+            (1, "v1", "keys are service, version"),
+            (1, "version=", "keys are service, version"),
+            (1, "service=api", "not two values of the same keys"),
+            (2, "version=v1", "not two values of the same keys"),
+        ] {
+            let mut asked = usual;
+            asked[at] = text;
+            let error = grouped("none", FILES, "*/*/*.pb", asked).unwrap_err().to_string();
+            assert!(error.contains(why), "{text}: {error}");
+        }
+        let none = |pattern, asked| grouped("nothing", FILES, pattern, asked).unwrap_err().to_string();
+        assert!(none("*/*/*.gz", usual).contains("no file matches"));
+        let unknown = none("*/*/*.pb", [usual[0], "version=v8", "version=v9"]);
+        assert!(unknown.contains("has \"version=v8\" or \"version=v9\""), "{unknown}");
+    }
+}
