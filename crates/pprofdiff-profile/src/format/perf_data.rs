@@ -23,7 +23,7 @@
 
 mod event;
 mod file;
-#[cfg(test)]
+#[cfg(all(test, feature = "binary"))]
 mod judged;
 mod processes;
 #[cfg(test)]
@@ -339,7 +339,9 @@ impl<'f, 't> Recording<'f, 't> {
             leaf_first.clear();
             leaf_first.extend(stack.iter().map(|&place| locations[place as usize]));
             let mut labels = vec![number(pid, i64::from(root.pid)), number(tid, i64::from(root.tid))];
-            labels.extend(root.cpu.map(|value| number(cpu, i64::from(value))));
+            // As a text: a number of 0 is no label, and there is a CPU 0.
+            let text = |n: u32| Label { key: cpu, value: LabelValue::Text(builder.string(n.to_string())) };
+            labels.extend(root.cpu.map(text));
             if root.comm != StringId::EMPTY {
                 labels.insert(0, Label { key: comm, value: LabelValue::Text(root.comm) });
             }

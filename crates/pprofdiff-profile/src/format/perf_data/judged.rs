@@ -3,11 +3,14 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::binary::{Binaries, Binary};
 use crate::profile::{LabelValue, LoadOptions, NONE, Profile};
+
+const KERNEL: &str = "([kernel.kallsyms])";
 
 const PROGRAM: &str = "\
 #include <stdlib.h>
@@ -86,10 +89,14 @@ fn printed(text: &str, frame: impl Fn(u64, bool, &str) -> String) -> Sums {
     let end = if text.contains("\n\n") { "\n\n" } else { "\n" };
     for sample in text.split(end).filter(|sample| !sample.trim().is_empty()) {
         let mut lines = sample.lines();
-        let words: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+        let mut words: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+        // In brackets, where it was recorded.
+        let cpu = words.get(2).and_then(|word| word.strip_prefix('[')?.strip_suffix(']')?.parse::<u32>().ok());
+        words.retain(|word| !word.starts_with('['));
         let &[comm, ids, _, period, event, ref own @ ..] = &words[..] else { panic!("{sample}") };
         let (pid, tid) = ids.split_once('/').unwrap();
         let mut key = format!("{} comm={comm} pid={pid} tid={tid}", event.trim_end_matches(':'));
+        key += &cpu.map_or(String::new(), |cpu| format!(" cpu={cpu}"));
         // Without stacks the frame is on the sample's own line.
         let own = (!own.is_empty()).then(|| own.join(" "));
         let mut before = None;
@@ -163,15 +170,25 @@ fn a_recording_is_what_perf_script_says() {
         ("-e cpu-clock -c 1000000 -o it.data", "a fixed period without stacks"),
         ("-e cpu-clock:u,page-faults:u -F 2000 -g -z -o it.data", "packed"),
         ("-e cpu-clock,page-faults -F 2000 -g -o - > it.data", "piped"),
+        ("-e cpu-clock --sample-cpu -F 2000 -g -o it.data", "CPUs"),
         ("-e cpu-clock --buildid-mmap -F 2000 -g -o it.data", "build ids in the records of mapped files"),
     ] {
         if !folder.record(options, "it.data") {
             return;
         }
-        let script = folder.script("it.data", "dso");
+        // Our reader of the text finds the same events, and as much of each.
+        let text = folder.run("perf script -i it.data -F +pid").stdout;
+        let [data, text] =
+            [open(&folder.0.join("it.data")), Profile::from_bytes("text", &text, &LoadOptions::default()).unwrap()];
+        let totals = |p: &Profile| {
+            let types = p.sample_types().into_iter().enumerate().map(|(i, of)| (of, p.total(i)));
+            types.collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(totals(&data), totals(&text), "{what}");
+        let script = folder.script("it.data", if options.contains("cpu ") { "cpu,dso" } else { "dso" });
         // Without stacks perf prints addresses of processes: what is in a page is the same.
         let mask = if script.contains("\n\n") { u64::MAX } else { 0xfff };
-        let found = read(&open(&folder.0.join("it.data")), |p, location| place(p, location, mask));
+        let found = read(&data, |p, location| place(p, location, mask));
         let expected = printed(&script, |address, is_return, rest| printed_place(address, is_return, rest, mask));
         assert!(expected.len() > 3, "{what}: {}", expected.len());
         assert_eq!(found, expected, "{what}");
@@ -179,15 +196,33 @@ fn a_recording_is_what_perf_script_says() {
     }
 }
 
-/// Functions of the program have the names that perf has for them; of others the file is compared.
-#[cfg(feature = "binary")]
+#[test]
+fn recordings_of_the_corpus_are_what_perf_script_said() {
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
+    for side in ["base", "new"] {
+        let mut script = String::new();
+        let packed = std::fs::File::open(inputs.join(format!("clocks.{side}.perf.script.txt.gz"))).unwrap();
+        flate2::read::GzDecoder::new(packed).read_to_string(&mut script).unwrap();
+        let found = read(&open(&inputs.join(format!("clocks.{side}.perf.data.gz"))), |p, l| place(p, l, u64::MAX));
+        let expected = printed(&script, |address, is_return, rest| printed_place(address, is_return, rest, u64::MAX));
+        assert!(expected.len() > 20, "{}", expected.len());
+        assert_eq!(found, expected, "{side}");
+    }
+}
+
+/// Functions of the program and of the kernel have the names that perf has for them; of others the file is compared.
 #[test]
 fn binaries_name_what_perf_names() {
     let folder = Folder::new("names");
     if !folder.record("-e cpu-clock,page-faults -F 2000 -g -o it.data", "it.data") {
         return;
     }
-    let binaries = crate::binary::Binaries::new(Vec::new(), vec![folder.0.join("press")]);
+    let kernel = folder.0.join("kernel");
+    std::fs::write(&kernel, std::fs::read("/proc/kallsyms").unwrap()).unwrap();
+    // Whoever is not root does not see its addresses.
+    let is_seen = Binary::open(&kernel).is_ok();
+    let kernel = Some(kernel).filter(|_| is_seen);
+    let binaries = Binaries::new(Vec::new(), [folder.0.join("press")].into_iter().chain(kernel).collect());
     let options = LoadOptions::default().with_binaries(binaries);
     let p = Profile::open(folder.0.join("it.data"), &options).unwrap();
     let found = read(&p, |p, location| {
@@ -196,13 +231,13 @@ fn binaries_name_what_perf_names() {
         let names: Vec<String> = lines.map(name).collect();
         match place(p, location, 0).split_once(' ') {
             // Others are named too, where the profile says that they lie.
-            Some((_, file)) if !file.ends_with("/press)") => file.to_owned(),
+            Some((_, file)) if !(file.ends_with("/press)") || is_seen && file == KERNEL) => file.to_owned(),
             _ => names.join(" inlined in "),
         }
     });
     let expected = printed(&folder.script("it.data", "sym,dso"), |_, _, rest| match rest.rsplit_once(' ').unwrap() {
         _ if is_nothing(rest) => "[unknown]".to_owned(),
-        (name, file) if file.ends_with("/press)") => name.to_owned(),
+        (name, file) if file.ends_with("/press)") || is_seen && file == KERNEL => name.to_owned(),
         (_, file) => file.to_owned(),
     });
     assert!(expected.keys().any(|key| key.contains("| work | main |")), "{expected:?}");
