@@ -44,13 +44,20 @@ pub(super) enum Mode {
 /// its number.
 type Space = BTreeMap<u64, (u64, u64, u32)>;
 
+/// A process. Forked ones share what is mapped until it changes in one of them.
+#[derive(Debug, Clone, Default)]
+struct Process {
+    mapped: Rc<Space>,
+    /// What was mapped before it ran another program: the kernel is called from there until it has begun.
+    before: Option<Rc<Space>>,
+}
+
 #[derive(Debug)]
 pub(super) struct Processes<'t> {
     pub mapped: Interner<Mapped<'t>, RandomState>,
     /// By their numbers: where each was mapped first, and whether it was the first of a process, as programs are.
     pub first: Vec<(u64, bool)>,
-    /// Forked ones share theirs until one of them changes.
-    spaces: HashMap<u32, Rc<Space>>,
+    all: HashMap<u32, Process>,
     kernel: Space,
     /// Names of threads.
     names: HashMap<u32, &'t [u8]>,
@@ -62,7 +69,7 @@ impl<'t> Processes<'t> {
         Processes {
             mapped: Interner::default(),
             first: Vec::new(),
-            spaces: HashMap::default(),
+            all: HashMap::default(),
             kernel: Space::new(),
             names: HashMap::from_iter([(0, &b"swapper"[..])]),
             copies_left: COPIES + size / BYTES_A_COPY,
@@ -74,13 +81,13 @@ impl<'t> Processes<'t> {
         self.names.get(&tid).copied()
     }
 
-    /// A thread has another name; if it runs another program, nothing is mapped any more.
+    /// A thread has another name; if it runs another program, other files are mapped from now on.
     pub fn rename(&mut self, record: &Record<'t>) -> Result<()> {
         let mut body = record.body;
         let (pid, tid) = (body.u32()?, body.u32()?);
         self.names.insert(tid, body.text());
-        if record.misc & IS_EXEC != 0 {
-            self.spaces.remove(&pid);
+        if let (true, Some(process)) = (record.misc & IS_EXEC != 0, self.all.get_mut(&pid)) {
+            process.before = Some(std::mem::take(&mut process.mapped));
         }
         Ok(())
     }
@@ -97,11 +104,8 @@ impl<'t> Processes<'t> {
             return Ok(());
         }
         // What perf says of processes that were there before has their own files behind it.
-        let shared = self.spaces.get(&parent).filter(|_| record.misc & IS_EXEC == 0).cloned();
-        match shared {
-            Some(space) => self.spaces.insert(pid, space),
-            None => self.spaces.remove(&pid),
-        };
+        let shared = self.all.get(&parent).filter(|_| record.misc & IS_EXEC == 0).cloned();
+        self.all.insert(pid, shared.unwrap_or_default());
         Ok(())
     }
 
@@ -131,7 +135,7 @@ impl<'t> Processes<'t> {
         };
         let number = self.mapped.number(mapped);
         let is_kernel = pid == KERNEL;
-        let is_first = !is_kernel && !self.spaces.contains_key(&pid);
+        let is_first = !is_kernel && self.all.get(&pid).is_none_or(|process| process.mapped.is_empty());
         if number as usize == self.first.len() {
             self.first.push((start, is_first));
         }
@@ -142,7 +146,7 @@ impl<'t> Processes<'t> {
 
     /// The space of a process, which is its alone from now on.
     fn own_space(&mut self, pid: u32) -> Result<&mut Space> {
-        let space = self.spaces.entry(pid).or_default();
+        let space = &mut self.all.entry(pid).or_default().mapped;
         if Rc::get_mut(space).is_none() {
             self.copies_left = self.copies_left.checked_sub(space.len()).ok_or_else(|| {
                 Error::new(
@@ -156,15 +160,23 @@ impl<'t> Processes<'t> {
 
     /// What is mapped at an address: its number, and how far into it the address is.
     pub fn find(&self, mode: Mode, pid: u32, address: u64) -> Option<(u32, u64)> {
-        let space = match mode {
-            Mode::Kernel => &self.kernel,
-            Mode::User => self.spaces.get(&pid)?,
-            Mode::Other => return None,
-        };
-        let (_, &(end, origin, number)) = space.range(..=address).next_back()?;
+        let (origin, number) = match mode {
+            Mode::Kernel => at(&self.kernel, address),
+            Mode::User => {
+                let process = self.all.get(&pid)?;
+                at(&process.mapped, address).or_else(|| at(process.before.as_ref()?, address))
+            }
+            Mode::Other => None,
+        }?;
         let has_file = self.mapped.values[number as usize].size != 0;
-        (address < end).then_some((number, if has_file { address.wrapping_sub(origin) } else { 0 }))
+        Some((number, if has_file { address.wrapping_sub(origin) } else { 0 }))
     }
+}
+
+/// What is mapped at an address: where the file's part begins, and its number.
+fn at(space: &Space, address: u64) -> Option<(u64, u32)> {
+    let (_, &(end, origin, number)) = space.range(..=address).next_back()?;
+    (address < end).then_some((origin, number))
 }
 
 /// Puts a mapped file into a space, in the place of what was there.
@@ -194,8 +206,8 @@ fn without_symbol(file: &[u8]) -> &[u8] {
 
 /// True of what the kernel calls memory that no file is mapped in.
 fn has_no_file(name: &[u8]) -> bool {
-    let begins: [&[u8]; 8] =
-        [b"//anon", b"/anon_hugepage", b"/dev/zero", b"/memfd:", b"/SYSV", b"[heap]", b"[stack", b"anon_inode:"];
+    let begins: [&[u8]; 7] =
+        [b"//anon", b"/anon_hugepage", b"/dev/zero", b"/SYSV", b"[heap]", b"[stack", b"anon_inode:"];
     begins.iter().any(|begin| name.starts_with(begin))
 }
 

@@ -192,12 +192,25 @@ fn what_runs_another_program_has_other_files() {
         at(1, 9, 0x2600),
         at(2, 10, 0x2600),
         comm(2, 2, "other", 1 << 13, 11),
+        // It is called from the program before until the other one has begun.
         at(2, 12, 0x2700),
+        mmap(2, [0x2000, 0x800, 0], "/bin/other", 13),
+        at(2, 14, 0x2700),
+        at(2, 15, 0x2900),
+        comm(2, 2, "third", 1 << 13, 16),
+        at(2, 17, 0x2900),
     ];
     let p = load(&file(&[clock()], &records, &[])).unwrap();
     let frames: Vec<String> = shown(&p)[1..].iter().map(|row| row.rsplit(' ').next().unwrap().to_owned()).collect();
     let part = ["/bin/main:1500", "/bin/main:1501", "/lib/part:2500", "/bin/main:3500"];
-    assert_eq!(frames, [&part[..], &["/lib/all:2600", "/lib/part:2600", "nothing:0"]].concat());
+    assert_eq!(
+        frames,
+        [
+            &part[..],
+            &["/lib/all:2600", "/lib/part:2600", "/lib/part:2700", "/bin/other:2700", "/lib/part:2900", "nothing:0"]
+        ]
+        .concat()
+    );
 }
 
 #[test]
