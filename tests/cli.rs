@@ -143,7 +143,7 @@ fn callers_and_callees_of_nothing_are_an_empty_table() {
 /// A file that is known and not read, for which there is advice.
 fn recording() -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recording.data");
-    std::fs::write(&path, b"PERFILE2\x68\0").unwrap();
+    std::fs::write(&path, b"2ELIFREP\0").unwrap();
     path.display().to_string()
 }
 
@@ -152,7 +152,7 @@ fn mistakes_end_with_2_and_one_line() {
     let [base, new] = story();
     assert!(failure(&["nothing.pb.gz", &new]).contains("nothing.pb.gz: No such file"));
     assert!(failure(&[&corpus("README.md"), &new]).contains("README.md: "));
-    assert!(failure(&[&recording(), &new]).contains("this is perf's own file; have perf write it as text"));
+    assert!(failure(&[&recording(), &new]).contains("the other order of bytes; have perf write it as text"));
     assert!(failure(&[&base]).contains("pprofdiff top"));
     let folded = failure(&["merge", &base, &new, "-o", "nothing.folded"]);
     assert!(

@@ -75,7 +75,7 @@ fn go_makes_profiles_of_its_traces() {
 fn each_kind_is_said_for_what_it_is() {
     let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
     for (bytes, what, advice) in [
-        (&b"PERFILE2\x68\0"[..], "perf's own file; have perf write it as text", "perf script -i in > profile.txt"),
+        (&b"2ELIFREP\0"[..], "the other order of bytes; have perf write it as text", "perf script -i in > profile.txt"),
         (b"go 1.26 trace\0\0\0\x01", "an execution trace of Go", "go tool trace -pprof=sched in > profile.pb.gz"),
         (b"goroutine 1 [running]:\nmain.main()\n", "the stacks of Go's goroutines in words", ""),
         (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", ""),

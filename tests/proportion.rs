@@ -8,6 +8,8 @@
 mod formats;
 #[path = "proportion/profiles.rs"]
 mod profiles;
+#[path = "proportion/recordings.rs"]
+mod recordings;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

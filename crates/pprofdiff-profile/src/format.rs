@@ -19,6 +19,7 @@ mod judged;
 mod legacy;
 mod others;
 mod otlp;
+mod perf_data;
 mod perf_script;
 mod speedscope;
 mod tree;
@@ -58,6 +59,7 @@ static FORMATS: &[InputFormat] = &[
         read: |name, data, _| Profile::decode(name, data),
     },
     jfr::JFR,
+    perf_data::PERF_DATA,
     legacy::GPERFTOOLS_CPU,
     otlp::OTLP,
     otlp::OTLP_1_9,

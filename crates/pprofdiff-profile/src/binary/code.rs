@@ -52,6 +52,9 @@ impl<'a> Code<'a> {
     /// Reads the functions of a binary: those of its symbols, or where it has none, of Go's own tables.
     fn read(binary: &Binary, by_build_id: &[PathBuf], memory: &'a Memory) -> Result<Code<'a>> {
         let path = binary.path();
+        if binary.is_of_kernel() {
+            return Err(Error::query("it has names and no instructions").in_input(&path.to_string_lossy()));
+        }
         let object = parse(path, memory.keep(read(path)?))?;
         let architecture = match object.architecture() {
             object::Architecture::X86_64 => Architecture::X86_64,

@@ -12,7 +12,7 @@ use object::{BinaryFormat, Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 use super::demangle::demangled;
 use super::dwarf::{self, DebugFiles, Memory};
-use super::go;
+use super::{go, kallsyms};
 use crate::error::{Error, Result};
 use crate::interner::Sequences;
 use crate::profile::{FoundLine, Mapping, Text};
@@ -34,12 +34,13 @@ struct Segment {
     executable: bool,
 }
 
-/// An executable or a library.
+/// An executable or a library, or what stands for the kernel.
 #[derive(Debug)]
 pub struct Binary {
     path: PathBuf,
     build_id: String,
-    format: BinaryFormat,
+    /// None of the kernel's table of symbols.
+    format: Option<BinaryFormat>,
     /// The address that the file is made for: what a mapping's start is where its offset says nothing.
     image_base: u64,
     segments: Vec<Segment>,
@@ -125,6 +126,9 @@ impl Binary {
     /// The operating system's; it is no regular file, or no binary.
     pub fn open(path: &Path) -> Result<Binary> {
         let bytes = read(path)?;
+        if kallsyms::recognises(&bytes) {
+            return Binary::of_kernel(path, &bytes);
+        }
         let object = parse(path, &bytes)?;
         let segments: Vec<Segment> = object
             .segments()
@@ -139,8 +143,22 @@ impl Binary {
             BinaryFormat::MachO => object.segments().find(is_text).map_or(0, |s| s.address()),
             _ => object.relative_address_base(),
         };
-        let (build_id, format) = (build_id(&object), object.format());
+        let (build_id, format) = (build_id(&object), Some(object.format()));
         Ok(Binary { path: path.to_owned(), build_id, format, image_base, segments, known: Mutex::default() })
+    }
+
+    fn of_kernel(path: &Path, bytes: &[u8]) -> Result<Binary> {
+        if kallsyms::functions(bytes).0.is_empty() {
+            let hidden = "it has no addresses of functions: the kernel hides them (kptr_restrict); copy it as root";
+            return Err(Error::query(hidden).in_input(&path.to_string_lossy()));
+        }
+        let (build_id, segments, known) = Default::default();
+        Ok(Binary { path: path.to_owned(), build_id, format: None, image_base: 0, segments, known })
+    }
+
+    /// True of the kernel's table of symbols, which is of the kernel and of all its modules.
+    pub(super) fn is_of_kernel(&self) -> bool {
+        self.format.is_none()
     }
 
     /// The file.
@@ -159,8 +177,9 @@ impl Binary {
         let Some(m) = mapping.filter(|m| m.start != 0 || m.offset != 0 || (m.limit != 0 && m.limit != u64::MAX)) else {
             return Some(address);
         };
+        let Some(format) = self.format else { return Some(address) };
         let in_file = address.checked_sub(m.start)?.checked_add(m.offset)?;
-        if self.format != BinaryFormat::Elf {
+        if format != BinaryFormat::Elf {
             return in_file.checked_add(self.image_base);
         }
         // Pages at the borders belong to two segments; what runs is in the executable one.
@@ -183,6 +202,11 @@ impl Binary {
             return Ok(Vec::new());
         }
         let bytes = read(&self.path)?;
+        if self.is_of_kernel() {
+            let (symbols, mut places) = (kallsyms::functions(&bytes), Places::default());
+            new.iter().for_each(|&address| known.add(address, &[], &symbols, &mut places));
+            return Ok(Vec::new());
+        }
         let object = parse(&self.path, &bytes)?;
         let memory = Memory::default();
         let separate = DebugFiles { binary: &self.path, by_build_id }.find(&object, &memory);

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! search (what the user names, PPROF_BINARY_PATH) -> file (ELF, Mach-O, PE) -> dwarf, symbols, go -> demangle -> profile
+//!                                                         (the kernel) -> kallsyms
 //!                                                                           -> code -> instructions
 //! ```
 //!
@@ -16,6 +17,7 @@ mod file;
 mod go;
 #[cfg(feature = "disasm")]
 pub mod instructions;
+mod kallsyms;
 mod search;
 
 #[cfg(feature = "disasm")]

@@ -67,6 +67,8 @@ struct Wanted<'a> {
     build_id: String,
     /// As errors say it.
     words: String,
+    /// It is the kernel or a module of it: in the upper half of all addresses.
+    is_kernel: bool,
     /// It is the program itself: the first mapping, or all there is without mappings.
     is_main: bool,
 }
@@ -216,6 +218,11 @@ impl Binaries {
         let mut refused = None;
         let main = wanted.iter().position(|w| w.is_main);
         for binary in given {
+            if binary.is_of_kernel() {
+                let of_kernel = wanted.iter().zip(&mut chosen).filter(|(w, _)| w.is_kernel);
+                of_kernel.for_each(|(_, chosen)| *chosen = Some(binary.clone()));
+                continue;
+            }
             let admits = |w: &&Wanted<'_>| self.any_build || w.admits(binary);
             let file_name = binary.path().file_name().and_then(|n| n.to_str());
             let same_name = |w: &Wanted<'_>| w.file_name().is_some() && w.file_name() == file_name;
@@ -327,5 +334,6 @@ fn wanted(profile: &Profile, number: u32) -> Wanted<'_> {
     let mapping = profile.mappings().get(number as usize);
     let (file, build_id) = mapping.map_or_else(Default::default, |m| (profile.text(m.file), profile.text(m.build_id)));
     let words = mapping.map_or_else(|| "a binary that it does not name".to_owned(), |m| profile.mapping_words(m));
-    Wanted { mapping, file, build_id, words, is_main: number == 0 || profile.mappings().is_empty() }
+    let is_kernel = mapping.is_some_and(|m| m.start >> 63 != 0 && !file.starts_with("[v"));
+    Wanted { mapping, file, build_id, words, is_kernel, is_main: number == 0 || profile.mappings().is_empty() }
 }

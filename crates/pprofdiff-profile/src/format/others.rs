@@ -19,10 +19,10 @@ struct Other {
 /// Asked in this order of what no format recognises.
 static OTHERS: &[Other] = &[
     Other {
-        about: "perf's own file",
+        about: "perf.data of an old perf, or of a machine with the other order of bytes",
         way_out: "have perf write it as text, which is read",
         command: Some("perf script -i {} > profile.txt"),
-        recognises: |head| head.starts_with(b"PERFILE") || head.starts_with(b"2ELIFREP"),
+        recognises: |head| head.starts_with(b"PERFFILE") || head.starts_with(b"2ELIFREP"),
     },
     Other {
         about: "an execution trace of Go",

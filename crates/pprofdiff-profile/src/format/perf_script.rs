@@ -72,6 +72,15 @@ struct Root {
     tid: i64,
 }
 
+/// The sample type and the unit of an event, by its periods or by its samples.
+pub(super) fn event_type(event: &str, by_period: bool) -> (String, &'static str) {
+    let is_clock = ["cpu-clock", "task-clock"].contains(&event.split(':').next().unwrap_or_default());
+    match by_period {
+        true => (event.to_owned(), if is_clock { "nanoseconds" } else { "count" }),
+        false => (format!("{event} samples"), "count"),
+    }
+}
+
 /// What a column counts: an event, by its periods or by its samples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Column<'t> {
@@ -258,19 +267,14 @@ impl<'t> Script<'t> {
                 builder.sample_type(&input_type.0, &input_type.1);
                 continue;
             };
-            let event = String::from_utf8_lossy(event);
-            let is_clock = ["cpu-clock", "task-clock"].contains(&event.split(':').next().unwrap_or_default());
-            match column.by_period {
-                true => builder.sample_type(&event, if is_clock { "nanoseconds" } else { "count" }),
-                false => builder.sample_type(&format!("{event} samples"), "count"),
-            }
+            let (kind, unit) = event_type(&String::from_utf8_lossy(event), column.by_period);
+            builder.sample_type(&kind, unit);
         }
         // The first event is what perf was asked for first.
         if let [first, _, ..] = &columns[..]
             && let Some(event) = first.event
         {
-            let event = String::from_utf8_lossy(event);
-            let default = builder.string(if first.by_period { event.into_owned() } else { format!("{event} samples") });
+            let default = builder.string(event_type(&String::from_utf8_lossy(event), first.by_period).0);
             builder.header().default_sample_type = default;
         }
         let [comm, pid, tid] = ["comm", "pid", "tid"].map(|key| builder.string(key));

@@ -149,12 +149,13 @@ pub(crate) fn inflate(input: &mut dyn BufRead, hint: Option<Hint>, limit: u64) -
 }
 
 #[cfg(not(any(feature = "zstd", feature = "ruzstd")))]
-fn unzstd(_: &mut dyn BufRead, _: u64) -> Result<Vec<u8>> {
+pub(crate) fn unzstd(_: &mut dyn BufRead, _: u64) -> Result<Vec<u8>> {
     Err(Error::query("this is packed with zstd, which this build can't read (the feature zstd or ruzstd of the crate)"))
 }
 
+/// The frames of zstd one after the other, inflated.
 #[cfg(feature = "zstd")]
-fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
+pub(crate) fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut decoder = zstd::stream::read::Decoder::with_buffer(input).map_err(Error::io)?;
     // What zstd reports for damaged data depends on the blocks in which it was read, so its message is not used.
@@ -166,7 +167,7 @@ fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
 }
 
 #[cfg(all(feature = "ruzstd", not(feature = "zstd")))]
-fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
+pub(crate) fn unzstd(input: &mut dyn BufRead, limit: u64) -> Result<Vec<u8>> {
     use super::zstd_in_rust::{Decoder, Problem};
     let mut out = Vec::new();
     let mut decoder = Decoder::new(input);

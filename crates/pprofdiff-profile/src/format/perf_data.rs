@@ -1,0 +1,402 @@
+//! perf.data: what Linux's perf records, without perf.
+//!
+//! A file is events, records in the order in which buffers were emptied, and sections about them (`file.rs`); a record is
+//! a sample (`event.rs`), or says what a process is called and which files it has mapped (`processes.rs`). The format is
+//! described in the kernel's sources: <https://github.com/torvalds/linux/blob/master/tools/perf/Documentation/perf.data-file-format.txt>,
+//! records in `include/uapi/linux/perf_event.h`.
+//!
+//! - Sample types and labels are those of `perf script`'s text (`perf_script.rs`), so either way has the same tables:
+//!   an event by its period, or by its samples; `comm`, `pid`, `tid`, and `cpu` where perf recorded it.
+//! - A frame is an address in a mapping, with the build id where it is known, so `--binary` names it. Processes have
+//!   files at different addresses: addresses are those of the first that had the file. What is in no file is `[unknown]`.
+//! - Callers have the address before the one that is returned to, which is that of the call.
+//! - Events without samples are left out, and the first one that has some is the default.
+//! - Packed records (`perf record -z`) and what was written into a pipe are read alike.
+//!
+//! Refused, with the command that has perf write it as text: stacks that perf must make first (`--call-graph dwarf`,
+//! `lbr`), traces of processors, files of a machine with the other order of bytes (`others.rs`).
+//!
+//! Not by the crate `linux-perf-data` 0.13: it allocates what a section says that it has, and has no bounds on what is
+//! unpacked.
+//!
+//! Lost: times, fields of tracepoints, branches, registers.
+
+mod event;
+mod file;
+#[cfg(all(test, feature = "binary"))]
+mod judged;
+mod processes;
+#[cfg(test)]
+mod tests;
+
+use super::InputFormat;
+use super::perf_script::event_type;
+use super::tree::{StackBudget, too_large};
+use crate::builder::{LocationId, ProfileBuilder};
+use crate::error::{Error, Result};
+use crate::interner::{Interner, Sequences};
+use crate::profile::{Label, LabelValue, LoadOptions, Mapping, NONE, Profile, StringId};
+use crate::random::{HashMap, RandomState};
+use crate::work::Pace;
+use event::Sample;
+use file::{File, Record};
+use processes::{Mapped, Mode, Processes};
+
+pub(super) const PERF_DATA: InputFormat = InputFormat {
+    name: "perf-data",
+    about: "perf.data, as perf record writes it",
+    recognises: |head| head.starts_with(file::MAGIC),
+    read,
+};
+
+/// The kinds of records that are looked at.
+mod kinds {
+    pub const MMAP: u32 = 1;
+    pub const LOST: u32 = 2;
+    pub const COMM: u32 = 3;
+    pub const FORK: u32 = 7;
+    pub const SAMPLE: u32 = 9;
+    pub const MMAP2: u32 = 10;
+    pub const LOST_SAMPLES: u32 = 13;
+    /// Those of the kernel, which are read in the order of their times.
+    pub const IS_READ: [u32; 7] = [MMAP, LOST, COMM, FORK, SAMPLE, MMAP2, LOST_SAMPLES];
+    pub const ATTRIBUTES: u32 = 64;
+    pub const TRACING_DATA: u32 = 66;
+    pub const BUILD_ID: u32 = 67;
+    pub const AUXTRACE: u32 = 71;
+    pub const EVENT_UPDATE: u32 = 78;
+    pub const FEATURE: u32 = 80;
+    pub const COMPRESSED: u32 = 81;
+    pub const COMPRESSED2: u32 = 83;
+}
+
+/// A place in a file, and how far what is read there goes. Numbers are little-endian.
+#[derive(Debug, Clone, Copy)]
+struct Cursor<'t> {
+    /// The file up to the end of what is read here.
+    data: &'t [u8],
+    at: usize,
+}
+
+impl<'t> Cursor<'t> {
+    fn new(data: &'t [u8], at: usize) -> Cursor<'t> {
+        Cursor { data, at: at.min(data.len()) }
+    }
+
+    /// A section that the file says it has.
+    fn section(data: &'t [u8], from: u64, size: u64) -> Result<Cursor<'t>> {
+        match from.checked_add(size) {
+            Some(end) if end <= data.len() as u64 => Ok(Cursor { data: &data[..end as usize], at: from as usize }),
+            _ => {
+                let has = data.len();
+                let detail =
+                    format!("a section of {size} bytes should be at byte {from}, and the file has {has} bytes");
+                Err(Error::malformed(detail))
+            }
+        }
+    }
+
+    fn data(&self) -> &'t [u8] {
+        self.data
+    }
+
+    fn offset(&self) -> usize {
+        self.at
+    }
+
+    fn end(&self) -> usize {
+        self.data.len()
+    }
+
+    fn left(&self) -> usize {
+        self.data.len() - self.at
+    }
+
+    /// The same, from where another one ends.
+    fn after(self, other: &Cursor<'_>) -> Cursor<'t> {
+        Cursor::new(self.data, other.end())
+    }
+
+    /// The part of so many bytes, which is then behind.
+    fn part(&mut self, size: usize) -> Result<Cursor<'t>> {
+        if size > self.left() {
+            let detail = format!("{size} bytes should be here, and {} are left", self.left());
+            return Err(Error::malformed(detail).at(self.at));
+        }
+        let part = Cursor { data: &self.data[..self.at + size], at: self.at };
+        self.at += size;
+        Ok(part)
+    }
+
+    fn sized(&mut self, size: u64) -> Result<Cursor<'t>> {
+        self.part(usize::try_from(size).unwrap_or(usize::MAX))
+    }
+
+    /// All that is left.
+    fn rest(&self) -> &'t [u8] {
+        &self.data[self.at..]
+    }
+
+    fn bytes(&mut self, size: usize) -> Result<&'t [u8]> {
+        self.part(size).map(|part| part.rest())
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let bytes = self.bytes(N)?;
+        Ok(std::array::from_fn(|i| bytes[i]))
+    }
+
+    fn u16(&mut self) -> Result<u16> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn u64(&mut self) -> Result<u64> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// The word that so many words from the end begin with.
+    fn word_from_end(&self, words: usize) -> Result<u64> {
+        let at = self.left().checked_sub(8 * words).map(|skipped| self.at + skipped);
+        at.map_or_else(|| Cursor::new(self.data, self.end()).u64(), |at| Cursor::new(self.data, at).u64())
+    }
+
+    /// The text up to its zero.
+    fn text(&self) -> &'t [u8] {
+        self.rest().split(|&b| b == 0).next().unwrap_or_default()
+    }
+}
+
+/// What samples are added up under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Root {
+    event: u32,
+    comm: StringId,
+    pid: i32,
+    tid: i32,
+    cpu: Option<u32>,
+}
+
+fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
+    let inflated = file::inflate(&data, options.inflated_limit)?;
+    let file = File::read(name, &data, &inflated)?;
+    let size = data.len() + inflated.len();
+    let mut recording = Recording::new(&file, size);
+    for record in file.records() {
+        let record = record?;
+        recording.record(&record).map_err(|e| e.at(record.body.offset()))?;
+    }
+    let (builder, notes) = recording.finish(size)?;
+    drop(file);
+    drop((data, inflated));
+    Ok(builder.build(name)?.with_notes(notes))
+}
+
+/// What the records add up to.
+struct Recording<'f, 't> {
+    file: &'f File<'t>,
+    builder: ProfileBuilder,
+    processes: Processes<'t>,
+    /// Where frames are: the number of what is mapped there, [`NONE`] of nothing, and how far into it.
+    places: Interner<(u32, u64), RandomState>,
+    /// Distinct stacks of places, from the leaf.
+    stacks: Sequences<u32, RandomState>,
+    sums: Interner<(Root, u32), RandomState>,
+    values: Vec<i64>,
+    /// The stack that is being read.
+    stack: Vec<u32>,
+    lost: u64,
+    without_event: u64,
+    /// When the first sample was taken, and the last.
+    span: Option<(u64, u64)>,
+    pace: Pace,
+}
+
+impl<'f, 't> Recording<'f, 't> {
+    fn new(file: &'f File<'t>, size: usize) -> Recording<'f, 't> {
+        Recording {
+            file,
+            builder: ProfileBuilder::new(),
+            processes: Processes::for_input(size),
+            places: Interner::default(),
+            stacks: Sequences::default(),
+            sums: Interner::default(),
+            values: Vec::new(),
+            stack: Vec::new(),
+            lost: 0,
+            without_event: 0,
+            span: None,
+            pace: Pace::default(),
+        }
+    }
+
+    fn record(&mut self, record: &Record<'t>) -> Result<()> {
+        self.pace.step(1);
+        match record.kind {
+            kinds::SAMPLE => match self.file.events.sample(record.body)? {
+                Some((event, sample)) => self.sample(event, &sample, record.misc),
+                None => {
+                    self.without_event += 1;
+                    Ok(())
+                }
+            },
+            kinds::MMAP | kinds::MMAP2 => self.processes.map(record, record.kind == kinds::MMAP2, &self.file.build_ids),
+            kinds::COMM => self.processes.rename(record),
+            kinds::FORK => self.processes.fork(record),
+            kinds::LOST | kinds::LOST_SAMPLES => {
+                let lost = processes::lost(record.body, record.kind == kinds::LOST)?;
+                self.lost = self.lost.saturating_add(lost);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn sample(&mut self, number: u32, sample: &Sample<'t>, misc: u16) -> Result<()> {
+        let (first, last) = self.span.unwrap_or((sample.time, sample.time));
+        self.span = Some((first.min(sample.time), last.max(sample.time)));
+        let by_period = self.file.events.all[number as usize].is_by_period();
+        let value = if by_period { i64::try_from(sample.period).map_err(|_| too_large())? } else { 1 };
+        let comm = match self.processes.name(sample.tid as u32) {
+            Some(name) => self.builder.string(name),
+            // As perf calls it.
+            None => self.builder.string(format!(":{}", sample.tid)),
+        };
+        let root = Root { event: number, comm, pid: sample.pid, tid: sample.tid, cpu: sample.cpu };
+        self.read_stack(sample, processes::mode_of_record(misc))?;
+        let stack = self.stacks.number(&self.stack);
+        let sum = self.sums.number((root, stack)) as usize;
+        if sum == self.values.len() {
+            self.values.push(0);
+        }
+        self.values[sum] = self.values[sum].checked_add(value).ok_or_else(too_large)?;
+        Ok(())
+    }
+
+    fn read_stack(&mut self, sample: &Sample<'t>, mut mode: Mode) -> Result<()> {
+        self.stack.clear();
+        let mut chain = sample.chain;
+        self.pace.step(chain.left() / 64);
+        // What comes behind a mark is where the processor was then, and no address to return to.
+        let mut is_return = false;
+        while chain.left() > 0 {
+            let address = chain.u64()?;
+            if let Some(marked) = processes::mode_of_mark(address) {
+                (mode, is_return) = (marked, false);
+                continue;
+            }
+            self.push_frame(mode, sample.pid, address.saturating_sub(u64::from(is_return)));
+            is_return = true;
+        }
+        if self.stack.is_empty() && sample.address != 0 {
+            self.push_frame(mode, sample.pid, sample.address);
+        }
+        Ok(())
+    }
+
+    fn push_frame(&mut self, mode: Mode, pid: i32, address: u64) {
+        let found = self.processes.find(mode, pid as u32, address);
+        self.stack.push(self.places.number(found.unwrap_or((NONE, 0))));
+    }
+
+    fn finish(mut self, size: usize) -> Result<(ProfileBuilder, Vec<String>)> {
+        let (notes, locations) = (self.notes(), self.locations()?);
+        let Recording { file, mut builder, stacks, sums, values: sums_of, span, .. } = self;
+        let events = &file.events.all;
+        let mut is_used = vec![false; events.len()];
+        sums.values.iter().for_each(|(root, _)| is_used[root.event as usize] = true);
+        // A recording of nothing has its types, too.
+        if sums.values.is_empty() {
+            is_used = events.iter().map(|event| !event.is_dummy()).collect();
+        }
+        // Two events may have one name, as those of a processor with two kinds of cores.
+        let mut by_name: HashMap<String, usize> = HashMap::default();
+        let mut columns = vec![0; events.len()];
+        for (number, event) in events.iter().enumerate().filter(|(number, _)| is_used[*number]) {
+            let (kind, unit) = event_type(&event.name(), event.is_by_period());
+            let next = by_name.len();
+            columns[number] = *by_name.entry(kind).or_insert_with_key(|kind| {
+                builder.sample_type(kind, unit);
+                if next == 0 {
+                    builder.header().default_sample_type = builder.string(kind);
+                }
+                next
+            });
+        }
+        let n_types = by_name.len();
+        if let Some((first, last)) = span {
+            builder.header().duration_nanos = i64::try_from(last - first).map_err(|_| too_large())?;
+        }
+        let [comm, pid, tid, cpu] = ["comm", "pid", "tid", "cpu"].map(|key| builder.string(key));
+        let number = |key, value| Label { key, value: LabelValue::Number(value, StringId::EMPTY) };
+        let (mut budget, mut leaf_first, mut values) = (StackBudget::for_input(size), Vec::new(), vec![0; n_types]);
+        for (&(root, stack), &sum) in sums.values.iter().zip(&sums_of).filter(|(_, sum)| **sum != 0) {
+            let stack = stacks.get(stack);
+            budget.take(stack.len(), n_types)?;
+            leaf_first.clear();
+            leaf_first.extend(stack.iter().map(|&place| locations[place as usize]));
+            let mut labels = vec![number(pid, i64::from(root.pid)), number(tid, i64::from(root.tid))];
+            // As a text: a number of 0 is no label, and there is a CPU 0.
+            let text = |n: u32| Label { key: cpu, value: LabelValue::Text(builder.string(n.to_string())) };
+            labels.extend(root.cpu.map(text));
+            if root.comm != StringId::EMPTY {
+                labels.insert(0, Label { key: comm, value: LabelValue::Text(root.comm) });
+            }
+            values[columns[root.event as usize]] = sum;
+            builder.sample(&leaf_first, &values, &labels)?;
+            values[columns[root.event as usize]] = 0;
+        }
+        Ok((builder, notes))
+    }
+
+    /// The locations of all places. Mappings are those that have some, the program's before others.
+    fn locations(&mut self) -> Result<Vec<LocationId>> {
+        let Recording { builder, processes, places, .. } = self;
+        let mapped = &processes.mapped.values;
+        let mut is_used = vec![false; mapped.len()];
+        places.values.iter().filter(|(number, _)| *number != NONE).for_each(|(n, _)| is_used[*n as usize] = true);
+        let used = || (0..mapped.len()).filter(|&number| is_used[number]);
+        let program = used().find(|&number| processes.first[number].1);
+        let mut mappings = vec![None; mapped.len()];
+        for number in program.into_iter().chain(used()) {
+            if mappings[number].is_none() {
+                let Mapped { file, build_id, offset, size } = mapped[number];
+                let id: String = build_id.iter().map(|b| format!("{b:02x}")).collect();
+                let (file, build_id) = (builder.string(file), builder.string(id));
+                let start = if size == 0 { 0 } else { processes.first[number].0 };
+                let limit = start.saturating_add(size);
+                mappings[number] = Some(builder.mapping(Mapping { start, limit, offset, file, build_id, flags: 0 }));
+            }
+        }
+        let unknown = builder.function("[unknown]", "", 0);
+        let unknown = builder.line(unknown, 0);
+        let mut location = |&(number, inside): &(u32, u64)| match number {
+            NONE => builder.location(None, 0, &[unknown]),
+            _ => {
+                let (start, _) = processes.first[number as usize];
+                let has_file = mapped[number as usize].size != 0;
+                let address = if has_file { start.wrapping_add(inside) } else { 0 };
+                builder.location(mappings[number as usize], address, &[])
+            }
+        };
+        places.values.iter().map(&mut location).collect()
+    }
+
+    /// What a user should know.
+    fn notes(&self) -> Vec<String> {
+        let mut notes = self.file.notes.clone();
+        if self.lost > 0 {
+            notes.push(format!(
+                "perf lost {} records, so some of its samples are missing; record with a larger buffer (-m) or less often (-F)",
+                self.lost
+            ));
+        }
+        if self.without_event > 0 {
+            notes.push(format!("{} samples are of no event that it has, and are left out", self.without_event));
+        }
+        notes
+    }
+}

@@ -1,0 +1,317 @@
+//! Events (what was counted, and what a sample of it has) and samples.
+
+use super::file::{Record, as_text};
+use super::{Cursor, kinds};
+use crate::error::{Error, ErrorKind, Result};
+use crate::random::HashMap;
+
+/// What a sample has, by the bit that says so, in the order in which it stands there. What comes behind is not read.
+mod has {
+    pub const IP: u64 = 1;
+    pub const TID: u64 = 1 << 1;
+    pub const TIME: u64 = 1 << 2;
+    pub const ADDRESS: u64 = 1 << 3;
+    pub const READ: u64 = 1 << 4;
+    pub const CALLCHAIN: u64 = 1 << 5;
+    pub const ID: u64 = 1 << 6;
+    pub const CPU: u64 = 1 << 7;
+    pub const PERIOD: u64 = 1 << 8;
+    pub const STREAM_ID: u64 = 1 << 9;
+    pub const BRANCHES: u64 = 1 << 11;
+    pub const STACK_MEMORY: u64 = 1 << 13;
+    pub const IDENTIFIER: u64 = 1 << 16;
+}
+
+/// Bits of an event's flags.
+const EXCLUDES_USER: u64 = 1 << 4;
+const EXCLUDES_KERNEL: u64 = 1 << 5;
+const IS_FREQUENCY: u64 = 1 << 10;
+const ALL_HAVE_IDS: u64 = 1 << 18;
+/// Of what the processor keeps of branches: calls that have not returned.
+const CALL_STACK: u64 = 1 << 11;
+
+/// The smallest attributes that there ever were.
+const MIN_ATTRIBUTES: u32 = 64;
+
+const SOFTWARE: u32 = 1;
+const TRACEPOINT: u32 = 2;
+/// The event without samples that perf adds for the other records.
+const DUMMY: u64 = 9;
+
+const HARDWARE_NAMES: [&str; 10] = [
+    "cycles",
+    "instructions",
+    "cache-references",
+    "cache-misses",
+    "branches",
+    "branch-misses",
+    "bus-cycles",
+    "stalled-cycles-frontend",
+    "stalled-cycles-backend",
+    "ref-cycles",
+];
+const SOFTWARE_NAMES: [&str; 9] = [
+    "cpu-clock",
+    "task-clock",
+    "page-faults",
+    "context-switches",
+    "cpu-migrations",
+    "minor-faults",
+    "major-faults",
+    "alignment-faults",
+    "emulation-faults",
+];
+
+/// An event that was recorded.
+#[derive(Debug)]
+pub(super) struct Event {
+    kind: u32,
+    config: u64,
+    period: u64,
+    sample: u64,
+    read: u64,
+    flags: u64,
+    branches: u64,
+    name: Option<String>,
+}
+
+impl Event {
+    /// How many bytes its attributes say that they have.
+    pub fn size(mut attributes: Cursor<'_>) -> Result<u32> {
+        attributes.u32()?;
+        Ok(attributes.u32()?.max(MIN_ATTRIBUTES))
+    }
+
+    fn read(mut attributes: Cursor<'_>) -> Result<Event> {
+        let (kind, _, config, period) = (attributes.u32()?, attributes.u32()?, attributes.u64()?, attributes.u64()?);
+        let (sample, read, flags) = (attributes.u64()?, attributes.u64()?, attributes.u64()?);
+        attributes.part(16)?;
+        // Older ones have no more.
+        let branches = if attributes.left() >= 16 { attributes.part(8).and_then(|_| attributes.u64())? } else { 0 };
+        Ok(Event { kind, config, period, sample, read, flags, branches, name: None })
+    }
+
+    /// As perf calls it, if the file does not.
+    pub fn name(&self) -> String {
+        if let Some(name) = &self.name {
+            return name.clone();
+        }
+        let names = [&HARDWARE_NAMES[..], &SOFTWARE_NAMES].get(self.kind as usize).copied().unwrap_or_default();
+        let name = usize::try_from(self.config).ok().and_then(|number| names.get(number));
+        let modifiers = match (self.flags & EXCLUDES_USER != 0, self.flags & EXCLUDES_KERNEL != 0) {
+            (true, false) => ":k",
+            (false, true) => ":u",
+            _ => "",
+        };
+        match name {
+            Some(name) => format!("{name}{modifiers}"),
+            None => format!("event {}:{:#x}", self.kind, self.config),
+        }
+    }
+
+    /// Samples have periods, or all have the same. As in what `perf script` prints, tracepoints are counted.
+    pub fn is_by_period(&self) -> bool {
+        self.kind != TRACEPOINT && (self.sample & has::PERIOD != 0 || self.flags & IS_FREQUENCY == 0)
+    }
+
+    /// It only brings records that are no samples.
+    pub fn is_dummy(&self) -> bool {
+        (self.kind, self.config) == (SOFTWARE, DUMMY)
+    }
+
+    /// Where the id is, counted in words from a sample's beginning.
+    fn id_place(&self) -> Option<usize> {
+        let before = [has::IP, has::TID, has::TIME, has::ADDRESS];
+        match self.sample {
+            sample if sample & has::IDENTIFIER != 0 => Some(0),
+            sample if sample & has::ID != 0 => Some(before.iter().filter(|&&bit| sample & bit != 0).count()),
+            _ => None,
+        }
+    }
+
+    /// What stands behind a record that is no sample, from its end: how many words are from there to the id and the time.
+    fn places_from_end(&self) -> (Option<usize>, Option<usize>) {
+        let order = [has::IDENTIFIER, has::CPU, has::STREAM_ID, has::ID, has::TIME];
+        let place = |bit| {
+            let behind = order.iter().take_while(|&&other| other != bit).filter(|&&other| self.sample & other != 0);
+            (self.sample & bit != 0).then(|| behind.count() + 1)
+        };
+        (place(has::IDENTIFIER).or_else(|| place(has::ID)), place(has::TIME))
+    }
+}
+
+/// All events, and by which ids records name them.
+#[derive(Debug)]
+pub(super) struct Events {
+    pub all: Vec<Event>,
+    by_id: HashMap<u64, u32>,
+    /// How many ids may come: sections could be the same bytes again and again.
+    ids_left: usize,
+}
+
+impl Events {
+    pub fn for_input(size: usize) -> Events {
+        Events { all: Vec::new(), by_id: HashMap::default(), ids_left: size / 4 }
+    }
+
+    /// Adds an event without ids; its number.
+    pub fn add(&mut self, attributes: Cursor<'_>) -> Result<u32> {
+        self.all.push(Event::read(attributes)?);
+        Ok(self.all.len() as u32 - 1)
+    }
+
+    pub fn add_ids(&mut self, event: u32, mut ids: Cursor<'_>) -> Result<()> {
+        let n = ids.left() / 8;
+        self.ids_left = self.ids_left.checked_sub(n).ok_or_else(|| {
+            Error::new(ErrorKind::Limit, "its events have more ids than is read of a file of its size").at(ids.offset())
+        })?;
+        for _ in 0..n {
+            let id = ids.u64()?;
+            self.by_id.insert(id, event);
+        }
+        Ok(())
+    }
+
+    /// Reads what the events are called.
+    pub fn describe(&mut self, mut section: Cursor<'_>) -> Result<()> {
+        let (n, size) = (section.u32()?, section.u32()?);
+        for number in 0..n as usize {
+            section.sized(u64::from(size))?;
+            let (ids, length) = (section.u32()?, section.u32()?);
+            let name = section.sized(u64::from(length))?.text();
+            section.sized(u64::from(ids) * 8)?;
+            if let Some(event) = self.all.get_mut(number) {
+                event.name = Some(String::from_utf8_lossy(name).into_owned()).filter(|name| !name.is_empty());
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what changed of an event: its name, if it is that.
+    pub fn update(&mut self, mut body: Cursor<'_>) -> Result<()> {
+        const NAME: u64 = 2;
+        let (kind, id) = (body.u64()?, body.u64()?);
+        if let (NAME, Some(&event)) = (kind, self.by_id.get(&id)) {
+            self.all[event as usize].name = Some(String::from_utf8_lossy(body.text()).into_owned());
+        }
+        Ok(())
+    }
+
+    /// Refuses what has no stacks that can be read.
+    pub fn finish(&self, name: &str) -> Result<()> {
+        let Some(first) = self.all.first() else {
+            return Err(Error::malformed("it has no events; is it a recording of perf record?"));
+        };
+        if self.all.iter().any(|event| event.sample & has::STACK_MEMORY != 0) {
+            let why =
+                "it was recorded with --call-graph dwarf, so in place of stacks it has memory, which perf must unwind";
+            return Err(as_text(name, why, "have perf write it as text, or record with --call-graph fp"));
+        }
+        if self.all.iter().any(|event| event.sample & has::BRANCHES != 0 && event.branches & CALL_STACK != 0) {
+            let why = "it was recorded with --call-graph lbr, so perf must put its stacks together";
+            return Err(as_text(name, why, "have perf write it as text, or record with --call-graph fp"));
+        }
+        let differs = |event: &Event| event.id_place() != first.id_place();
+        if self.all.iter().any(differs) {
+            return Err(Error::malformed("its events have their ids in different places, so none can be told"));
+        }
+        Ok(())
+    }
+
+    /// When a record was made; 0 of what has no time.
+    pub fn time(&self, record: &Record<'_>) -> Result<u64> {
+        if record.kind == kinds::SAMPLE {
+            return Ok(self.sample(record.body)?.map_or(0, |(_, sample)| sample.time));
+        }
+        let first = &self.all[0];
+        if first.flags & ALL_HAVE_IDS == 0 {
+            return Ok(0);
+        }
+        let word = |place: usize| record.body.word_from_end(place);
+        let event = match first.places_from_end().0 {
+            Some(place) if self.all.len() > 1 => {
+                self.by_id.get(&word(place)?).map_or(first, |&e| &self.all[e as usize])
+            }
+            _ => first,
+        };
+        event.places_from_end().1.map_or(Ok(0), word)
+    }
+
+    /// A sample and the number of its event; nothing if no event has its id.
+    pub fn sample<'t>(&self, body: Cursor<'t>) -> Result<Option<(u32, Sample<'t>)>> {
+        let number = match self.all[0].id_place() {
+            Some(place) if self.all.len() > 1 => {
+                let mut id = body;
+                id.part(8 * place)?;
+                match self.by_id.get(&id.u64()?) {
+                    Some(&number) => number,
+                    None => return Ok(None),
+                }
+            }
+            _ => 0,
+        };
+        Ok(Some((number, Sample::read(&self.all[number as usize], body)?)))
+    }
+}
+
+/// A sample. What is not recorded is -1 or 0.
+#[derive(Debug)]
+pub(super) struct Sample<'t> {
+    pub address: u64,
+    pub pid: i32,
+    pub tid: i32,
+    /// In nanoseconds of the recorder's clock.
+    pub time: u64,
+    pub cpu: Option<u32>,
+    pub period: u64,
+    /// Addresses from the leaf, with marks between them.
+    pub chain: Cursor<'t>,
+}
+
+impl<'t> Sample<'t> {
+    fn read(event: &Event, mut body: Cursor<'t>) -> Result<Sample<'t>> {
+        let mut sample =
+            Sample { address: 0, pid: -1, tid: -1, time: 0, cpu: None, period: event.period, chain: body.part(0)? };
+        let has = |bit| event.sample & bit != 0;
+        if has(has::IDENTIFIER) {
+            body.u64()?;
+        }
+        if has(has::IP) {
+            sample.address = body.u64()?;
+        }
+        if has(has::TID) {
+            (sample.pid, sample.tid) = (body.u32()? as i32, body.u32()? as i32);
+        }
+        if has(has::TIME) {
+            sample.time = body.u64()?;
+        }
+        for bit in [has::ADDRESS, has::ID, has::STREAM_ID] {
+            if has(bit) {
+                body.u64()?;
+            }
+        }
+        if has(has::CPU) {
+            sample.cpu = Some(body.u32()?);
+            body.u32()?;
+        }
+        if has(has::PERIOD) {
+            sample.period = body.u64()?;
+        }
+        if has(has::READ) {
+            skip_counts(event.read, &mut body)?;
+        }
+        if has(has::CALLCHAIN) {
+            let n = body.u64()?;
+            sample.chain = body.sized(n.saturating_mul(8))?;
+        }
+        Ok(sample)
+    }
+}
+
+/// Counts of the event, or of those that it leads, which a sample may have.
+fn skip_counts(format: u64, body: &mut Cursor<'_>) -> Result<()> {
+    let [enabled, running, id, group, lost] = [0, 1, 2, 3, 4].map(|bit| format >> bit & 1);
+    let count = 1 + id + lost;
+    let words = if group != 0 { body.u64()?.saturating_mul(count) } else { count };
+    body.sized(words.saturating_add(enabled + running).saturating_mul(8)).map(|_| ())
+}

@@ -1,0 +1,263 @@
+//! Recordings that perf makes here, and one that it made, against what `perf script` says of them.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::binary::{Binaries, Binary};
+use crate::profile::{LabelValue, LoadOptions, NONE, Profile};
+
+const KERNEL: &str = "([kernel.kallsyms])";
+
+const PROGRAM: &str = "\
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile double kept;
+#define FUNCTION __attribute__((noinline)) static void
+FUNCTION press(int n) { for (int i = 0; i < n; i++) kept += i * 1.5; kept = 0; }
+FUNCTION touch(int n) { char *p = malloc(n << 12); memset(p, 1, n << 12); kept += p[n]; free(p); kept = 1; }
+FUNCTION work(int n) { for (int i = 0; i < n; i++) { press(1000000); touch(300); } kept = 2; }
+int main(int n, char **words) {
+  if (n > 1) { work(4); return 0; }
+  if (fork() == 0) { work(6); _exit(0); }
+  if (fork() == 0) execl(words[0], \"again\", \"x\", (char *)0);
+  work(8);
+  while (wait(0) > 0) {}
+  return 0;
+}
+";
+
+/// A folder of its own, which is removed at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("pprofdiff-perf-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Folder(folder)
+    }
+
+    fn run(&self, words: &str) -> Output {
+        Command::new("sh").args(["-c", words]).current_dir(&self.0).output().unwrap()
+    }
+
+    /// A program, and what perf recorded of it; false where the kernel does not let it.
+    fn record(&self, options: &str, file: &str) -> bool {
+        std::fs::write(self.0.join("press.c"), PROGRAM).unwrap();
+        let built = self.run("cc -g -O1 -fno-omit-frame-pointer -fno-optimize-sibling-calls -o press press.c");
+        assert!(built.status.success(), "{built:?}");
+        let recorded = self.run(&format!("perf record -q {options} ./press"));
+        if !recorded.status.success() || !self.0.join(file).exists() {
+            let line =
+                "format::perf_data: perf is missing, or the kernel does not let it (apt-get install linux-perf)\n";
+            std::io::stderr().write_all(format!("SKIPPED {line}").as_bytes()).unwrap();
+            if let (Some(list), None) = (std::env::var_os("PPROFDIFF_SKIPPED"), std::env::var_os("CI")) {
+                std::fs::OpenOptions::new().append(true).open(list).unwrap().write_all(line.as_bytes()).unwrap();
+            }
+            return false;
+        }
+        true
+    }
+
+    fn script(&self, file: &str, fields: &str) -> String {
+        let output =
+            self.run(&format!("perf script -i {file} --no-inline -F comm,pid,tid,time,period,event,ip,{fields}"));
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Sums by event, labels and frames from the leaf.
+type Sums = BTreeMap<String, i64>;
+
+/// What `perf script` printed: `frame` makes of an address, whether it is one to return to, and of the rest of the line what
+/// is compared.
+fn printed(text: &str, frame: impl Fn(u64, bool, &str) -> String) -> Sums {
+    let mut sums = Sums::new();
+    // After a frame on its own line there is no blank one.
+    let end = if text.contains("\n\n") { "\n\n" } else { "\n" };
+    for sample in text.split(end).filter(|sample| !sample.trim().is_empty()) {
+        let mut lines = sample.lines();
+        let mut words: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+        // In brackets, where it was recorded.
+        let cpu = words.get(2).and_then(|word| word.strip_prefix('[')?.strip_suffix(']')?.parse::<u32>().ok());
+        words.retain(|word| !word.starts_with('['));
+        let &[comm, ids, _, period, event, ref own @ ..] = &words[..] else { panic!("{sample}") };
+        let (pid, tid) = ids.split_once('/').unwrap();
+        let mut key = format!("{} comm={comm} pid={pid} tid={tid}", event.trim_end_matches(':'));
+        key += &cpu.map_or(String::new(), |cpu| format!(" cpu={cpu}"));
+        // Without stacks the frame is on the sample's own line.
+        let own = (!own.is_empty()).then(|| own.join(" "));
+        let mut before = None;
+        for line in own.as_deref().into_iter().chain(lines) {
+            let (address, rest) = line.trim().split_once(' ').unwrap();
+            let address = u64::from_str_radix(address, 16).unwrap();
+            // The kernel's addresses are above all others; where it was entered nothing is returned to.
+            let is_return = before.is_some_and(|before: u64| before >> 63 == address >> 63);
+            key += &format!(" | {}", frame(address, is_return, rest));
+            before = Some(address);
+        }
+        *sums.entry(key).or_default() += period.parse::<i64>().unwrap();
+    }
+    sums
+}
+
+/// The same of a profile: `frame` is asked of a location.
+fn read(p: &Profile, frame: impl Fn(&Profile, u32) -> String) -> Sums {
+    let mut sums = Sums::new();
+    for sample in p.samples() {
+        let mut labels = String::new();
+        for label in sample.labels() {
+            let value = match label.value {
+                LabelValue::Text(text) => p.text(text),
+                LabelValue::Number(number, _) => number.to_string(),
+            };
+            labels += &format!(" {}={value}", p.text(label.key));
+        }
+        sample.for_each_location(|location| labels += &format!(" | {}", frame(p, location)));
+        for (i, (event, _)) in p.sample_types().iter().enumerate().filter(|(i, _)| sample.value(*i) != 0) {
+            *sums.entry(format!("{event}{labels}")).or_default() += sample.value(i);
+        }
+    }
+    sums
+}
+
+fn is_nothing(rest: &str) -> bool {
+    rest.contains("([unknown])")
+}
+
+/// A location as its place and file, as perf prints them: of the kernel its address, of others where it is in the file.
+fn place(p: &Profile, location: u32, mask: u64) -> String {
+    let mapping = match p.locations().mapping[location as usize] {
+        NONE => return "nothing".to_owned(),
+        mapping => &p.mappings()[mapping as usize],
+    };
+    let (file, address) = (p.text(mapping.file), p.locations().address[location as usize]);
+    let is_kernel = file.starts_with("[kernel.");
+    let place = if is_kernel { address } else { address - mapping.start + mapping.offset };
+    format!("{:x} ({file})", place & mask)
+}
+
+fn printed_place(address: u64, is_return: bool, rest: &str, mask: u64) -> String {
+    if is_nothing(rest) {
+        return "nothing".to_owned();
+    }
+    // Of what came through a pipe perf prints names that nobody asked for.
+    let file = rest.rsplit_once(' ').map_or(rest, |(_, file)| file);
+    format!("{:x} {file}", (address - u64::from(is_return)) & mask)
+}
+
+fn open(path: &Path) -> Profile {
+    Profile::open(path, &LoadOptions::default()).unwrap()
+}
+
+#[test]
+fn a_recording_is_what_perf_script_says() {
+    let folder = Folder::new("script");
+    for (options, what) in [
+        ("-e cpu-clock,task-clock,page-faults -F 2000 -g -o it.data", "three events"),
+        ("-e cpu-clock -c 1000000 -o it.data", "a fixed period without stacks"),
+        ("-e cpu-clock:u,page-faults:u -F 2000 -g -z -o it.data", "packed"),
+        ("-e cpu-clock,page-faults -F 2000 -g -o - > it.data", "piped"),
+        ("-e cpu-clock --sample-cpu -F 2000 -g -o it.data", "CPUs"),
+        ("-e cpu-clock --buildid-mmap -F 2000 -g -o it.data", "build ids in the records of mapped files"),
+    ] {
+        if !folder.record(options, "it.data") {
+            return;
+        }
+        // Our reader of the text finds the same events, and as much of each.
+        let text = folder.run("perf script -i it.data -F +pid").stdout;
+        let [data, text] =
+            [open(&folder.0.join("it.data")), Profile::from_bytes("text", &text, &LoadOptions::default()).unwrap()];
+        let totals = |p: &Profile| {
+            let types = p.sample_types().into_iter().enumerate().map(|(i, of)| (of, p.total(i)));
+            types.collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(totals(&data), totals(&text), "{what}");
+        let script = folder.script("it.data", if options.contains("cpu ") { "cpu,dso" } else { "dso" });
+        // Without stacks perf prints addresses of processes: what is in a page is the same.
+        let mask = if script.contains("\n\n") { u64::MAX } else { 0xfff };
+        let found = read(&data, |p, location| place(p, location, mask));
+        let expected = printed(&script, |address, is_return, rest| printed_place(address, is_return, rest, mask));
+        assert!(expected.len() > 3, "{what}: {}", expected.len());
+        assert_eq!(found, expected, "{what}");
+        std::fs::remove_file(folder.0.join("it.data")).unwrap();
+    }
+}
+
+#[test]
+fn recordings_of_the_corpus_are_what_perf_script_said() {
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
+    for side in ["base", "new"] {
+        let mut script = String::new();
+        let packed = std::fs::File::open(inputs.join(format!("clocks.{side}.perf.script.txt.gz"))).unwrap();
+        flate2::read::GzDecoder::new(packed).read_to_string(&mut script).unwrap();
+        let found = read(&open(&inputs.join(format!("clocks.{side}.perf.data.gz"))), |p, l| place(p, l, u64::MAX));
+        let expected = printed(&script, |address, is_return, rest| printed_place(address, is_return, rest, u64::MAX));
+        assert!(expected.len() > 20, "{}", expected.len());
+        assert_eq!(found, expected, "{side}");
+    }
+}
+
+/// Functions of the program and of the kernel have the names that perf has for them; of others the file is compared.
+#[test]
+fn binaries_name_what_perf_names() {
+    let folder = Folder::new("names");
+    if !folder.record("-e cpu-clock,page-faults -F 2000 -g -o it.data", "it.data") {
+        return;
+    }
+    let kernel = folder.0.join("kernel");
+    std::fs::write(&kernel, std::fs::read("/proc/kallsyms").unwrap()).unwrap();
+    // Whoever is not root does not see its addresses.
+    let is_seen = Binary::open(&kernel).is_ok();
+    let kernel = Some(kernel).filter(|_| is_seen);
+    let binaries = Binaries::new(Vec::new(), [folder.0.join("press")].into_iter().chain(kernel).collect());
+    let options = LoadOptions::default().with_binaries(binaries);
+    let p = Profile::open(folder.0.join("it.data"), &options).unwrap();
+    let found = read(&p, |p, location| {
+        let lines = p.locations().lines(location);
+        let name = |line: u32| p.text(p.functions().name[p.locations().line_function[line as usize] as usize]);
+        let names: Vec<String> = lines.map(name).collect();
+        match place(p, location, 0).split_once(' ') {
+            // Others are named too, where the profile says that they lie.
+            Some((_, file)) if !(file.ends_with("/press)") || is_seen && file == KERNEL) => file.to_owned(),
+            _ => names.join(" inlined in "),
+        }
+    });
+    let expected = printed(&folder.script("it.data", "sym,dso"), |_, _, rest| match rest.rsplit_once(' ').unwrap() {
+        _ if is_nothing(rest) => "[unknown]".to_owned(),
+        (name, file) if file.ends_with("/press)") || is_seen && file == KERNEL => name.to_owned(),
+        (_, file) => file.to_owned(),
+    });
+    assert!(expected.keys().any(|key| key.contains("| work | main |")), "{expected:?}");
+    assert_eq!(found, expected);
+    let program = &p.mappings()[0];
+    assert!(p.text(program.file).ends_with("/press") && p.text(program.build_id).len() == 40);
+}
+
+/// What can't be read is said, and what is said works.
+#[test]
+fn stacks_that_perf_must_make_are_refused_with_the_command_that_does() {
+    let folder = Folder::new("dwarf");
+    if !folder.record("-e cpu-clock --call-graph dwarf,1024 -F 500 -o it.data", "it.data") {
+        return;
+    }
+    let bytes = std::fs::read(folder.0.join("it.data")).unwrap();
+    let error = Profile::from_bytes("it.data", &bytes, &LoadOptions::default()).unwrap_err();
+    assert!(error.to_string().contains("recorded with --call-graph dwarf"), "{error}");
+    assert_eq!(error.advice(), Some("perf script -i it.data -F +pid,+srcline > profile.txt"));
+    let converted = folder.run(error.advice().unwrap());
+    assert!(converted.status.success(), "{converted:?}");
+    assert!(open(&folder.0.join("profile.txt")).total(0) > Some(0));
+}
