@@ -36,6 +36,9 @@
 //! only one resource, so that a filter by them does the same to each of several files. Only a type that is there in two
 //! units can't stand beside itself, and has to be chosen by `--input-type`.
 //!
+//! Of a part of a recording, timestamps within it are read, each with its value; all samples must have some. The recording
+//! begins with the first profile, or with the first timestamp if no profile says when it began.
+//!
 //! Attributes of samples, profiles and resources become labels: numeric ones if they are integers, with their unit,
 //! else text: bytes in hex, lists and maps as in JSON. Attributes of mappings give the build id
 //! (`process.executable.build_id.gnu`, else `.go`, else `.htlhash`) and, like `pprof.location.is_folded` of locations
@@ -61,6 +64,8 @@ mod recognise;
 mod samples;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(super) use tests::timed;
 
 use super::InputFormat;
 use crate::error::{Error, ErrorKind, Result};
@@ -74,6 +79,7 @@ use recognise::recognises;
 pub(super) const OTLP: InputFormat = InputFormat {
     name: "otlp",
     about: "OpenTelemetry profiles, from protocol 1.10 on",
+    has_times: true,
     recognises,
     read: |name, data, options| read(name, data, options, CURRENT),
 };
@@ -81,6 +87,7 @@ pub(super) const OTLP: InputFormat = InputFormat {
 pub(super) const OTLP_1_9: InputFormat = InputFormat {
     name: "otlp-1.9",
     about: "OpenTelemetry profiles, protocol 1.8 and 1.9",
+    has_times: true,
     // `otlp` is recognised, and then looks which of them it is.
     recognises: |_| false,
     read: |name, data, options| read(name, data, options, BEFORE),

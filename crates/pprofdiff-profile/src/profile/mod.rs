@@ -55,6 +55,7 @@ use crate::advice;
 use crate::binary::Binaries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashSet;
+use crate::window::TimeWindow;
 
 /// A loaded, validated profile.
 ///
@@ -83,6 +84,8 @@ pub struct Profile {
     usual_samples: bool,
     /// What a user should know of how it was loaded.
     notes: Vec<String>,
+    /// The part of the recording that was read.
+    window: Option<TimeWindow>,
     /// Where the binaries of its mappings are.
     #[cfg(feature = "binary")]
     binaries: Binaries,
@@ -241,6 +244,16 @@ impl Profile {
     pub(crate) fn with_notes(mut self, mut notes: Vec<String>) -> Self {
         self.notes.append(&mut notes);
         self
+    }
+
+    /// The same profile, as a part of a recording.
+    pub(crate) fn with_window(self, window: Option<TimeWindow>) -> Self {
+        Profile { window, ..self }
+    }
+
+    /// The part of the recording that was read, if not all of it was; as [`LoadOptions`] had it.
+    pub fn window(&self) -> Option<&TimeWindow> {
+        self.window.as_ref()
     }
 
     /// The same profile, with where the binaries of its mappings are.

@@ -2,7 +2,7 @@
 
 use super::attributes::Role;
 use super::dictionary::STACKS;
-use super::samples::Samples;
+use super::samples::{Cut, Samples};
 use super::{CURRENT, Message, Numbering, each_number, fixed64};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::wire::{Value, for_each_int};
@@ -43,13 +43,17 @@ impl Message<'_> {
             let context: Vec<u32> = std::iter::once(self.profiles[number].1).chain(attributes.copied()).collect();
             of_profile.push((types.number(head.kind.unwrap_or(given))?, samples.contexts.number(&context)));
         }
-        let columns = types.columns(self, given)?;
+        let (columns, mut header) = (types.columns(self, given)?, about.finish());
+        let mut cut = options.time.as_ref().map(|window| Cut::new(self, window, &header)).transpose()?;
         for (number, (kind, context)) in of_profile.into_iter().enumerate() {
             if let Some(column) = columns.of_type[kind as usize] {
-                self.add_samples(number, numbering.unwrap_or(CURRENT), column, context, &mut samples)?;
+                self.add_samples(number, numbering.unwrap_or(CURRENT), column, context, cut.as_mut(), &mut samples)?;
             }
         }
-        self.write(&columns.types, &about.finish(), &samples, options)
+        if let Some(cut) = cut {
+            cut.timeline.finish(&mut header)?;
+        }
+        self.write(&columns.types, &header, &samples, options)
     }
 
     /// Everything of a profile but its samples.

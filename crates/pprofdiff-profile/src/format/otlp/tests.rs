@@ -448,3 +448,44 @@ fn no_cut_and_no_flipped_byte_panics() {
         }
     }
 }
+
+/// A message whose samples have times of every form: packed and not, with a value each and without, in and out of order.
+pub(in crate::format) fn timed(numbering: &str) -> Vec<u8> {
+    let (values, attributes) = if numbering == "otlp" { (4, 2) } else { (2, 3) };
+    const MS: u64 = 1_000_000;
+    let began = 1_700_000_000_000 * MS;
+    let times =
+        |millis: &[u64]| bytes(5, millis.iter().flat_map(|ms| (began + ms * MS).to_le_bytes()).collect::<Vec<_>>());
+    let samples = [
+        [int(1, 1), packed(values, &[5, 70, 900]), times(&[40, 2, 120])].concat(),
+        [int(1, 2), packed(attributes, &[1]), times(&[0, 51, 51, 340, 7000])].concat(),
+        [int(1, 1), int(values, 3), fixed(5, began + 100 * MS), int(values, 4), fixed(5, began + 2600 * MS)].concat(),
+    ];
+    let samples = [profile(1, 2, &samples), fixed(3, began), int(4, 8000 * MS)].concat();
+    message(&[resource(&[], &[samples])], &dictionary())
+}
+
+#[test]
+fn of_a_part_timestamps_within_are_read_with_their_values() {
+    for format in ["otlp", "otlp-1.9"] {
+        let load = |data: &[u8], window: &str| {
+            let options = LoadOptions::default().with_input_format(format).unwrap();
+            Profile::from_bytes("in", data, &options.with_time(window.parse().unwrap()))
+        };
+        let p = load(&timed(format), "2ms..101ms").unwrap();
+        assert_eq!(lines(&p), ["leaf<main [78]", "main [2] thread=a"]);
+        assert_eq!((p.time_nanos(), p.duration_nanos()), (1_700_000_000_002_000_000, 99_000_000));
+        let p = load(&timed(format), "2023-11-14T22:13:27Z..").unwrap();
+        assert_eq!((lines(&p), p.duration_nanos()), (vec!["main [1] thread=a".to_owned()], 1_000_000_000));
+        // Without a time of its own the first timestamp begins it.
+        let values = if format == "otlp" { 4 } else { 2 };
+        let samples = [[int(1, 1), packed(values, &[3, 4]), times(2)].concat(), [int(1, 2), times(4)].concat()];
+        let p = load(&one(&samples), "1ns..3ns").unwrap();
+        assert_eq!(
+            (lines(&p), p.time_nanos(), p.duration_nanos()),
+            (vec!["leaf<main [4]".into(), "main [2]".into()], 2, 2)
+        );
+        let error = load(&one(&[packed(values, &[1])]), "1ns..").unwrap_err().to_string();
+        assert!(error.contains("profile 0, sample 0: it has no timestamps"), "{error}");
+    }
+}
