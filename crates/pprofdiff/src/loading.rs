@@ -58,7 +58,7 @@ options! {
             is: Rarely Everything Elsewhere,
         }
         time: Option<TimeWindow> = "time" {
-            about: "The part of each recording that is read, such as 10s..25s",
+            about: "The time inside each recording that is read, such as 10s..25s",
             notes: " Either end may be missing. Times\n  count from the recording's beginning, or are moments (2026-11-25T10:00:00Z); docs/inputs.md says which formats\n  have them.",
             value: "FROM..UNTIL",
             annotation: "str | None",
@@ -66,7 +66,7 @@ options! {
         }
         base_time: Option<TimeWindow> = "base_time" {
             about: "The same for the base alone",
-            notes: " With --new-time one file may be both sides.",
+            notes: " One recording may be both sides.",
             value: "FROM..UNTIL",
             annotation: "str | None",
             is: Rarely Everything Elsewhere,
@@ -147,7 +147,7 @@ impl Loading {
             return Err(Error::query("base_binary is for a comparison of two sides; here name the binary with binary"));
         }
         if self.base_time.is_some() {
-            return Err(Error::query("base_time is for a comparison of two sides; here choose the time with time"));
+            return Err(Error::query("base_time is for a comparison of two sides; of one profile it is time"));
         }
         self.to_options()
     }
