@@ -1,6 +1,7 @@
 //! A message as `profile.proto`: one header and one list of sample types, of what each profile says of itself.
 
 use super::attributes::Role;
+use super::combine::is_1_8;
 use super::dictionary::STACKS;
 use super::samples::{Cut, Samples};
 use super::{CURRENT, Message, Numbering, each_number, fixed64};
@@ -61,7 +62,8 @@ impl Message<'_> {
         let mut fields = self.profile(number);
         let mut head = Head::default();
         // Protocol 1.8 has comments in field 7, and the fields behind them one further, where they are of other types.
-        let (mut field_7, mut field_11, mut field_12, mut is_1_8) = (Vec::new(), Vec::new(), Vec::new(), false);
+        let is_1_8 = numbering != Some(CURRENT) && is_1_8(fields.clone())?;
+        let (mut field_7, mut field_11, mut field_12) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             let start = fields.offset();
             let Some((field, value)) = fields.next()? else { break };
@@ -77,16 +79,11 @@ impl Message<'_> {
                 (4, _) => head.duration = value.varint()?,
                 (6, _) => head.period = value.int()?,
                 (7, _) => field_7.push(value),
-                (8, Value::Bytes(_)) | (9, Value::Varint(_)) => is_1_8 = true,
                 (11, _) => field_11.push(value),
-                (12, Value::Bytes(_)) => {
-                    field_12.push(value);
-                    is_1_8 = true;
-                }
+                (12, Value::Bytes(_)) => field_12.push(value),
                 _ => {}
             }
         }
-        is_1_8 &= numbering != Some(CURRENT);
         for value in if is_1_8 { field_12 } else { field_11 } {
             self.said_of(value, &mut head.attributes)?;
         }

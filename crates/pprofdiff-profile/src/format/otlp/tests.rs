@@ -7,14 +7,14 @@ use crate::profile::wire::put;
 
 // Messages by hand: fields, with the least that makes them.
 
-fn int(field: u32, v: u64) -> Vec<u8> {
+pub(super) fn int(field: u32, v: u64) -> Vec<u8> {
     let mut out = Vec::new();
     put::varint(&mut out, u64::from(field << 3));
     put::varint(&mut out, v);
     out
 }
 
-fn bytes(field: u32, content: impl AsRef<[u8]>) -> Vec<u8> {
+pub(super) fn bytes(field: u32, content: impl AsRef<[u8]>) -> Vec<u8> {
     let mut out = Vec::new();
     put::bytes(&mut out, field, content.as_ref());
     out
@@ -27,37 +27,37 @@ fn fixed(field: u32, v: u64) -> Vec<u8> {
     out
 }
 
-fn packed(field: u32, numbers: &[i64]) -> Vec<u8> {
+pub(super) fn packed(field: u32, numbers: &[i64]) -> Vec<u8> {
     let mut out = Vec::new();
     numbers.iter().for_each(|&v| put::varint(&mut out, v as u64));
     bytes(field, out)
 }
 
-fn times(n: u64) -> Vec<u8> {
+pub(super) fn times(n: u64) -> Vec<u8> {
     bytes(5, (1..=n).flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
 
 /// A message of its resources and its dictionary's fields.
-fn message(resources: &[Vec<u8>], dictionary: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn message(resources: &[Vec<u8>], dictionary: &[Vec<u8>]) -> Vec<u8> {
     let resources: Vec<u8> = resources.iter().flat_map(|r| bytes(1, r)).collect();
     [resources, bytes(2, dictionary.concat())].concat()
 }
 
 /// A resource of profiles in one scope.
-fn resource(attributes: &[Vec<u8>], profiles: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn resource(attributes: &[Vec<u8>], profiles: &[Vec<u8>]) -> Vec<u8> {
     let attributes: Vec<u8> = attributes.iter().flat_map(|a| bytes(1, a)).collect();
     let profiles: Vec<u8> = profiles.iter().flat_map(|p| bytes(2, p)).collect();
     [bytes(1, attributes), bytes(2, profiles)].concat()
 }
 
-fn profile(kind: u64, unit: u64, samples: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn profile(kind: u64, unit: u64, samples: &[Vec<u8>]) -> Vec<u8> {
     let samples: Vec<u8> = samples.iter().flat_map(|s| bytes(2, s)).collect();
     [bytes(1, [int(1, kind), int(2, unit)].concat()), samples].concat()
 }
 
 /// Strings: 1 cpu, 2 ns, 3 count, 4 main, 5 leaf, 6 thread, 7 depth, 8 binary, 9 the key of a build id. Stacks: 1
 /// leaf < main, 2 main. Attributes: 1 thread=a, 2 depth=7 count.
-fn dictionary() -> Vec<Vec<u8>> {
+pub(super) fn dictionary() -> Vec<Vec<u8>> {
     let strings =
         ["", "cpu", "ns", "count", "main", "leaf", "thread", "depth", "binary", "process.executable.build_id.go"];
     let strings = strings.iter().map(|s| bytes(5, s));
@@ -73,7 +73,7 @@ fn dictionary() -> Vec<Vec<u8>> {
     all
 }
 
-fn one(samples: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn one(samples: &[Vec<u8>]) -> Vec<u8> {
     message(&[resource(&[], &[profile(1, 2, samples)])], &dictionary())
 }
 
@@ -84,7 +84,7 @@ fn load_as(data: &[u8], format: Option<&str>) -> Result<Profile> {
 }
 
 /// A line for each sample: names from the leaf, values, and labels.
-fn lines(p: &Profile) -> Vec<String> {
+pub(super) fn lines(p: &Profile) -> Vec<String> {
     let sample = |s: crate::samples::Sample<'_>| {
         let mut names = Vec::new();
         s.for_each_location(|l| {
