@@ -62,21 +62,21 @@ options! {
             notes: " Either end may be missing. Times\n  count from the recording's beginning, or are moments (2026-11-25T10:00:00Z); docs/inputs.md says which formats\n  have them.",
             value: "FROM..UNTIL",
             annotation: "str | None",
-            is: Rarely Everything Elsewhere,
+            is: Always Everything Elsewhere,
         }
         base_time: Option<TimeWindow> = "base_time" {
             about: "The same for the base alone",
             notes: " One recording may be both sides.",
             value: "FROM..UNTIL",
             annotation: "str | None",
-            is: Rarely Everything Elsewhere,
+            is: Always Everything Elsewhere,
         }
         new_time: Option<TimeWindow> = "new_time" {
             about: "The same for the new side alone",
             notes: "",
             value: "FROM..UNTIL",
             annotation: "str | None",
-            is: Rarely Everything Elsewhere,
+            is: Always Everything Elsewhere,
         }
         any_build: bool = "any_build" {
             about: "Use given binaries even if their build ids are not the profiles'",

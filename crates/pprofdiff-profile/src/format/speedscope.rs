@@ -341,6 +341,9 @@ impl File {
                 }
                 let mut weight = value(&mut weights, unit)?;
                 if self.timeline.is_some() {
+                    if weight < 0 {
+                        return Err(Error::query("its weight is negative, so it is no time").at(weights.offset()));
+                    }
                     let begin = now;
                     now = now.checked_add(weight).ok_or_else(too_large)?;
                     weight = self.part(begin, now)?;
