@@ -220,8 +220,13 @@ fn two_parts_of_one_recording_are_sides() {
     assert!(text.contains("base  - (0..3s)  ") && text.contains("new   - (3s..6s)  "), "{text}");
     let e = json(&[&["explain", &run, "--sample-type", "alloc_space"][..], &parts, &["--format", "json"]].concat());
     assert_eq!((&e["base"]["time"], &e["new"]["time"]), (&"0..3s".into(), &"3s..6s".into()));
+    let cpu = corpus("inputs/press.base.cpuprofile.gz");
+    let text = stdout(&["explain", &cpu, "--base-time", "0..100ms", "--new-time", "100ms.."]);
+    let peek = text.lines().find_map(|line| line.trim().strip_prefix("pprofdiff ")).unwrap();
+    let words: Vec<&str> = peek.split(' ').map(|word| word.trim_matches('\'')).collect();
+    assert!(peek.contains(" --base-time 0..100ms --new-time 100ms.. ") && stdout(&words).contains("listOnTimeout"), "{peek}");
     let info = stdout(&[&["info", &run][..], &parts].concat());
-    assert!(info.contains("  time         0..3s\n") && info.contains("  time         3s..6s\n"), "{info}");
+    assert!(info.contains("  part         0..3s\n") && info.contains("  part         3s..6s\n"), "{info}");
     let cut = temp("cut.pb.gz").display().to_string();
     stdout(&["convert", &run, "--time", "..3s", "-o", &cut]);
     assert_eq!(json(&["top", &cut, "--format", "json"])["total"], d["total_base"]);

@@ -427,7 +427,7 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out, "  locations    {}", p.n_locations())?;
     writeln!(out, "  functions    {}", p.n_functions())?;
     if let Some(window) = p.window() {
-        writeln!(out, "  time         {}", sanitize(window.as_str()))?;
+        writeln!(out, "  part         {}", sanitize(window.as_str()))?;
     }
     if p.duration_nanos() != 0 {
         writeln!(out, "  duration     {}", duration(p.duration_nanos()))?;
