@@ -94,8 +94,7 @@ def load(
     - `base_binary`: The same for the base alone.
     - `new_binary`: The same for the new side alone.
     - `time`: The time inside each recording that is read, such as 10s..25s. Either end may be missing. Times
-      count from the recording's beginning, or are moments (2026-11-25T10:00:00Z); docs/inputs.md says which formats
-      have them.
+      count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) where its format has them.
     - `base_time`: The same for the base alone. One recording may be both sides.
     - `new_time`: The same for the new side alone.
     - `any_build`: Use given binaries even if their build ids are not the profiles'.

@@ -59,7 +59,7 @@ options! {
         }
         time: Option<TimeWindow> = "time" {
             about: "The time inside each recording that is read, such as 10s..25s",
-            notes: " Either end may be missing. Times\n  count from the recording's beginning, or are moments (2026-11-25T10:00:00Z); docs/inputs.md says which formats\n  have them.",
+            notes: " Either end may be missing. Times\n  count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) where its format has them.",
             value: "FROM..UNTIL",
             annotation: "str | None",
             is: Always Everything Elsewhere,
