@@ -190,7 +190,54 @@ fn mistakes_end_with_2_and_one_line() {
     ] {
         let said = failure(&[without_base, &["--base-binary", "app"]].concat());
         assert!(said.contains("base_binary is for a comparison of two sides"), "{without_base:?}: {said}");
+        let said = failure(&[without_base, &["--base-time", "1s.."]].concat());
+        assert!(said.contains("base_time is for a comparison of two sides"), "{without_base:?}: {said}");
     }
+}
+
+#[test]
+fn two_parts_of_one_recording_are_sides() {
+    let run = corpus("inputs/press.base.jfr.gz");
+    let parts = ["--base-time", "0..3s", "--new-time", "3s..6s"];
+    let sides = [&run as &str, &run];
+    let by_two_names = json(&[&["top"], &sides[..], &parts, &["--format", "json"]].concat());
+    let d = json(&[&["top", &run][..], &parts, &["--format", "json"]].concat());
+    assert_eq!(d, by_two_names);
+    assert_eq!((&d["base"]["time"], &d["new"]["time"]), (&"0..3s".into(), &"3s..6s".into()));
+    let one = |window: &str| json(&["top", &run, "--time", window, "--format", "json"]);
+    for (side, total, part) in [("base", "total_base", "0..3s"), ("new", "total_new", "3s..6s")] {
+        let alone = one(part);
+        assert_eq!((&d[total], &d[side]), (&alone["total"], &alone["profile"]));
+        assert_eq!(alone["profile"]["duration_nanos"], 3_000_000_000i64);
+    }
+    assert!(d["base"]["time_nanos"].as_i64().unwrap() + 3_000_000_000 == d["new"]["time_nanos"].as_i64().unwrap());
+    // From standard input, which is read once; in each verb, report and command to copy.
+    let mut piped = command();
+    piped.args(["top", "-"]).args(parts).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(&std::fs::read(&run).unwrap()).unwrap();
+    let text = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
+    assert!(text.contains("base  - (0..3s)  ") && text.contains("new   - (3s..6s)  "), "{text}");
+    let e = json(&[&["explain", &run, "--sample-type", "alloc_space"][..], &parts, &["--format", "json"]].concat());
+    assert_eq!((&e["base"]["time"], &e["new"]["time"]), (&"0..3s".into(), &"3s..6s".into()));
+    let cpu = corpus("inputs/press.base.cpuprofile.gz");
+    let text = stdout(&["explain", &cpu, "--base-time", "0..100ms", "--new-time", "100ms.."]);
+    let peek = text.lines().find_map(|line| line.trim().strip_prefix("pprofdiff ")).unwrap();
+    let words: Vec<&str> = peek.split(' ').map(|word| word.trim_matches('\'')).collect();
+    assert!(peek.contains(" --base-time 0..100ms --new-time 100ms.. ") && stdout(&words).contains("listOnTimeout"), "{peek}");
+    let info = stdout(&[&["info", &run][..], &parts].concat());
+    assert!(info.contains("  part         0..3s\n") && info.contains("  part         3s..6s\n"), "{info}");
+    let cut = temp("cut.pb.gz").display().to_string();
+    stdout(&["convert", &run, "--time", "..3s", "-o", &cut]);
+    assert_eq!(json(&["top", &cut, "--format", "json"])["total"], d["total_base"]);
+    // What has no times, no sample, or is no window.
+    assert!(failure(&["top", &cut, "--time", "..3s"]).contains("pprof does not say when each sample was taken"));
+    let said = failure(&["explain", &run, "--base-time", "0..3s", "--new-time", "20s.."]);
+    assert!(
+        said.contains("no sample is within 20s..: those of this recording are within 0.193s..10.399s, which is "),
+        "{said}"
+    );
+    assert!(failure(&["top", &run, "--time", "3s"]).contains("invalid value '3s' for '--time': "));
 }
 
 #[test]

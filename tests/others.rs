@@ -96,7 +96,6 @@ fn each_kind_is_said_for_what_it_is() {
         (b"{\"meta\":{\"stackwalk\":1}}", "as Firefox records it", ""),
         (b"\xdc\xdfJSLB\x01\0", "the Firefox profiler in its binary form", ""),
         (b"{\"traceEvents\":[]}", "a trace of Chrome", ""),
-        (b"{\"resourceProfiles\":[]}", "OpenTelemetry profiles as JSON", ""),
         (b" [1, 2]", "JSON that is not recognised", ""),
         (b"{\"error\": \"not found\"}", "JSON that is not recognised", ""),
     ] {

@@ -501,6 +501,33 @@ fn older_formats_have_names_too() {
     }
 }
 
+#[test]
+fn opentelemetry_messages_have_the_names_of_profile_proto() {
+    let folder = folder("otlp");
+    let (binary, at, as_pprof) = elsewhere(&folder);
+    let expected = Profile::from_bytes("pprof", &as_pprof, &with(&binary)).unwrap();
+    let addresses: Vec<String> = frames(&expected).keys().map(u64::to_string).collect();
+    let (m, n) = (at.mapping, addresses.len());
+    let message = serde_json::json!({
+        "resourceProfiles": [{"scopeProfiles": [{"profiles": [{"samples":
+            (1..=n).map(|i| serde_json::json!({"stackIndex": i, "values": [1]})).collect::<Vec<_>>()}]}]}],
+        "dictionary": {
+            "stringTable": ["", "process.executable.build_id.gnu", at.build_id, "/opt/elsewhere"],
+            "attributeTable": [{}, {"keyStrindex": 1, "value": {"stringValueStrindex": 2}}],
+            "mappingTable": [{}, {"memoryStart": m.start.to_string(), "memoryLimit": m.limit.to_string(),
+                "fileOffset": m.offset.to_string(), "filenameStrindex": 3, "attributeIndices": [1]}],
+            "locationTable": std::iter::once(serde_json::json!({}))
+                .chain(addresses.iter().map(|a| serde_json::json!({"mappingIndex": 1, "address": a}))).collect::<Vec<_>>(),
+            "stackTable": (0..=n).map(|i| serde_json::json!({"locationIndices": [i]})).collect::<Vec<_>>(),
+        },
+    });
+    let ours = Profile::from_bytes("otlp", message.to_string().as_bytes(), &with(&binary)).unwrap();
+    assert!(names(&ours) > 20, "{}", names(&ours));
+    let mut found = frames(&ours);
+    found.remove(&0); // the location that stands for none
+    assert_eq!(found, frames(&expected));
+}
+
 /// However many addresses share a name of a megabyte: without that, each takes 18 ms.
 #[test]
 fn a_long_name_is_hashed_once() {

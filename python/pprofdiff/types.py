@@ -84,6 +84,12 @@ class LoadOptions(TypedDict, total=False):
     """The same for the base alone."""
     new_binary: str | PathLike[str] | Sequence[str | PathLike[str]] | None
     """The same for the new side alone."""
+    time: str | None
+    """The time inside each recording that is read, such as 10s..25s."""
+    base_time: str | None
+    """The same for the base alone."""
+    new_time: str | None
+    """The same for the new side alone."""
     any_build: bool | None
     """Use given binaries even if their build ids are not the profiles'."""
     inflated_limit: int | None
@@ -98,12 +104,14 @@ class ViewAndLoadOptions(ViewOptions, LoadOptions, total=False):
 
 
 class InputSide(TypedDict):
-    """One side of a Table: its files, the number of its stacks as written, sum of durations, earliest time."""
+    """One side of a Table: its files, the number of its stacks as written, sum of durations, earliest time; the part of a
+    recording that it is, where a time inside of it was chosen."""
 
     paths: list[str]
     stacks: int
     duration_nanos: int
     time_nanos: int
+    time: NotRequired[str]
 
 
 class Normalization(TypedDict):

@@ -376,6 +376,22 @@ def test_each_side_has_its_binary(program: tuple[Path, bytes]):
         pprofdiff.batch([(heap, heap)], binry=app)
 
 
+def test_two_parts_of_one_recording_are_sides():
+    run = CORPUS / "inputs" / "press.base.jfr.gz"
+    d = pprofdiff.diff(run, run, base_time="0..3s", new_time="3s..6s")
+    sides = d.top().summary
+    assert (sides["base"]["time"], sides["new"]["time"]) == ("0..3s", "3s..6s")
+    part = pprofdiff.load(run, time="3s..6s")
+    assert (sides["total_new"], sides["new"]["duration_nanos"]) == (part.top().summary["total"], 3_000_000_000)
+    assert part.duration == datetime.timedelta(seconds=3)
+    with pytest.raises(pprofdiff.PprofError, match="it is loaded already"):
+        pprofdiff.diff(part, run, base_time="0..3s")
+    with pytest.raises(pprofdiff.PprofError, match="pprof does not say when each sample was taken"):
+        pprofdiff.load(CORPUS / "go-heap.new.pb.gz", time="3s..6s")
+    with pytest.raises(pprofdiff.PprofError, match="base_time is for a comparison of two sides"):
+        pprofdiff.load(run, base_time="3s..6s")
+
+
 def runs_of(folder: Path, **profiles: bytes) -> Path:
     """A folder of runs, as bench leaves it: two runs of each side, with a second profile that is not compared."""
     text = 'schema = "pprofdiff-runs/1"\ncommand = ["app"]\nseed = 1\neffect = 0.02\n'

@@ -4,20 +4,36 @@ the crate that reads, hold our readers to.
 
 Written from the formats' descriptions, with nothing in common with the readers, and slow. Usage: judge.py FILE...; for
 each FILE writes FILE.expected.json (without .gz), `{"types": [...], "samples": [[stack, labels, values], ...]}`,
-a stack from the root. Of Java's recordings `jfr print` is asked. What `perf report` and `jeprof` say is recorded beside
+a stack from the root. With `--time FROM..UNTIL`, in seconds from where the recording begins, it is what lies within, in
+FILE.cut.json, which also has the `time`. Of Java's recordings `jfr print` is asked. What `perf report` and `jeprof` say is recorded beside
 it, by `tests/producers/make traces`.
 """
 
 import collections
+import datetime
 import gzip
-import itertools
 import json
 import pathlib
 import re
+import struct
 import subprocess
 import sys
 import tempfile
 from decimal import Decimal
+
+
+# The part of a recording that is read, in nanoseconds from where it begins.
+WINDOW = [0, 10**18]
+
+
+def is_read(time):
+    """True if what happens then is read."""
+    return WINDOW[0] <= time < WINDOW[1]
+
+
+def overlap(begin, end):
+    """How much of what lasts so long is read."""
+    return max(0, min(end, WINDOW[1]) - max(begin, WINDOW[0]))
 
 
 def cpuprofile(text):
@@ -31,16 +47,17 @@ def cpuprofile(text):
         ticks.append((time, node))
     ticks.sort()
     mean = (ticks[-1][0] - ticks[0][0]) * 1000 // (len(ticks) - 1)
-    lasts = [(after[0] - tick[0]) * 1000 for tick, after in itertools.pairwise(ticks)] + [mean]
+    ends = [after[0] * 1000 for after in ticks[1:]] + [ticks[-1][0] * 1000 + mean]
+    lasts = [overlap(tick[0] * 1000, end) for tick, end in zip(ticks, ends, strict=True)]
     sums = collections.defaultdict(lambda: [0, 0, 0])
-    for (_, node), nanos in zip(ticks, lasts, strict=True):
+    for (time, node), nanos in zip(ticks, lasts, strict=True):
         is_idle = nodes[node]["callFrame"]["functionName"] == "(idle)"
         stack = []
         while node in parent:
             frame = nodes[node]["callFrame"]
             stack.append(place(frame))
             node = parent[node]
-        values = [0, nanos, 0] if is_idle else [1, nanos, nanos]
+        values = [0, nanos, 0] if is_idle else [int(is_read(time * 1000)), nanos, nanos]
         sums[tuple(reversed(stack)), ()] = [
             a + b for a, b in zip(sums[tuple(reversed(stack)), ()], values, strict=True)
         ]
@@ -80,18 +97,22 @@ def speedscope(text):
     file = json.loads(text, parse_float=Decimal)
     names = [f"{f['name']} {f.get('file') or ''}:{f.get('line') or 0}" for f in file["shared"]["frames"]]
     sums = collections.defaultdict(lambda: [0])
-    for profile in file["profiles"]:
+    starts = [whole(p.get("startValue") or 0, 10 ** powers[p["unit"]]) for p in file["profiles"]]
+    for profile, start in zip(file["profiles"], starts, strict=True):
         scale = 10 ** powers[profile["unit"]]
         labels = (f"profile={profile['name']}",) if len(file["profiles"]) > 1 else ()
         if profile["type"] == "sampled":
+            time = start - min(starts)
             for stack, weight in zip(profile["samples"], profile["weights"], strict=True):
-                sums[tuple(names[f] for f in stack), labels][0] += whole(weight, scale)
+                end = time + whole(weight, scale)
+                sums[tuple(names[f] for f in stack), labels][0] += overlap(time, end)
+                time = end
             continue
         stack, before = [], None
         for event in profile["events"]:
             if stack:
-                sums[tuple(stack), labels][0] += whole(event["at"], scale) - before
-            before = whole(event["at"], scale)
+                sums[tuple(stack), labels][0] += overlap(before, whole(event["at"], scale) - min(starts))
+            before = whole(event["at"], scale) - min(starts)
             if event["type"] == "O":
                 stack.append(names[event["frame"]])
             else:
@@ -99,20 +120,23 @@ def speedscope(text):
     return [["time", "nanoseconds"]], sums
 
 
-HEADER = re.compile(r"(\S.*?)\s+(\d+)/(\d+)\s+[\d.]+:\s+(\d+)\s+(\S+):\s*(.*)")
+HEADER = re.compile(r"(\S.*?)\s+(\d+)/(\d+)\s+([\d.]+):\s+(\d+)\s+(\S+):\s*(.*)")
 FRAME = re.compile(r"\s*[0-9a-f]+ (.*?)(?:\+0x[0-9a-f]+)?(?: \((\S+)\))?$")
 
 
 def perf_script(text):
     """Blocks of lines, a sample each."""
-    types, blocks = [], []
+    types, blocks, first = [], [], None
     for line in text.splitlines():
         header = HEADER.match(line.strip()) if not line.startswith("\t") else None
         if header:
-            comm, pid, tid, period, event, rest = header.groups()
+            comm, pid, tid, time, period, event, rest = header.groups()
+            time = whole(time, 10**9)
+            first = time if first is None else first
             if event not in types:
                 types.append(event)
-            blocks.append((event, (f"comm={comm}", f"pid={pid}", f"tid={tid}"), int(period), [rest] if rest else []))
+            period = int(period) if is_read(time - first) else 0
+            blocks.append((event, (f"comm={comm}", f"pid={pid}", f"tid={tid}"), period, [rest] if rest else []))
         elif line.startswith("\t"):
             blocks[-1][3].append(line)
         elif line.strip():
@@ -138,7 +162,7 @@ def perf_script(text):
 
 def firefox(text):
     """Each sample by the tables of its thread, or of all threads."""
-    profile = json.loads(text)
+    profile = json.loads(text, parse_float=Decimal)
     shared = profile.get("shared", {})
     sums = collections.defaultdict(lambda: [0, 0])
     for thread in profile["threads"]:
@@ -162,7 +186,8 @@ def firefox(text):
         for key, member in [("thread", "name"), ("process", "processName"), ("pid", "pid"), ("tid", "tid")]:
             labels.append(f"{key}={thread[member]}")
         for i, stack in enumerate(samples["stack"]):
-            if stack is None:
+            time = samples["time"][i] - profile["meta"]["profilingStartTime"]
+            if stack is None or not is_read(whole(time, 10**6)):
                 continue
             path, at = [], stack
             while at is not None:
@@ -183,6 +208,7 @@ def jfr(data):
             ["jfr", "print", "--json", "--stack-depth", "2048", file.name], check=True, capture_output=True
         ).stdout
     events = json.loads(text)["recording"]["events"]
+    began = min(chunk_starts(data))
     kinds = {event["type"].removeprefix("jdk.") for event in events}
     is_exact = not kinds.isdisjoint({"ObjectAllocationInNewTLAB", "ObjectAllocationOutsideTLAB"})
     allocated = "alloc_space"
@@ -203,7 +229,7 @@ def jfr(data):
     sums = collections.defaultdict(lambda: [0] * len(types))
     for event in events:
         kind, values = event["type"].removeprefix("jdk."), event["values"]
-        if kind not in adds:
+        if kind not in adds or not is_read(since_1970(values["startTime"]) - began):
             continue
         thread = values.get("eventThread") or values.get("sampledThread")
         class_ = next((values[c] for c in ("objectClass", "monitorClass", "parkedClass") if values.get(c)), None)
@@ -223,6 +249,22 @@ def jfr(data):
         for t, amount in adds[kind].items():
             sums[key][types.index(t)] += amount(values)
     return [[t, units.get(t, "count")] for t in types], sums
+
+
+def chunk_starts(data):
+    """When each chunk of a recording began, as its header says."""
+    at = 0
+    while at < len(data):
+        size, _, _, start = struct.unpack_from(">4q", data, at + 8)
+        yield start
+        at += size
+
+
+def since_1970(text):
+    """A moment as 2026-11-25T10:00:00.123456789+01:00."""
+    day, fraction, zone = re.fullmatch(r"([^.]+?)(\.\d+)?([+-]\d\d:\d\d|Z)", text).groups()
+    seconds = datetime.datetime.fromisoformat(day + zone.replace("Z", "+00:00")).timestamp()
+    return int(seconds) * 10**9 + whole(fraction or 0, 10**9)
 
 
 def iso_nanos(text):
@@ -255,6 +297,10 @@ def main(paths):
         ".speedscope.json": speedscope,
         ".perf.txt": perf_script,
     }
+    time = {}
+    if paths[0] == "--time":
+        WINDOW[:] = [whole(end, 10**9) for end in paths[1].split("..")]
+        time, paths = {"time": "s..".join(paths[1].split("..")) + "s"}, paths[2:]
     for path in map(pathlib.Path, paths):
         data = path.read_bytes()
         data = gzip.decompress(data) if path.suffix == ".gz" else data
@@ -263,8 +309,9 @@ def main(paths):
         types, sums = read(data if read is jfr else data.decode())
         rows = sorted([list(stack), list(labels), values] for (stack, labels), values in sums.items() if any(values))
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-        expected = path.with_name(name + ".expected.json")
-        expected.write_text(f'{{"types": {json.dumps(types)}, "samples": [\n{lines}\n]}}\n')
+        head = json.dumps(time | {"types": types})[:-1]
+        ending = ".cut.json" if time else ".expected.json"
+        path.with_name(name + ending).write_text(f'{head}, "samples": [\n{lines}\n]}}\n')
 
 
 if __name__ == "__main__":

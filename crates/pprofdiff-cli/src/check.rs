@@ -88,6 +88,7 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
     let Some(dir) = &args.baseline.dir else {
         if let [one] = args.input.files.as_slice()
             && !Recording::is_in(one)
+            && !args.load.profiles.0.has_both_times()
         {
             return Err(Failure::Message("a check needs BASE and NEW, or --baseline DIR and NEW".to_owned()));
         }
@@ -101,7 +102,10 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
     let new = inputs.sources(&new)?;
     let new = new.iter().map(|source| Ok(source.load(&inputs.options)?)).collect::<Result<Vec<Arc<Profile>>>>()?;
     let mut baseline = Baseline::open(dir, &args.baseline)?;
-    let base = baseline.profiles(&new, &inputs.options.of_base());
+    // What is stored is no recording, but may have been made of a part of one.
+    let mut of_base = inputs.options.of_base();
+    of_base.time = None;
+    let base = baseline.profiles(&new, &of_base);
     let mut warnings = baseline.warnings();
     if base.is_empty() {
         let nothing = match baseline.count() {

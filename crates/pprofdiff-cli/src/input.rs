@@ -147,7 +147,8 @@ pub fn open_with(
         advise(&diff);
         return Ok(diff);
     }
-    if let [one] = args.files.as_slice() {
+    let is_two_parts = load.profiles.0.has_both_times();
+    if let ([one], false) = (args.files.as_slice(), is_two_parts) {
         let mut load = load.clone();
         if let Some(side) = RecordedSide::named(one)? {
             load.profiles.0.binary.extend(Some(side.binaries).filter(|kept| kept.is_dir()));
@@ -166,6 +167,7 @@ pub fn open_with(
     let inputs = Inputs::new(&load, outputs)?;
     let (base, new): (&[PathBuf], &[PathBuf]) = match args.files.as_slice() {
         [base, new] => (std::slice::from_ref(base), std::slice::from_ref(new)),
+        [one] => (std::slice::from_ref(one), std::slice::from_ref(one)),
         _ => (&args.base, &args.new),
     };
     if base.is_empty() || new.is_empty() {
@@ -176,8 +178,14 @@ pub fn open_with(
         };
         return Err(Failure::Message(message.to_owned()));
     }
-    one_stdin(base.iter().chain(new))?;
-    let (mut base, new) = (inputs.sources(base)?, inputs.sources(new)?);
+    let (mut base, new) = if let [_] = args.files.as_slice() {
+        // Two parts of it, though it be standard input.
+        let sources = inputs.sources(base)?;
+        (sources.clone(), sources)
+    } else {
+        one_stdin(base.iter().chain(new))?;
+        (inputs.sources(base)?, inputs.sources(new)?)
+    };
     base.extend(further(&inputs)?);
     let diff = Diff::load(&base, &new, &inputs.options)?;
     advise(&diff);

@@ -262,7 +262,12 @@ impl Diffs {
                     (sources(&new, "")?.0, vec![operand(&dir.to_string_lossy(), "RUNS")]),
                 )
             }
-            _ => (sources(&args.input.base, "BASE")?, sources(&args.input.new, "NEW")?),
+            _ => {
+                // One file may be both sides, by its time.
+                let is_two_parts = args.input.base.is_empty() && load.profiles.0.has_both_times();
+                let base = if is_two_parts { &args.input.new } else { &args.input.base };
+                (sources(base, "BASE")?, sources(&args.input.new, "NEW")?)
+            }
         };
         let (diff, mut words) = match (&base_names[..], &new_names[..]) {
             ([], [name]) if !base.is_empty() => {
@@ -270,6 +275,7 @@ impl Diffs {
                 (runs.iter().fold(diff, |diff, dir| diff.with_folder(dir)), name.clone())
             }
             ([], [name]) => {
+                load.profiles.0.to_options_without_base()?;
                 let one = match &new[..] {
                     [one] => one.clone(),
                     runs => Source::Merged(name.clone(), runs.to_vec()),

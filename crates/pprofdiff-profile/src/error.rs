@@ -105,6 +105,16 @@ impl Error {
         self
     }
 
+    /// As an error of a part of an input, whose place in it is not that in the whole: here is that, if it is known.
+    pub(crate) fn of_part(mut self, part: Option<&str>, at: Option<usize>) -> Error {
+        if let Some(part) = part {
+            let record = self.0.record.take();
+            self.0.record = Some(record.map_or_else(|| part.to_owned(), |record| format!("{part}, {record}")));
+        }
+        self.0.offset = at.map(|at| at as u64);
+        self
+    }
+
     /// The kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -40,6 +40,8 @@ pub struct InputFormat {
     pub name: &'static str,
     /// What it is, in a few words.
     pub about: &'static str,
+    /// True if it says when samples were taken, so that a part of a recording can be read ([`LoadOptions::time`]).
+    pub has_times: bool,
     /// True if content that begins like this (the first [`HEAD`] bytes, or all of it) is in this format, as far as that
     /// shows. It is asked of content that is no valid `profile.proto`, in the order of the table.
     recognises: fn(&[u8]) -> bool,
@@ -54,6 +56,7 @@ static FORMATS: &[InputFormat] = &[
     InputFormat {
         name: "pprof",
         about: "profile.proto, as pprof writes it",
+        has_times: false,
         // It is tried before all others.
         recognises: |_| false,
         read: |name, data, _| Profile::decode(name, data),
@@ -98,20 +101,40 @@ impl InputFormat {
             Error::query(format!("there is no input format {name:?}; there are {}", names.join(", ")))
         })
     }
+
+    fn read(&self, name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
+        match options.time {
+            Some(_) if !self.has_times => Err(self.without_times()),
+            _ => (self.read)(name, data, options),
+        }
+    }
+
+    fn without_times(&self) -> Error {
+        let timed: Vec<&str> = InputFormat::all().filter(|format| format.has_times).map(|format| format.name).collect();
+        Error::query(format!(
+            "no time inside of it can be chosen, since {} does not say when each sample was taken; these formats do: {}",
+            self.name,
+            timed.join(", ")
+        ))
+    }
 }
 
 /// Reads inflated content, in the format that the options name, or else in the one that it is in.
 pub(crate) fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     if let Some(format) = options.input_format {
-        return (format.read)(name, data, options);
+        return format.read(name, data, options);
     }
-    Profile::try_decode(name, data).or_else(|(error, data)| {
+    let decoded = Profile::try_decode(name, data).and_then(|profile| match options.time {
+        Some(_) => Err((FORMATS[0].without_times(), Vec::new())),
+        None => Ok(profile),
+    });
+    decoded.or_else(|(error, data)| {
         if error.kind() != ErrorKind::Malformed {
             return Err(error);
         }
         let head = &data[..data.len().min(HEAD)];
         match FORMATS.iter().find(|f| (f.recognises)(head)) {
-            Some(format) => (format.read)(name, data, options),
+            Some(format) => format.read(name, data, options),
             None => {
                 Err(others::error(name, head).unwrap_or_else(|| if is_text(head) { unknown_text() } else { error }))
             }

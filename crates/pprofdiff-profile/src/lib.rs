@@ -28,6 +28,7 @@ pub mod random;
 mod redact;
 mod sanitize;
 pub mod units;
+mod window;
 #[doc(hidden)]
 pub mod work;
 
@@ -38,6 +39,7 @@ pub use input::Source;
 pub use profile::proto;
 pub use profile::{Compression, LoadOptions, Profile, WriteOptions, merge, merge_weighted};
 pub use profile::{builder, columns, samples};
+pub use window::TimeWindow;
 pub use work::Work;
 
 /// Text of profiles and URLs, made safe to show.

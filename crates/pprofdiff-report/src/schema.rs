@@ -177,7 +177,7 @@ fn header(sides: &[bool]) -> Map<String, Value> {
         "type": "object",
         "properties": {
             "paths": {"type": "array", "items": {"type": "string"}}, "stacks": integer(), "duration_nanos": integer(),
-            "time_nanos": integer(),
+            "time_nanos": integer(), "time": {"type": "string"},
         },
         "required": ["paths", "stacks", "duration_nanos", "time_nanos"],
     });

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::input::InputFormat;
 use crate::options::{OptionRow, options};
-use crate::{Error, LoadOptions, Result};
+use crate::{Error, LoadOptions, Result, TimeWindow};
 
 /// The variable of the environment that says the most bytes that a profile may inflate to.
 const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
@@ -56,6 +56,27 @@ options! {
             value: "PATH",
             annotation: "str | PathLike[str] | Sequence[str | PathLike[str]] | None",
             is: Rarely Everything Elsewhere,
+        }
+        time: Option<TimeWindow> = "time" {
+            about: "The time inside each recording that is read, such as 10s..25s",
+            notes: " Either end may be missing. Times\n  count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) where its format has them.",
+            value: "FROM..UNTIL",
+            annotation: "str | None",
+            is: Always Everything Elsewhere,
+        }
+        base_time: Option<TimeWindow> = "base_time" {
+            about: "The same for the base alone",
+            notes: " One recording may be both sides.",
+            value: "FROM..UNTIL",
+            annotation: "str | None",
+            is: Always Everything Elsewhere,
+        }
+        new_time: Option<TimeWindow> = "new_time" {
+            about: "The same for the new side alone",
+            notes: "",
+            value: "FROM..UNTIL",
+            annotation: "str | None",
+            is: Always Everything Elsewhere,
         }
         any_build: bool = "any_build" {
             about: "Use given binaries even if their build ids are not the profiles'",
@@ -109,21 +130,31 @@ impl Loading {
             options = options.with_inflated_limit(limit)?;
         }
         options.input_format = self.input_format;
+        let of_side = |own: &Option<TimeWindow>| own.as_ref().or(self.time.as_ref()).cloned();
+        (options.base_time, options.time) = (of_side(&self.base_time), of_side(&self.new_time));
         match &self.input_type {
             Some(text) => options.with_input_type(text),
             None => Ok(options),
         }
     }
 
-    /// As [`Loading::to_options`], where no profile is loaded as a base: binaries of the base would be ignored.
+    /// As [`Loading::to_options`], where no profile is loaded as a base: binaries and times of the base would be ignored.
     ///
     /// # Errors
-    /// Such binaries; as [`Loading::to_options`].
+    /// Such; as [`Loading::to_options`].
     pub fn to_options_without_base(&self) -> Result<LoadOptions> {
         if !self.base_binary.is_empty() {
             return Err(Error::query("base_binary is for a comparison of two sides; here name the binary with binary"));
         }
+        if self.base_time.is_some() {
+            return Err(Error::query("base_time is for a comparison of two sides; of one profile it is time"));
+        }
         self.to_options()
+    }
+
+    /// True if each side is a part of a recording of its own, which may be the same recording.
+    pub fn has_both_times(&self) -> bool {
+        self.base_time.is_some() && self.new_time.is_some()
     }
 
     #[cfg(feature = "binary")]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Granularity, Matching, Normalize, Result};
+use crate::{Error, Granularity, Matching, Normalize, Result, TimeWindow};
 use pprofdiff_profile::input::InputFormat;
 
 /// An option of a `T`.
@@ -233,6 +233,20 @@ impl Field for Option<String> {
 
     fn to_value(&self) -> OptionValue {
         OptionValue::Texts(self.iter().cloned().collect())
+    }
+}
+
+impl Field for Option<TimeWindow> {
+    fn kind() -> OptionKind {
+        OptionKind::Text
+    }
+
+    fn from_value(value: OptionValue) -> Result<Option<TimeWindow>> {
+        value.one()?.map(|text| text.parse()).transpose()
+    }
+
+    fn to_value(&self) -> OptionValue {
+        OptionValue::Texts(self.iter().map(|window| window.as_str().to_owned()).collect())
     }
 }
 

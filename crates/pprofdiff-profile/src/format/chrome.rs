@@ -8,7 +8,7 @@
 //! **CPU.** `samples` names a node for each tick of the profiler's clock, and `timeDeltas` the microseconds from the tick
 //! before to it, the first one from `startTime`. So what a sample stands for is the time until the next one, as
 //! DevTools reckons (`CPUProfileDataModel`): it puts samples in the order of their times first, since ticks of other
-//! threads may be late, and gives the last sample the mean of all others. The time before the first sample is nobody's.
+//! threads may be late, and gives the last sample the mean of all others. The time before the first sample is nobody's. At the end of a part of a recording it is cut.
 //! The sample types are
 //!
 //! - `wall/nanoseconds`, all of that time;
@@ -37,17 +37,19 @@ use heap::read_heap;
 pub(super) const CPU: InputFormat = InputFormat {
     name: "cpuprofile",
     about: "a CPU profile of Chrome or Node: .cpuprofile",
+    has_times: true,
     recognises: |head| {
         let keys = json::keys(head);
         let has = |key: &str| keys.iter().any(|k| **k == *key.as_bytes());
         (has("nodes") && json::contains(head, "\"callFrame\"")) || has("timeDeltas")
     },
-    read: |name, text, _| read(name, text, read_cpu),
+    read: |name, text, options| read(name, text, |text, builder| read_cpu(text, options.time.as_ref(), builder)),
 };
 
 pub(super) const HEAP: InputFormat = InputFormat {
     name: "heapprofile",
     about: "a sampled heap profile of Chrome or Node: .heapprofile",
+    has_times: false,
     recognises: |head| {
         json::keys(head).iter().any(|key| **key == *b"head")
             && json::contains(head, "\"callFrame\"")
@@ -56,7 +58,7 @@ pub(super) const HEAP: InputFormat = InputFormat {
     read: |name, text, _| read(name, text, read_heap),
 };
 
-fn read(name: &str, text: Vec<u8>, fill: fn(&[u8], &mut ProfileBuilder) -> Result<()>) -> Result<Profile> {
+fn read(name: &str, text: Vec<u8>, fill: impl FnOnce(&[u8], &mut ProfileBuilder) -> Result<()>) -> Result<Profile> {
     let mut builder = ProfileBuilder::new();
     fill(&text, &mut builder)?;
     drop(text);

@@ -9,6 +9,7 @@
 //!
 //! - A sample counts 1, or its weight: `samples`, `time/nanoseconds` or `space/bytes`, as the thread says.
 //! - What CPU time the thread had since the sample before is `cpu/nanoseconds`, where it is recorded in units of time.
+//! - Of a part of a recording, samples are read that were taken within it (`time`, or `timeDeltas`), with the CPU time up to them.
 //! - `thread`, `process`, `pid` and `tid` are labels.
 //! - A frame has its function's file, its own line and column, and the library as its mapping. One without a symbol, which has
 //!   an address for a name, has the name of its library, `[libc.so.6]`.
@@ -24,11 +25,13 @@ use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
 use crate::random::HashMap;
+use crate::window::{TimeWindow, Timeline};
 use tables::{Libraries, NONE, Places, Stacks};
 
 pub(super) const FIREFOX: InputFormat = InputFormat {
     name: "firefox",
     about: "a profile of the Firefox profiler, samply's too",
+    has_times: true,
     recognises: |head| {
         json::keys(head).iter().any(|key| **key == *b"meta")
             && ["preprocessedProfileVersion", "\"markerSchema\"", "\"stackwalk\""]
@@ -57,17 +60,19 @@ struct Root {
     thread: u32,
 }
 
-fn read(name: &str, text: Vec<u8>, _: &LoadOptions) -> Result<Profile> {
+fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let mut file = File {
         builder: ProfileBuilder::new(),
         tree: Tree::new(),
         threads: Vec::new(),
         used: [false; COLUMNS.len()],
         cpu_power: None,
+        start: None,
+        timeline: None,
         budget: StackBudget::for_input(text.len()),
         texts: TextBudget::for_input(text.len()),
     };
-    file.read(&text)?;
+    file.read(&text, options.time.as_ref())?;
     let builder = file.finish(text.len())?;
     drop(text);
     builder.build(name)
@@ -80,6 +85,10 @@ struct File {
     used: [bool; COLUMNS.len()],
     /// The unit of CPU times in nanoseconds, as a power of ten, if it is one of time.
     cpu_power: Option<i64>,
+    /// When the recording began, as times of samples have it, if it says so.
+    start: Option<i64>,
+    /// What is read of it, if that is a part.
+    timeline: Option<Timeline>,
     /// For stacks that threads share, each of which is gone over for each thread.
     budget: StackBudget,
     texts: TextBudget,
@@ -93,7 +102,7 @@ struct Thread {
 }
 
 impl File {
-    fn read(&mut self, text: &[u8]) -> Result<()> {
+    fn read(&mut self, text: &[u8], window: Option<&TimeWindow>) -> Result<()> {
         let mut json = Json::new(text);
         let [meta, libs, shared, threads] = json.members(["meta", "libs", "shared", "threads"])?;
         json.end()?;
@@ -103,6 +112,9 @@ impl File {
         let shared = Places::read(shared)?;
         let mut shared_stacks = None;
         let Some(mut threads) = threads else { return Err(Error::malformed("it has no `threads`")) };
+        if let Some(window) = window {
+            self.begin_timeline(window, threads)?;
+        }
         let mut array = threads.array()?;
         while threads.element(&mut array)? {
             let number = self.threads.len();
@@ -122,6 +134,24 @@ impl File {
         Ok(())
     }
 
+    /// Where a recording does not say when it began, that is when its first sample was taken.
+    fn begin_timeline(&mut self, window: &TimeWindow, mut threads: Json<'_>) -> Result<()> {
+        let (mut array, mut first) = (threads.array()?, None);
+        while self.start.is_none() && threads.element(&mut array)? {
+            let [samples] = threads.members(["samples"])?;
+            let Some(mut times) = samples.map(Times::begin).transpose()? else { continue };
+            while let Some(time) = times.next()? {
+                first = Some(first.map_or(time, |first: i64| first.min(time)));
+            }
+        }
+        let began = self.builder.header().time_nanos;
+        // Without a start of the whole, times are of no day; it says when it is that times are 0, or when it began.
+        let began = (began != 0).then(|| began.saturating_add(first.unwrap_or(0)));
+        self.start = self.start.or(first);
+        self.timeline = Some(Timeline::new(window, began)?);
+        Ok(())
+    }
+
     fn read_meta(&mut self, meta: &mut Json<'_>) -> Result<()> {
         let begin = meta.offset();
         let names =
@@ -135,6 +165,7 @@ impl File {
             place.map(|mut json| Ok::<_, Error>(json.number()?.scaled(MILLISECONDS)?.0)).transpose()
         };
         let (start, from, until) = (time(start)?, time(from)?, time(until)?);
+        self.start = from;
         self.builder.header().time_nanos = match (start, from) {
             (Some(start), from) => start.checked_add(from.unwrap_or(0)).ok_or_else(too_large)?,
             (None, _) => 0,
@@ -186,6 +217,7 @@ impl File {
 
     fn read_samples(&mut self, mut samples: Json<'_>, thread: u32, stacks: &Stacks) -> Result<()> {
         let begin = samples.offset();
+        let mut times = self.timeline.as_ref().map(|_| Times::begin(samples)).transpose()?;
         let [stack, weights, kind, cpu] = samples.members(["stack", "weight", "weightType", "threadCPUDelta"])?;
         let Some(mut stack) = stack else { return Err(Error::malformed("its samples have no stacks").at(begin)) };
         let column = match kind.map(|mut kind| Ok::<_, Error>(kind.string()?.bytes())).transpose()?.as_deref() {
@@ -209,6 +241,7 @@ impl File {
                     (Some(cpu), Some(power)) => cpu.next(power)?,
                     _ => 0,
                 };
+                let at = times.as_mut().map(Times::next).transpose()?;
                 if stack.null() {
                     return Ok(());
                 }
@@ -216,10 +249,19 @@ impl File {
                 if stack == -1 {
                     return Ok(());
                 }
+                // What the thread had before the first sample is not known.
+                let has_cpu = cpu.is_some() && number > 0;
+                if let (Some(at), Some(timeline)) = (at, &mut self.timeline) {
+                    self.used[column] = true;
+                    self.used[CPU] |= has_cpu;
+                    let at = at.ok_or_else(|| Error::malformed("it has no time").at(place))?;
+                    if !timeline.contains(at.checked_sub(self.start.unwrap_or(0)).ok_or_else(too_large)?) {
+                        return Ok(());
+                    }
+                }
                 self.add(Root { column: column as u32, thread }, stack, weight, stacks, &mut nodes)
                     .map_err(|e| e.at(place))?;
-                // What the thread had before the first sample is not known.
-                if cpu.is_some() && number > 0 {
+                if has_cpu {
                     self.add(Root { column: CPU as u32, thread }, stack, time, stacks, &mut nodes)?;
                 }
                 Ok(())
@@ -263,7 +305,7 @@ impl File {
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let File { mut builder, tree, threads, mut used, .. } = self;
+        let File { mut builder, tree, threads, mut used, timeline, .. } = self;
         // A profile in which nothing ran has a type nevertheless.
         used[SAMPLES] |= !used.contains(&true);
         let mut places = [0; COLUMNS.len()];
@@ -276,6 +318,9 @@ impl File {
             }
             places[i] = n_types;
             n_types += 1;
+        }
+        if let Some(timeline) = timeline {
+            timeline.finish(builder.header())?;
         }
         let [thread_key, process_key, pid_key, tid_key] =
             ["thread", "process", "pid", "tid"].map(|key| builder.string(key));
@@ -292,6 +337,37 @@ impl File {
             (places[root.column as usize], 1)
         })?;
         Ok(builder)
+    }
+}
+
+/// When samples were taken: in a column of times, or of those from one to the next.
+struct Times<'t> {
+    column: Option<Column<'t>>,
+    /// The last time, of those.
+    sum: Option<i64>,
+}
+
+impl<'t> Times<'t> {
+    fn begin(mut samples: Json<'t>) -> Result<Times<'t>> {
+        let [times, deltas] = samples.members(["time", "timeDeltas"])?;
+        let sum = deltas.filter(|_| times.is_none()).map(|_| 0);
+        Ok(Times { column: times.or(deltas).map(Column::begin).transpose()?, sum })
+    }
+
+    /// The time of the next sample, if there is one.
+    fn next(&mut self) -> Result<Option<i64>> {
+        let Some(Column { json, array }) = &mut self.column else { return Ok(None) };
+        if !json.element(array)? {
+            return Ok(None);
+        }
+        let time = json.number()?.scaled(MILLISECONDS)?.0;
+        match &mut self.sum {
+            None => Ok(Some(time)),
+            Some(sum) => {
+                *sum = sum.checked_add(time).ok_or_else(too_large)?;
+                Ok(Some(*sum))
+            }
+        }
     }
 }
 

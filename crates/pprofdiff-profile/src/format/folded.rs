@@ -27,6 +27,7 @@ use crate::work::BytePace;
 pub(super) const FOLDED: InputFormat = InputFormat {
     name: "folded",
     about: "folded stacks: root;leaf 12",
+    has_times: false,
     recognises: |head| recognises(head, false),
     read: |name, data, options| read(name, data, options, false),
 };
@@ -34,6 +35,7 @@ pub(super) const FOLDED: InputFormat = InputFormat {
 pub(super) const FOLDED2: InputFormat = InputFormat {
     name: "folded2",
     about: "folded stacks of two sides: root;leaf BASE NEW",
+    has_times: false,
     recognises: |head| recognises(head, true),
     read: |name, data, options| read(name, data, options, true),
 };

@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 pub(super) const JEMALLOC: InputFormat = InputFormat {
     name: "jemalloc",
     about: "a heap profile of jemalloc: heap_v2/RATE",
+    has_times: false,
     recognises: |head| HEADER.is_match(Lines::new(head).next().unwrap_or_default()),
     read: |name, text, _| {
         let mut lines = Lines::new(&text);

@@ -14,6 +14,8 @@
 //! - `jdk.JavaMonitorEnter` is `contentions` and `delay`, `jdk.ThreadPark` `parks` and `park`. They are apart, as idle
 //!   threads of pools are parked most of the time.
 //!
+//! An event is of the time at which it starts, also one that lasts: of a part of a recording these are read.
+//!
 //! The thread's name and state are labels, as is the class that is allocated or waited for. A frame is a function, `a.b.C.f`,
 //! and a line. The JVM numbers hidden classes anew in each run, such as those of lambdas; the numbers are left out
 //! (`names.rs`).
@@ -37,6 +39,7 @@ use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
 use crate::random::{HashMap, RandomState};
+use crate::window::Timeline;
 use crate::work::Pace;
 use chunk::Chunk;
 use constants::Constants;
@@ -45,6 +48,7 @@ use metadata::{Field, Metadata, Places, Pool};
 pub(super) const JFR: InputFormat = InputFormat {
     name: "jfr",
     about: "a recording of Java's Flight Recorder",
+    has_times: true,
     recognises: |head| head.starts_with(chunk::MAGIC),
     read,
 };
@@ -129,7 +133,21 @@ struct Root {
     class: StringId,
 }
 
-fn read(name: &str, data: Vec<u8>, _: &LoadOptions) -> Result<Profile> {
+/// When the first chunk began, in nanoseconds since 1970.
+fn start_of(data: &[u8]) -> Result<i64> {
+    let (mut at, mut first) = (0, i64::MAX);
+    while at < data.len() {
+        let chunk = Chunk::read(data, at)?;
+        (at, first) = (chunk.end, first.min(chunk.start_nanos));
+    }
+    Ok(first)
+}
+
+fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
+    let timeline = options.time.as_ref().map(|window| {
+        let start = start_of(&data)?;
+        Ok::<_, Error>((start, Timeline::new(window, Some(start))?))
+    });
     let mut recording = Recording {
         builder: ProfileBuilder::new(),
         stacks: Sequences::default(),
@@ -138,6 +156,7 @@ fn read(name: &str, data: Vec<u8>, _: &LoadOptions) -> Result<Profile> {
         used: [false; COLUMNS.len()],
         texts: TextBudget::for_input(data.len()),
         span: None,
+        timeline: timeline.transpose()?,
         pace: Pace::default(),
     };
     let (mut at, mut number) = (0, 0);
@@ -167,6 +186,8 @@ struct Recording {
     texts: TextBudget,
     /// When it began and ended.
     span: Option<(i64, i64)>,
+    /// When it began, and what is read of it, if that is a part.
+    timeline: Option<(i64, Timeline)>,
     pace: Pace,
 }
 
@@ -209,6 +230,16 @@ impl Recording {
         chunk: &Chunk<'_>,
     ) -> Result<()> {
         let number = |field: Field| places[field as usize].map(|mut place| place.long()).transpose();
+        for &(column, _) in event.adds {
+            self.used[column] = true;
+        }
+        if let Some((start, timeline)) = &mut self.timeline {
+            let missing = || Error::malformed("its type has no startTime");
+            let time = chunk.time(number(Field::StartTime)?.ok_or_else(missing)?)?;
+            if !timeline.contains(time.checked_sub(*start).ok_or_else(too_large)?) {
+                return Ok(());
+            }
+        }
         let thread = number(Field::EventThread)?.map_or_else(|| number(Field::SampledThread), |key| Ok(Some(key)))?;
         let mut label = |pool, key: Option<i64>, known: &mut Known| match key {
             Some(key) => self.label(pool, key as u64, constants, known),
@@ -231,7 +262,6 @@ impl Recording {
                 Amount::Field(field) => number(field)?,
                 Amount::Ticks(field) => chunk.nanos(number(field)?)?,
             };
-            self.used[column] = true;
             let sum = self.sums.number((Root { column: column as u32, thread, state, class }, stack)) as usize;
             if sum == self.values.len() {
                 self.values.push(0);
@@ -302,7 +332,7 @@ impl Recording {
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let Recording { mut builder, stacks, sums, values: sums_of, used, span, .. } = self;
+        let Recording { mut builder, stacks, sums, values: sums_of, used, span, timeline, .. } = self;
         if !used.contains(&true) {
             return Err(Error::malformed(
                 "it has no event that is read: samples, allocations, or waits for monitors; record with settings=profile",
@@ -324,6 +354,9 @@ impl Recording {
         if let Some((begin, end)) = span {
             builder.header().time_nanos = begin;
             builder.header().duration_nanos = end.checked_sub(begin).ok_or_else(too_large)?;
+        }
+        if let Some((_, timeline)) = timeline {
+            timeline.finish(builder.header())?;
         }
         let [thread, state, class] = ["thread", "state", "class"].map(|key| builder.string(key));
         let (mut budget, mut labels, mut values) = (StackBudget::for_input(size), Vec::new(), vec![0; n_types]);

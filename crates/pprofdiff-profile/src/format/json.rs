@@ -363,7 +363,7 @@ fn hex(text: &[u8]) -> u32 {
     text.iter().take(4).map(digit).fold(0, |code, digit| code << 4 | digit)
 }
 
-impl Number<'_> {
+impl<'t> Number<'t> {
     /// The number times a power of ten, rounded to the nearest (a half away from zero), and whether that is exact.
     /// Decimals are decimals: nothing passes through binary fractions.
     ///
@@ -400,6 +400,11 @@ impl Number<'_> {
         let rounded = i128::from(value) + i128::from(half);
         let signed = if negative { -rounded } else { rounded };
         i64::try_from(signed).map(|v| (v, exact)).map_err(|_| too_large())
+    }
+
+    /// As it is written.
+    pub fn text(self) -> &'t [u8] {
+        self.raw
     }
 
     /// The number, if it is whole.

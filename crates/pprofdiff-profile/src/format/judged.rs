@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::InputFormat;
 use super::tree::rows;
 use crate::profile::{LoadOptions, Profile};
 
@@ -14,18 +15,39 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
 }
 
-/// A profile has the types and the sums by stack and labels that the judge wrote down.
+/// What the samples of each stack and its labels add up to, without columns.
+type Sums = BTreeMap<String, Vec<i64>>;
+
+fn add_samples(p: &Profile, sums: &mut Sums) {
+    let without_column = |frame: &str| {
+        let mut parts: Vec<&str> = frame.split(':').collect();
+        let is_number = |part: Option<&&str>| part.is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()));
+        if is_number(parts.last()) && is_number(parts.iter().rev().nth(1)) {
+            parts.pop();
+        }
+        parts.join(":")
+    };
+    for row in rows(p) {
+        let (key, values) = row.rsplit_once(": ").unwrap();
+        let key = key.split('|').map(without_column).collect::<Vec<_>>().join("|");
+        let sums = sums.entry(key).or_insert_with(|| vec![0; p.sample_types().len()]);
+        sums.iter_mut().zip(values.split(' ')).for_each(|(sum, value)| *sum += value.parse::<i64>().unwrap());
+    }
+    sums.retain(|_, sums| sums.iter().any(|&sum| sum != 0));
+}
+
+/// A profile has the types and the sums by stack and labels that the judge wrote down, of all of it or of a part.
 fn assert_is_expected(profile: &Path, expected: &Path) {
     let name = profile.display();
     let expected: serde_json::Value = serde_json::from_slice(&std::fs::read(expected).unwrap()).unwrap();
-    let p = Profile::open(profile, &LoadOptions::default()).unwrap();
-    assert_eq!(serde_json::json!(p.sample_types()), expected["types"], "{name}");
-    let (mut found, mut wanted) = (BTreeMap::new(), BTreeMap::new());
-    for row in rows(&p) {
-        let (key, values) = row.rsplit_once(": ").unwrap();
-        let sums: &mut Vec<i64> = found.entry(key.to_owned()).or_insert_with(|| vec![0; p.sample_types().len()]);
-        sums.iter_mut().zip(values.split(' ')).for_each(|(sum, value)| *sum += value.parse::<i64>().unwrap());
+    let mut options = LoadOptions::default();
+    if let Some(time) = expected["time"].as_str() {
+        options = options.with_time(time.parse().unwrap());
     }
+    let p = Profile::open(profile, &options).unwrap();
+    assert_eq!(serde_json::json!(p.sample_types()), expected["types"], "{name}");
+    let (mut found, mut wanted) = (Sums::new(), Sums::new());
+    add_samples(&p, &mut found);
     for row in expected["samples"].as_array().unwrap() {
         let texts = |i: usize| serde_json::from_value::<Vec<String>>(row[i].clone()).unwrap();
         // As `rows` shows frames without a line, and labels.
@@ -34,10 +56,7 @@ fn assert_is_expected(profile: &Path, expected: &Path) {
         let values: Vec<i64> = serde_json::from_value(row[2].clone()).unwrap();
         wanted.insert(format!("{}{labels}", stack.join("|")), values);
     }
-    // Columns are not in what is expected.
-    let found: BTreeMap<String, Vec<i64>> =
-        found.into_iter().filter(|(_, sums)| sums.iter().any(|&v| v != 0)).collect();
-    assert!(wanted.len() > 4, "{name}");
+    assert!(wanted.len() > 3, "{name}");
     assert_eq!(found, wanted, "{name}");
 }
 
@@ -48,6 +67,78 @@ fn recorded_profiles_are_what_their_judges_said() {
         for side in ["base", "new"] {
             let name = name.replace("SIDE", side);
             assert_is_expected(&inputs.join(format!("{name}.gz")), &inputs.join(format!("{name}.expected.json")));
+        }
+    }
+}
+
+/// The recordings of the corpus, of each format that has times: by their names, and bytes of one that is made.
+fn timed() -> Vec<(String, Vec<u8>)> {
+    let inputs = tests().join("corpus/inputs");
+    let names = std::fs::read_dir(&inputs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let cut = names.filter_map(|name| name.strip_suffix(".cut.json").map(|name| format!("{name}.gz")));
+    let mut all: Vec<_> = cut.map(|name| (name.clone(), std::fs::read(inputs.join(name)).unwrap())).collect();
+    assert_eq!(all.len(), 9);
+    all.push(("perf-data".to_owned(), std::fs::read(inputs.join("clocks.base.perf.data.gz")).unwrap()));
+    let message = |numbering: &str| (numbering.to_owned(), super::otlp::timed(numbering));
+    all.extend(["otlp", "otlp-1.9"].map(message));
+    all
+}
+
+#[test]
+fn parts_of_recordings_are_what_their_judges_said() {
+    let inputs = tests().join("corpus/inputs");
+    for (name, _) in timed().iter().filter(|(name, _)| name.ends_with(".gz")) {
+        let cut = name.replace(".gz", ".cut.json");
+        assert_is_expected(&inputs.join(name), &inputs.join(cut));
+    }
+}
+
+/// A format that says that it has times has some here.
+#[test]
+fn two_adjoining_parts_are_the_whole() {
+    for (name, bytes) in timed() {
+        let load = |time: Option<String>| {
+            let options = LoadOptions::default();
+            let options = time.map_or(options.clone(), |time| options.with_time(time.parse().unwrap()));
+            Profile::from_bytes(&name, &bytes, &options)
+        };
+        let (whole, mut expected) = (load(None).unwrap(), Sums::new());
+        add_samples(&whole, &mut expected);
+        let mut n_divided = 0;
+        for end in ["0.7ms", "3ms", "50ms", "100.5ms", "181200us", "333ms", "500ms", "2.51s", "5s", "9s", "1m"] {
+            let (mut found, mut duration, mut n_parts) = (Sums::new(), 0, 0);
+            for part in [format!("..{end}"), format!("{end}..")] {
+                match load(Some(part)) {
+                    Ok(part) => {
+                        assert_eq!(part.sample_types(), whole.sample_types(), "{name} {end}");
+                        assert_eq!(part.default_sample_type(), whole.default_sample_type(), "{name} {end}");
+                        add_samples(&part, &mut found);
+                        (duration, n_parts) = (duration + part.duration_nanos(), n_parts + 1);
+                    }
+                    Err(e) => assert!(e.detail().contains("no sample is within"), "{name} {end}: {e}"),
+                }
+            }
+            assert_eq!(found, expected, "{name} {end}");
+            if n_parts == 2 {
+                n_divided += 1;
+                assert!([0, duration].contains(&whole.duration_nanos()) && duration > 0, "{name} {end}");
+            }
+        }
+        assert!(n_divided >= 3, "{name}");
+    }
+    let formats = InputFormat::all().filter(|format| format.has_times).map(|format| format.name).collect::<Vec<_>>();
+    assert_eq!(formats, ["jfr", "otlp", "otlp-1.9", "cpuprofile", "speedscope", "firefox", "perf-data", "perf-script"]);
+}
+
+#[test]
+fn formats_without_times_say_which_have_them() {
+    let options = LoadOptions::default().with_time("1s..2s".parse().unwrap());
+    for (text, format) in [("\x32\0", "pprof"), ("a;b 1\n", "folded")] {
+        let named = options.clone().with_input_format(format).unwrap();
+        for options in [&options, &named] {
+            let error = Profile::from_bytes("in", text.as_bytes(), options).unwrap_err().to_string();
+            let said = format!("in: no time inside of it can be chosen, since {format} does not say when");
+            assert!(error.starts_with(&said) && error.contains("these formats do: jfr, otlp,"), "{error}");
         }
     }
 }

@@ -165,14 +165,8 @@ static OTHERS: &[Other] = &[
         recognises: |head| json(head) && find(head, b"\"traceEvents\""),
     },
     Other {
-        about: "OpenTelemetry profiles as JSON",
-        way_out: "have the exporter write protobuf, which is read",
-        command: None,
-        recognises: |head| json(head) && find(head, b"\"resourceProfiles\""),
-    },
-    Other {
         about: "JSON that is not recognised",
-        way_out: "of JSON, .cpuprofile, .heapprofile and files of speedscope and the Firefox profiler are read; if it comes from a server, look at \
+        way_out: "of JSON, .cpuprofile, .heapprofile, OpenTelemetry profiles and files of speedscope and the Firefox profiler are read; if it comes from a server, look at \
                   it: it may be an error",
         command: None,
         recognises: json,

@@ -1,5 +1,5 @@
-//! OpenTelemetry profiles: one `ProfilesData` message (or `ExportProfilesServiceRequest`, whose fields are the same) in
-//! protobuf, as the OpenTelemetry eBPF profiler, its collector and async-profiler write it.
+//! OpenTelemetry profiles: a `ProfilesData` message (or `ExportProfilesServiceRequest`, whose fields are the same), as the
+//! OpenTelemetry eBPF profiler, its collector and async-profiler write it in protobuf; or several, and JSON (`combine.rs`).
 //!
 //! ```text
 //! ProfilesData: ResourceProfiles (a resource: attributes) > ScopeProfiles > Profile (one sample type) > Sample
@@ -36,6 +36,9 @@
 //! only one resource, so that a filter by them does the same to each of several files. Only a type that is there in two
 //! units can't stand beside itself, and has to be chosen by `--input-type`.
 //!
+//! Of a part of a recording, timestamps within it are read, each with its value; all samples must have some. The recording
+//! begins with the first profile, or with the first timestamp if no profile says when it began.
+//!
 //! Attributes of samples, profiles and resources become labels: numeric ones if they are integers, with their unit,
 //! else text: bytes in hex, lists and maps as in JSON. Attributes of mappings give the build id
 //! (`process.executable.build_id.gnu`, else `.go`, else `.htlhash`) and, like `pprof.location.is_folded` of locations
@@ -46,7 +49,7 @@
 //! Attributes without a value, and integers that are 0 without a unit, since `profile.proto` has no labels of them.
 //!
 //! Facts: <https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development/profiles.proto` of v1.8.0,
-//! v1.9.0 and v1.10.0; <https://opentelemetry.io/docs/specs/semconv/general/profiles/>; the collector's conversions,
+//! v1.9.0, v1.10.0 and v1.11.0, which has the fields of v1.10.0; <https://opentelemetry.io/docs/specs/semconv/general/profiles/>; the collector's conversions,
 //! `pkg/translator/pprof` of opentelemetry-collector-contrib.
 //!
 //! Cost: the tables are offsets into the message, and a sample's key is a few numbers, so memory is in proportion to
@@ -55,12 +58,16 @@
 //! whose records would be larger than those of the message, and loaded as any other, which checks it.
 
 mod attributes;
+mod combine;
 mod convert;
 mod dictionary;
 mod recognise;
 mod samples;
+mod schema;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+pub(super) use tests::timed;
 
 use super::InputFormat;
 use crate::error::{Error, ErrorKind, Result};
@@ -69,11 +76,13 @@ use crate::profile::wire::{Fields, for_each_int};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
 use crate::random::{HashMap, RandomState};
 use attributes::Role;
+use combine::combine;
 use recognise::recognises;
 
 pub(super) const OTLP: InputFormat = InputFormat {
     name: "otlp",
-    about: "OpenTelemetry profiles, from protocol 1.10 on",
+    about: "OpenTelemetry profiles in protobuf or JSON, from protocol 1.10 on",
+    has_times: true,
     recognises,
     read: |name, data, options| read(name, data, options, CURRENT),
 };
@@ -81,6 +90,7 @@ pub(super) const OTLP: InputFormat = InputFormat {
 pub(super) const OTLP_1_9: InputFormat = InputFormat {
     name: "otlp-1.9",
     about: "OpenTelemetry profiles, protocol 1.8 and 1.9",
+    has_times: true,
     // `otlp` is recognised, and then looks which of them it is.
     recognises: |_| false,
     read: |name, data, options| read(name, data, options, BEFORE),
@@ -97,7 +107,13 @@ struct Numbering {
 const CURRENT: Numbering = Numbering { attributes: 2, link: 3, values: 4 };
 const BEFORE: Numbering = Numbering { values: 2, attributes: 3, link: 4 };
 
-fn read(name: &str, data: Vec<u8>, options: &LoadOptions, named: Numbering) -> Result<Profile> {
+fn read(name: &str, mut data: Vec<u8>, options: &LoadOptions, named: Numbering) -> Result<Profile> {
+    let mut named = options.input_format.map(|_| named);
+    let combined = combine(&data, named, options.inflated_limit)?;
+    let is_combined = combined.is_some();
+    if let Some(made) = combined {
+        (data, named) = (made, Some(CURRENT));
+    }
     if data.len() > u32::MAX as usize {
         return Err(Error::new(
             ErrorKind::Limit,
@@ -105,8 +121,9 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions, named: Numbering) -> R
         ));
     }
     let mut message = Message::scan(&data)?;
-    let numbering = if options.input_format.is_some() { Some(named) } else { message.numbering()? };
-    let made = message.convert(numbering, options)?;
+    let numbering = if named.is_some() { named } else { message.numbering()? };
+    // Places in what was made of several are not those of the file.
+    let made = message.convert(numbering, options).map_err(|e| if is_combined { e.of_part(None, None) } else { e })?;
     drop(message);
     drop(data);
     Profile::decode(name, made)

@@ -19,6 +19,8 @@
 //! Not by the crate `linux-perf-data` 0.13: it allocates what a section says that it has, and has no bounds on what is
 //! unpacked.
 //!
+//! Of a part of a recording, times count from the first sample.
+//!
 //! Lost: times, fields of tracepoints, branches, registers.
 
 mod event;
@@ -37,6 +39,7 @@ use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::profile::{Label, LabelValue, LoadOptions, Mapping, NONE, Profile, StringId};
 use crate::random::{HashMap, RandomState};
+use crate::window::Timeline;
 use crate::work::Pace;
 use event::Sample;
 use file::{File, Record};
@@ -45,6 +48,7 @@ use processes::{Mapped, Mode, Processes};
 pub(super) const PERF_DATA: InputFormat = InputFormat {
     name: "perf-data",
     about: "perf.data, as perf record writes it",
+    has_times: true,
     recognises: |head| head.starts_with(file::MAGIC),
     read,
 };
@@ -184,7 +188,7 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let inflated = file::inflate(&data, options.inflated_limit)?;
     let file = File::read(name, &data, &inflated)?;
     let size = data.len() + inflated.len();
-    let mut recording = Recording::new(&file, size);
+    let mut recording = Recording::new(&file, size, options)?;
     for record in file.records() {
         let record = record?;
         recording.record(&record).map_err(|e| e.at(record.body.offset()))?;
@@ -212,12 +216,17 @@ struct Recording<'f, 't> {
     without_event: u64,
     /// When the first sample was taken, and the last.
     span: Option<(u64, u64)>,
+    /// What is read of it, if that is a part.
+    timeline: Option<Timeline>,
+    /// By event: true if it has samples, within that part or not.
+    is_used: Vec<bool>,
     pace: Pace,
 }
 
 impl<'f, 't> Recording<'f, 't> {
-    fn new(file: &'f File<'t>, size: usize) -> Recording<'f, 't> {
-        Recording {
+    fn new(file: &'f File<'t>, size: usize, options: &LoadOptions) -> Result<Recording<'f, 't>> {
+        let timeline = options.time.as_ref().map(|window| Timeline::new(window, None)).transpose()?;
+        Ok(Recording {
             file,
             builder: ProfileBuilder::new(),
             processes: Processes::for_input(size),
@@ -229,8 +238,10 @@ impl<'f, 't> Recording<'f, 't> {
             lost: 0,
             without_event: 0,
             span: None,
+            timeline,
+            is_used: vec![false; file.events.all.len()],
             pace: Pace::default(),
-        }
+        })
     }
 
     fn record(&mut self, record: &Record<'t>) -> Result<()> {
@@ -258,6 +269,12 @@ impl<'f, 't> Recording<'f, 't> {
     fn sample(&mut self, number: u32, sample: &Sample<'t>, misc: u16) -> Result<()> {
         let (first, last) = self.span.unwrap_or((sample.time, sample.time));
         self.span = Some((first.min(sample.time), last.max(sample.time)));
+        self.is_used[number as usize] = true;
+        // They come in the order of their times.
+        let since_first = i64::try_from(sample.time - first.min(sample.time)).map_err(|_| too_large())?;
+        if self.timeline.as_mut().is_some_and(|timeline| !timeline.contains(since_first)) {
+            return Ok(());
+        }
         let by_period = self.file.events.all[number as usize].is_by_period();
         let value = if by_period { i64::try_from(sample.period).map_err(|_| too_large())? } else { 1 };
         let comm = match self.processes.name(sample.tid as u32) {
@@ -304,12 +321,10 @@ impl<'f, 't> Recording<'f, 't> {
 
     fn finish(mut self, size: usize) -> Result<(ProfileBuilder, Vec<String>)> {
         let (notes, locations) = (self.notes(), self.locations()?);
-        let Recording { file, mut builder, stacks, sums, values: sums_of, span, .. } = self;
+        let Recording { file, mut builder, stacks, sums, values: sums_of, span, timeline, mut is_used, .. } = self;
         let events = &file.events.all;
-        let mut is_used = vec![false; events.len()];
-        sums.values.iter().for_each(|(root, _)| is_used[root.event as usize] = true);
         // A recording of nothing has its types, too.
-        if sums.values.is_empty() {
+        if !is_used.contains(&true) {
             is_used = events.iter().map(|event| !event.is_dummy()).collect();
         }
         // Two events may have one name, as those of a processor with two kinds of cores.
@@ -329,6 +344,9 @@ impl<'f, 't> Recording<'f, 't> {
         let n_types = by_name.len();
         if let Some((first, last)) = span {
             builder.header().duration_nanos = i64::try_from(last - first).map_err(|_| too_large())?;
+        }
+        if let Some(timeline) = timeline {
+            timeline.finish(builder.header())?;
         }
         let [comm, pid, tid, cpu] = ["comm", "pid", "tid", "cpu"].map(|key| builder.string(key));
         let number = |key, value| Label { key, value: LabelValue::Number(value, StringId::EMPTY) };

@@ -18,6 +18,8 @@
 //!   symbol has the name of its binary, `[libc.so.6]`. Inlined frames share a location with the frame they are inlined
 //!   into, which has the same address.
 //!
+//! Of a part of a recording, times count from the first sample.
+//!
 //! Lost: addresses and offsets in functions, which differ from run to run, times, CPUs, and the fields of tracepoints.
 
 mod parse;
@@ -29,10 +31,11 @@ use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, LoadOptions, Mapping, Profile, StringId};
 use crate::random::HashMap;
+use crate::window::{Timeline, decimal};
 use parse::{Frame, Header, is_comment, is_indented, is_record, number, source_line};
 
 pub(super) const PERF_SCRIPT: InputFormat =
-    InputFormat { name: "perf-script", about: "the text of perf script", recognises, read };
+    InputFormat { name: "perf-script", about: "the text of perf script", has_times: true, recognises, read };
 
 /// A sample's line is followed by a frame, or ends in one; or there is another such line, and nothing else.
 fn recognises(head: &[u8]) -> bool {
@@ -51,7 +54,7 @@ fn recognises(head: &[u8]) -> bool {
 }
 
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
-    let mut script = Script::new(options);
+    let mut script = Script::new(options)?;
     each_line(&text, |_, line| script.line(line))?;
     script.end_sample().map_err(|e| e.in_record(|| "the last sample".to_owned()))?;
     if script.has_samples && !script.names_something {
@@ -102,14 +105,17 @@ struct Script<'t> {
     value: i64,
     frames: Vec<Frame<'t>>,
     root_first: Vec<LocationId>,
+    /// What is read, if that is a part of the recording, and when its first sample was.
+    timeline: Option<(Timeline, Option<i64>)>,
     has_samples: bool,
     /// Some sample has an event or a frame.
     names_something: bool,
 }
 
 impl<'t> Script<'t> {
-    fn new(options: &LoadOptions) -> Script<'t> {
-        Script {
+    fn new(options: &LoadOptions) -> Result<Script<'t>> {
+        let timeline = options.time.as_ref().map(|window| Ok((Timeline::new(window, None)?, None))).transpose()?;
+        Ok(Script {
             builder: ProfileBuilder::new(),
             input_type: options.input_type.clone(),
             tree: Tree::new(),
@@ -121,9 +127,10 @@ impl<'t> Script<'t> {
             value: 0,
             frames: Vec::new(),
             root_first: Vec::new(),
+            timeline,
             has_samples: false,
             names_something: false,
-        }
+        })
     }
 
     fn line(&mut self, line: &'t [u8]) -> Result<()> {
@@ -202,6 +209,10 @@ impl<'t> Script<'t> {
             self.columns.push(column);
             next
         });
+        if !self.is_within(&header)? {
+            self.frames.clear();
+            return Ok(());
+        }
         self.root_first.clear();
         // Outermost first: the innermost frame of a location comes last, and completes it.
         let mut end = self.frames.len();
@@ -220,6 +231,19 @@ impl<'t> Script<'t> {
             node = self.tree.child(node, location);
         }
         self.tree.add(node, self.value)
+    }
+
+    /// True of a sample of the part that is read. The recording begins with its first sample: perf prints them in their order.
+    fn is_within(&mut self, header: &Header<'_>) -> Result<bool> {
+        let Some((timeline, first)) = &mut self.timeline else { return Ok(true) };
+        let seconds = header.time.and_then(|time| std::str::from_utf8(time).ok());
+        let time = seconds.and_then(|seconds| decimal(seconds, 1_000_000_000)).ok_or_else(|| {
+            Error::query(
+                "perf script was not asked for times; print them with -F comm,pid,tid,time,period,event,ip,sym,dso",
+            )
+        })?;
+        // Neither is negative.
+        Ok(timeline.contains(time - *first.get_or_insert(time)))
     }
 
     /// The location of a frame and of those that are inlined into it.
@@ -261,7 +285,10 @@ impl<'t> Script<'t> {
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let Script { mut builder, input_type, tree, columns, .. } = self;
+        let Script { mut builder, input_type, tree, columns, timeline, .. } = self;
+        if let Some((timeline, _)) = timeline {
+            timeline.finish(builder.header())?;
+        }
         for column in &columns {
             let Some(event) = column.event else {
                 builder.sample_type(&input_type.0, &input_type.1);

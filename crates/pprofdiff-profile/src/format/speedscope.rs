@@ -9,10 +9,17 @@
 //! another unit are another sample type. The unit tells little of what is counted: times become `time/nanoseconds`,
 //! bytes `space/bytes`, and what has no unit is of `--input-type`, which also renames the others if its unit is theirs.
 //!
+//! Of a part of a recording, times are those of the axis that speedscope draws: events have theirs, samples are laid end to
+//! end by their weights. Both are cut where the part ends. It begins with the profile whose `startValue` is the least. Idle
+//! time that a sampler leaves out is missing on that axis.
+//!
 //! Our writer says of its file what it counts, and whether the two profiles are the sides of a diff, in a member
 //! `pprofdiff` that speedscope passes over: `{"sample_type": "cpu", "unit": "nanoseconds", "two_sided": true}`.
 //!
 //! Lost: the order of samples, the name of the file, and weights below a nanosecond.
+
+#[cfg(test)]
+mod tests;
 
 use super::json::{self, Json, Kind};
 use super::tree::{StackBudget, Tree, too_large};
@@ -20,10 +27,12 @@ use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile, StringId};
+use crate::window::Timeline;
 
 pub(super) const SPEEDSCOPE: InputFormat = InputFormat {
     name: "speedscope",
     about: "a file of speedscope.app: .speedscope.json",
+    has_times: true,
     recognises: |head| {
         let keys = json::keys(head);
         let has = |key: &str| keys.iter().any(|k| **k == *key.as_bytes());
@@ -56,6 +65,8 @@ struct File {
     columns: Vec<Column>,
     tree: Tree<Root>,
     n_profiles: usize,
+    /// When the recording began, and what is read of it, if that is a part.
+    timeline: Option<(i64, Timeline)>,
     two_sided: bool,
 }
 
@@ -111,7 +122,7 @@ fn optional_number(json: &mut Json<'_>) -> Result<i64> {
 impl File {
     fn new() -> File {
         let (builder, tree) = (ProfileBuilder::new(), Tree::new());
-        File { builder, frames: Vec::new(), columns: Vec::new(), tree, n_profiles: 0, two_sided: false }
+        File { builder, frames: Vec::new(), columns: Vec::new(), tree, n_profiles: 0, timeline: None, two_sided: false }
     }
 
     fn read(&mut self, text: &[u8], options: &LoadOptions) -> Result<()> {
@@ -151,6 +162,12 @@ impl File {
                 let detail = format!("it says that it has two sides, but there are {} profiles", self.n_profiles);
                 return Err(Error::malformed(detail).at(profiles.offset()));
             }
+        }
+        if let Some(window) = &options.time {
+            if written.is_some() {
+                return Err(Error::query("its samples are sums, without times"));
+            }
+            self.timeline = Some((start_of(profiles)?, Timeline::new(window, None)?));
         }
         let mut array = profiles.array()?;
         let mut number = 0;
@@ -200,7 +217,7 @@ impl File {
         options: &LoadOptions,
     ) -> Result<()> {
         let begin = json.offset();
-        let (mut kind, mut name, mut unit, mut end) = (None, Vec::new(), None, None);
+        let (mut kind, mut name, mut unit, mut start, mut end) = (None, Vec::new(), None, None, None);
         let (mut samples, mut weights, mut events) = (None, None, None);
         let mut object = json.object()?;
         while let Some(key) = json.key(&mut object)? {
@@ -220,6 +237,7 @@ impl File {
                     let kind = json.kind()?;
                     let place = *json;
                     match key {
+                        b"startValue" => start = Some(place).filter(|_| kind == Kind::Number),
                         b"endValue" => end = Some(place).filter(|_| kind == Kind::Number),
                         b"samples" => samples = Some(place),
                         b"weights" => weights = Some(place),
@@ -232,6 +250,9 @@ impl File {
         }
         let missing = |what: &str| Error::malformed(format!("it has no {what}")).at(begin);
         let unit = unit.ok_or_else(|| missing("unit"))?;
+        if self.timeline.is_some() && unit.kind != "time" {
+            return Err(Error::query(format!("its unit is {}, so there are no times in it", unit.name)).at(begin));
+        }
         // Ours are whole numbers of the unit that is said.
         let unit = if written.is_some() { Unit { kind: "", unit: "", power: 0, ..unit } } else { unit };
         let column = self.column(&unit, written, options, &name, number).map_err(|e| e.at(begin))?;
@@ -241,7 +262,7 @@ impl File {
             Some(b"sampled") => {
                 let samples = samples.ok_or_else(|| missing("samples"))?;
                 let weights = weights.ok_or_else(|| missing("weights"))?;
-                self.read_samples(samples, weights, root, &unit)
+                self.read_samples(samples, weights, start, root, &unit)
             }
             Some(b"evented") => self.read_events(events.ok_or_else(|| missing("events"))?, end, root, &unit),
             Some(_) => Err(missing("known type: it must be \"sampled\" or \"evented\"")),
@@ -293,7 +314,23 @@ impl File {
         })
     }
 
-    fn read_samples(&mut self, mut samples: Json<'_>, mut weights: Json<'_>, root: Root, unit: &Unit) -> Result<()> {
+    /// What is read of a cost from one time to another.
+    fn part(&mut self, begin: i64, end: i64) -> Result<i64> {
+        let cost = end.checked_sub(begin).ok_or_else(too_large)?;
+        let Some((start, timeline)) = &mut self.timeline else { return Ok(cost) };
+        let since = |at: i64| at.checked_sub(*start).ok_or_else(too_large);
+        Ok(timeline.part(since(begin)?, since(end)?))
+    }
+
+    fn read_samples(
+        &mut self,
+        mut samples: Json<'_>,
+        mut weights: Json<'_>,
+        start: Option<Json<'_>>,
+        root: Root,
+        unit: &Unit,
+    ) -> Result<()> {
+        let mut now = start.map_or(Ok(0), |mut start| time(&mut start, unit))?;
         let root = self.tree.root(root);
         let (mut stacks, mut values) = (samples.array()?, weights.array()?);
         let mut number = 0u64;
@@ -302,7 +339,15 @@ impl File {
                 if !weights.element(&mut values)? {
                     return Err(Error::malformed("`weights` has no weight for it").at(weights.offset()));
                 }
-                let weight = value(&mut weights, unit)?;
+                let mut weight = value(&mut weights, unit)?;
+                if self.timeline.is_some() {
+                    if weight < 0 {
+                        return Err(Error::query("its weight is negative, so it is no time").at(weights.offset()));
+                    }
+                    let begin = now;
+                    now = now.checked_add(weight).ok_or_else(too_large)?;
+                    weight = self.part(begin, now)?;
+                }
                 let mut node = root;
                 let mut stack = samples.array()?;
                 while samples.element(&mut stack)? {
@@ -341,11 +386,12 @@ impl File {
                 let wrong = |what: &str| Error::malformed(what).at(begin);
                 let at = at.ok_or_else(|| wrong("it has no time `at`"))?;
                 let frame = frame.ok_or_else(|| wrong("it has no frame"))?;
-                let cost = at.checked_sub(before.replace(at).unwrap_or(at)).ok_or_else(too_large)?;
-                if cost < 0 {
+                let begin = before.replace(at).unwrap_or(at);
+                if begin > at {
                     return Err(wrong("it is before the event that precedes it"));
                 }
                 if node != root {
+                    let cost = self.part(begin, at)?;
                     self.tree.add(node, cost)?;
                 }
                 match kind.as_deref() {
@@ -360,14 +406,17 @@ impl File {
             number += 1;
         }
         if let (true, Some(mut end), Some(before)) = (node != root, end, before) {
-            let cost = time(&mut end, unit)?.checked_sub(before).ok_or_else(too_large)?;
-            self.tree.add(node, cost.max(0))?;
+            let cost = self.part(before, time(&mut end, unit)?.max(before))?;
+            self.tree.add(node, cost)?;
         }
         Ok(())
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let File { mut builder, columns, tree, n_profiles, two_sided, .. } = self;
+        let File { mut builder, columns, tree, n_profiles, timeline, two_sided, .. } = self;
+        if let Some((_, timeline)) = timeline {
+            timeline.finish(builder.header())?;
+        }
         for column in &columns {
             builder.sample_type(&column.kind, &column.unit);
         }
@@ -404,6 +453,25 @@ fn prefixed(error: Error, what: &str, number: u64) -> Error {
     error.prefixed(&format!("{what} {number}: "))
 }
 
+/// When the first of all profiles begins; those without a `startValue` at 0.
+fn start_of(mut profiles: Json<'_>) -> Result<i64> {
+    let (mut first, mut array) = (None, profiles.array()?);
+    while profiles.element(&mut array)? {
+        let [unit, start] = profiles.members(["unit", "startValue"])?;
+        let unit = unit.map(|mut unit| Ok::<_, Error>(unit.string()?.bytes())).transpose()?;
+        let unit = unit.and_then(|unit| Unit::from_name(&unit)).filter(|unit| unit.kind == "time");
+        let begin = match (start, unit) {
+            (Some(mut start), Some(unit)) => match start.kind()? {
+                Kind::Number => time(&mut start, &unit)?,
+                _ => 0,
+            },
+            _ => 0,
+        };
+        first = Some(first.map_or(begin, |first: i64| first.min(begin)));
+    }
+    Ok(first.unwrap_or(0))
+}
+
 /// Reads what our writer says of its file.
 fn written_by_us(mut json: Json<'_>) -> Result<Written> {
     let mut written = Written { kind: String::new(), unit: String::new(), two_sided: false };
@@ -418,155 +486,4 @@ fn written_by_us(mut json: Json<'_>) -> Result<Written> {
         }
     }
     Ok(written)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use super::super::tree::rows;
-    use super::*;
-
-    fn load(text: &str) -> Result<Profile> {
-        Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())
-    }
-
-    /// A file of frames a, b and c, with profiles.
-    fn file(profiles: &str) -> String {
-        format!(
-            r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","profiles":[{profiles}],
-            "shared":{{"frames":[{{"name":"a"}},{{"name":"b","file":"b.py","line":12,"col":null}},{{"name":"c","line":null}}]}}}}"#
-        )
-    }
-
-    fn sampled(unit: &str, samples: &str, weights: &str) -> String {
-        format!(r#"{{"type":"sampled","name":"{unit}!","unit":"{unit}","samples":{samples},"weights":{weights}}}"#)
-    }
-
-    fn evented(events: &[(&str, &str, u32)]) -> String {
-        let event = |(kind, at, frame): &(&str, &str, u32)| format!(r#"{{"type":"{kind}","at":{at},"frame":{frame}}}"#);
-        let events: Vec<String> = events.iter().map(event).collect();
-        format!(r#"{{"unit":"milliseconds","events":[{}],"type":"evented","endValue":9}}"#, events.join(","))
-    }
-
-    #[test]
-    fn samples_are_stacks_from_the_root_with_a_weight_each() {
-        for (unit, weights, kind, expected) in [
-            ("none", "[1,2,4]", "samples/count", [": 2", "a|b b.py:12: 5"]),
-            ("bytes", "[1,-2,4]", "space/bytes", [": -2", "a|b b.py:12: 5"]),
-            ("nanoseconds", "[1,2.4,4]", "time/nanoseconds", [": 2", "a|b b.py:12: 5"]),
-            ("microseconds", "[1,2,4]", "time/nanoseconds", [": 2000", "a|b b.py:12: 5000"]),
-            ("milliseconds", "[1,0.002,4]", "time/nanoseconds", [": 2000", "a|b b.py:12: 5000000"]),
-            ("seconds", "[0.01,2,0.03]", "time/nanoseconds", [": 2000000000", "a|b b.py:12: 40000000"]),
-        ] {
-            let p = load(&file(&sampled(unit, "[[0,1],[],[0,1]]", weights))).unwrap();
-            assert_eq!(rows(&p), expected, "{unit}");
-            let (k, u) = kind.split_once('/').unwrap();
-            assert_eq!(p.sample_types(), [(k.to_owned(), u.to_owned())]);
-        }
-    }
-
-    #[test]
-    fn events_cost_the_time_between_them() {
-        let all =
-            [("O", "0", 0), ("O", "1.5", 1), ("C", "2", 1), ("O", "2", 1), ("C", "4", 1), ("C", "4", 0), ("O", "5", 2)];
-        let p = load(&file(&evented(&all))).unwrap();
-        assert_eq!(rows(&p), ["a: 1500000", "a|b b.py:12: 2500000", "c: 4000000"]);
-        // Closed, nothing is open at the end.
-        let p = load(&file(&evented(&[("O", "1600000000000.25", 2), ("C", "1600000000000.5", 2)]))).unwrap();
-        assert_eq!(rows(&p), ["c: 250000"]);
-    }
-
-    #[test]
-    fn profiles_of_one_unit_add_up_and_others_are_beside_them() {
-        let profiles = [
-            sampled("none", "[[0]]", "[3]"),
-            sampled("seconds", "[[0]]", "[1]"),
-            evented(&[("O", "0", 0), ("C", "1", 0)]),
-        ];
-        let p = load(&file(&profiles.join(","))).unwrap();
-        assert_eq!(rows(&p), ["a profile=none!: 3 0", "a profile=seconds!: 0 1000000000", "a: 0 1000000"]);
-        let typed = |text: &str| {
-            let options = LoadOptions::default().with_input_type(text).unwrap();
-            Profile::from_bytes("in", file(&profiles.join(",")).as_bytes(), &options).unwrap().sample_types()
-        };
-        let pairs = |pairs: [(&str, &str); 2]| pairs.map(|(kind, unit)| (kind.to_owned(), unit.to_owned()));
-        assert_eq!(typed("gas/units"), pairs([("gas", "units"), ("time", "nanoseconds")]));
-        assert_eq!(typed("samples/count"), pairs([("samples", "count"), ("time", "nanoseconds")]));
-    }
-
-    #[test]
-    fn what_our_writer_says_is_believed() {
-        let ours = |about: &str, profiles: &str| file(profiles).replacen('{', &format!("{{\"pprofdiff\":{about},"), 1);
-        let about = r#"{"sample_type":"delay","unit":"seconds","two_sided":false,"more":[1]}"#;
-        let p = load(&ours(about, &sampled("seconds", "[[0]]", "[3]"))).unwrap();
-        assert_eq!(
-            (rows(&p), p.sample_types()),
-            (vec!["a: 3".to_owned()], vec![("delay".to_owned(), "seconds".to_owned())])
-        );
-        let about = r#"{"sample_type":"cpu","unit":"nanoseconds","two_sided":true}"#;
-        let sides = [sampled("nanoseconds", "[[0],[1]]", "[3,4]"), sampled("nanoseconds", "[[0]]", "[5]")];
-        let p = load(&ours(about, &sides.join(","))).unwrap();
-        assert!(p.is_diff());
-        assert_eq!(
-            rows(&p),
-            [" pprof::base=true: 0", "a pprof::base=true: -3", "a: 5", "b b.py:12 pprof::base=true: -4"]
-        );
-        let empty = [sampled("nanoseconds", "[]", "[]"), sides[1].clone()];
-        assert!(load(&ours(about, &empty.join(","))).unwrap().is_diff());
-        let error = load(&ours(about, &sides[0])).unwrap_err();
-        assert!(error.to_string().contains("it has two sides, but there are 1 profiles"), "{error}");
-    }
-
-    #[test]
-    fn it_is_recognised_by_its_schema_or_its_frames() {
-        for (text, is) in [
-            (r#"{"exporter":"x","$schema":"https://www.speedscope.app/file-format-schema.json","sha"#, true),
-            (r#"{"$schema":"https:\/\/www.speedscope.app\/file-format-schema.json"}"#, true),
-            (r#"{"shared":{"frames":[{"name":"a"}"#, true),
-            (r#"{"$schema":"https://json-schema.org/draft-07/schema"}"#, false),
-            (r#"{"a":{"shared":{"frames":[]}}}"#, false),
-            (r#"[{"shared":{"frames":[]}}]"#, false),
-        ] {
-            assert_eq!((SPEEDSCOPE.recognises)(text.as_bytes()), is, "{text}");
-        }
-    }
-
-    #[test]
-    fn errors_name_the_profile_and_what_in_it() {
-        let one = |kind: &str, samples: &str, weights: &str| file(&sampled(kind, samples, weights));
-        for (text, words) in [
-            (one("none", "[[3]]", "[1]"), "profile 0: sample 0: there is no frame 3: there are 3"),
-            (one("none", "[[-1]]", "[1]"), "there is no frame -1"),
-            (one("none", "[[0],[0]]", "[1]"), "profile 0: sample 1: `weights` has no weight for it"),
-            (one("none", "[[0]]", "[1,2]"), "`weights` has more weights than there are samples"),
-            (one("none", "[[0]]", "[0.5]"), "0.5 has a fraction"),
-            (one("bytes", "[[0]]", "[0.5]"), "0.5 has a fraction"),
-            (one("seconds", "[[0]]", "[1e10]"), "1e10 is more than an int64 holds"),
-            (one("none", "[[0],[0]]", "[9223372036854775807,1]"), "add up to more than an int64 holds"),
-            (one("hours", "[[0]]", "[1]"), "\"hours\" is no unit of speedscope"),
-            (one("none", "[0]", "[1]"), "sample 0: '0' stands where an array should be"),
-            (file(&evented(&[("O", "0", 0), ("C", "1", 1)])), "event 1: it closes a frame that is not the innermost"),
-            (file(&evented(&[("C", "0", 0)])), "event 0: it closes a frame"),
-            (file(&evented(&[("O", "5", 0), ("C", "4", 0)])), "event 1: it is before the event that precedes it"),
-            (file(&evented(&[("X", "5", 0)])), "event 0: its type is neither \"O\" nor \"C\""),
-            (file(r#"{"type":"evented","unit":"none","events":[{"type":"O","at":1}]}"#), "event 0: it has no frame"),
-            (file(r#"{"type":"evented","unit":"none","events":[{"type":"O","frame":1}]}"#), "it has no time `at`"),
-            (file(r#"{"type":"sampled","unit":"none","samples":[]}"#), "profile 0: it has no weights"),
-            (file(r#"{"type":"other","unit":"none"}"#), "it has no known type"),
-            (file(r#"{"type":"sampled"}"#), "it has no unit"),
-            ("{\"shared\":{\"frames\":[]}}".to_owned(), "it has no `profiles`"),
-            ("{\"shared\":{\"frames\":[{}]},\"profiles\":[]}".to_owned(), "frame 0: it has no name"),
-            ("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"}".to_owned(), "it has no `shared`"),
-        ] {
-            let error = load(&text).unwrap_err();
-            assert!(error.to_string().contains(words), "{text}: {error}");
-        }
-        let whole = file(&[sampled("none", "[[0]]", "[3]"), evented(&[("O", "0", 0), ("C", "1", 0)])].join(","));
-        let options = LoadOptions::default().with_input_format("speedscope").unwrap();
-        for end in 1..whole.len() {
-            let error = Profile::from_bytes("in", &whole.as_bytes()[..end], &options).unwrap_err();
-            assert!(error.offset().is_some_and(|at| at <= end as u64), "{end}: {error}");
-        }
-    }
 }

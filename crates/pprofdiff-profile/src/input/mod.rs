@@ -21,7 +21,7 @@ pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_
 
 pub use crate::format::InputFormat;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::parallel;
 use crate::profile::{LoadOptions, Profile, merge_as};
 use crate::redact::redacted;
@@ -76,11 +76,19 @@ impl Source {
                 let bytes = (fetch.0)().map_err(|e| e.in_input(&redacted(name)))?;
                 Profile::from_bytes(name, &bytes, options).map(Arc::new)
             }
-            Source::Profile(profile) => Ok(profile.clone()),
+            // It may be loaded as this part of its recording already.
+            Source::Profile(profile) if options.time.is_none() || profile.window() == options.time.as_ref() => {
+                Ok(profile.clone())
+            }
+            Source::Profile(profile) => Err(Error::query(
+                "it is loaded already, and a time inside of a recording is chosen when it is loaded; name the file",
+            )
+            .in_input(profile.name())),
             Source::Merged(name, parts) => {
                 let profiles =
                     parallel::map(parts, |part| part.load(options)).into_iter().collect::<Result<Vec<_>>>()?;
-                merge_as(name, &profiles.iter().map(|profile| &**profile).collect::<Vec<_>>()).map(Arc::new)
+                merge_as(name, &profiles.iter().map(|profile| &**profile).collect::<Vec<_>>())
+                    .map(|merged| Arc::new(merged.with_window(options.time.clone())))
             }
         }
     }
@@ -108,7 +116,6 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::error::Error;
 
     #[test]
     fn a_sum_is_loaded_under_its_name() {

@@ -57,10 +57,14 @@ fn zeroed(size: usize) -> Option<Vec<u8>> {
     Some(vec![0; size])
 }
 
+/// True of what begins as packed bytes do.
+pub(crate) fn is_packed(bytes: &[u8]) -> bool {
+    bytes.starts_with(&GZIP_MAGIC) || is_zstd(bytes)
+}
+
 /// The inflated message of a whole file; more than `limit` bytes of it are an error.
 pub(crate) fn inflate_file(bytes: Vec<u8>, limit: u64) -> Result<Vec<u8>> {
-    let is_packed = bytes.starts_with(&GZIP_MAGIC) || is_zstd(&bytes);
-    if is_packed || bytes.is_empty() {
+    if is_packed(&bytes) || bytes.is_empty() {
         return inflate_slice(&bytes, limit);
     }
     check_limit(bytes.len(), limit)?;

@@ -16,6 +16,7 @@ use crate::binary::Binaries;
 use crate::error::{Error, Result};
 use crate::format::{self, InputFormat};
 use crate::redact::redacted;
+use crate::window::TimeWindow;
 use crate::work::{self, PolledRead};
 
 /// How to load a profile.
@@ -29,6 +30,10 @@ pub struct LoadOptions {
     pub input_format: Option<&'static InputFormat>,
     /// The sample type and unit of inputs that do not say what they count; `("samples", "count")` unless set.
     pub input_type: (String, String),
+    /// The part of each recording that is read; of a format that does not say when samples were taken this is an error.
+    pub time: Option<TimeWindow>,
+    /// The same for the profiles of a comparison's base; see [`LoadOptions::of_base`].
+    pub base_time: Option<TimeWindow>,
     /// Where names of functions are looked up for addresses that have none.
     #[cfg(feature = "binary")]
     pub binaries: Binaries,
@@ -41,6 +46,8 @@ impl Default for LoadOptions {
             inflated_limit: 2 << 30,
             input_format: None,
             input_type,
+            time: None,
+            base_time: None,
             #[cfg(feature = "binary")]
             binaries: Binaries::default(),
         }
@@ -77,10 +84,17 @@ impl LoadOptions {
         LoadOptions { binaries, ..self }
     }
 
-    /// The same for the profiles of a comparison's base, of which binaries may be another build.
+    /// With the part of each recording that is read.
+    #[must_use]
+    pub fn with_time(self, time: TimeWindow) -> LoadOptions {
+        LoadOptions { time: Some(time.clone()), base_time: Some(time), ..self }
+    }
+
+    /// The same for the profiles of a comparison's base, of which binaries may be another build, and the time another one.
     #[must_use]
     pub fn of_base(&self) -> LoadOptions {
         LoadOptions {
+            time: self.base_time.clone(),
             #[cfg(feature = "binary")]
             binaries: self.binaries.of_base(),
             ..self.clone()
@@ -89,6 +103,7 @@ impl LoadOptions {
 
     /// What is done with each profile that was read.
     fn finish(&self, profile: Profile) -> Result<Profile> {
+        let profile = profile.with_window(self.time.clone());
         #[cfg(feature = "binary")]
         return Ok(self.binaries.symbolize(profile, self.limit()?)?.with_binaries(self.binaries.clone()));
         #[cfg(not(feature = "binary"))]

@@ -37,7 +37,7 @@ use std::path::Path;
 
 pub(crate) use columns::*;
 pub use encode::{Compression, WriteOptions, pack};
-pub(crate) use inflate::unzstd;
+pub(crate) use inflate::{inflate_slice, is_packed, unzstd};
 pub use input::LoadOptions;
 pub use memo::Memo;
 pub(crate) use memo::Numbers;
@@ -56,6 +56,7 @@ use crate::advice;
 use crate::binary::Binaries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashSet;
+use crate::window::TimeWindow;
 
 /// A loaded, validated profile.
 ///
@@ -84,6 +85,8 @@ pub struct Profile {
     usual_samples: bool,
     /// What a user should know of how it was loaded.
     notes: Vec<String>,
+    /// The part of the recording that was read.
+    window: Option<TimeWindow>,
     /// Where the binaries of its mappings are.
     #[cfg(feature = "binary")]
     binaries: Binaries,
@@ -242,6 +245,16 @@ impl Profile {
     pub(crate) fn with_notes(mut self, mut notes: Vec<String>) -> Self {
         self.notes.append(&mut notes);
         self
+    }
+
+    /// The same profile, as a part of a recording.
+    pub(crate) fn with_window(self, window: Option<TimeWindow>) -> Self {
+        Profile { window, ..self }
+    }
+
+    /// The part of the recording that was read, if not all of it was; as [`LoadOptions`] had it.
+    pub fn window(&self) -> Option<&TimeWindow> {
+        self.window.as_ref()
     }
 
     /// The same profile, with where the binaries of its mappings are.

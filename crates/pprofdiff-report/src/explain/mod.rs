@@ -84,9 +84,13 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
         }
         None => words.push("top".to_owned()),
     }
+    let windows =
+        [e.summary.base.as_ref(), Some(&e.summary.new)].map(|side| side.and_then(|side| side.window.as_ref()));
     let base = e.summary.base.as_ref().map_or(&[][..], |base| &base.paths);
     match (base, e.summary.new.paths.as_slice()) {
-        ([both], [new]) if both == new => words.push(operand(both, "FILE")),
+        ([both], [new]) if both == new && windows[0].is_some() == windows[1].is_some() => {
+            words.push(operand(both, "FILE"))
+        }
         ([base], [new]) => words.extend([operand(base, "BASE"), operand(new, "NEW")]),
         (base, new) => match &e.folder {
             Some(folder) => words.push(operand(folder, "RUNS")),
@@ -97,6 +101,9 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
                 }
             }
         },
+    }
+    for (option, window) in ["--base-time", "--new-time"].into_iter().zip(windows) {
+        words.extend(window.into_iter().flat_map(|window| [option.to_owned(), word(window)]));
     }
     words.extend(["--sample-type".to_owned(), word(&e.summary.sample_type)]);
     if let Some(ignore) = &cause.evidence.ignore {

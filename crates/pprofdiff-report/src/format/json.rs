@@ -42,12 +42,16 @@ pub(crate) const FORMAT: Format = Format {
 pub(crate) const SCHEMA: &str = "pprofdiff/1";
 
 fn side(side: &Side) -> Value {
-    json!({
+    let mut value = json!({
         "paths": side.paths,
         "stacks": side.samples,
         "duration_nanos": side.duration_nanos,
         "time_nanos": side.time_nanos,
-    })
+    });
+    if let Some(window) = &side.window {
+        value["time"] = json!(window);
+    }
+    value
 }
 
 /// One of several sample types side by side.
@@ -225,7 +229,7 @@ pub fn info_json(diff: &Diff) -> String {
         let types = p.sample_types().into_iter().enumerate().map(
             |(i, (kind, unit))| json!({"type": kind, "unit": unit, "total": p.total(i), "default": default == Some(i)}),
         );
-        json!({
+        let mut value = json!({
             "side": side,
             "path": p.name(),
             "sample_types": types.collect::<Vec<_>>(),
@@ -240,7 +244,11 @@ pub fn info_json(diff: &Diff) -> String {
             "comments": p.comments(),
             "doc_url": p.doc_url(),
             "warnings": p.warnings(),
-        })
+        });
+        if let Some(window) = p.window() {
+            value["time"] = json!(window.as_str());
+        }
+        value
     };
     let profiles: Vec<Value> = diff.profiles().map(|(side, p)| profile(side, p)).collect();
     format!("{}\n", json!({"schema": SCHEMA, "kind": "info", "profiles": profiles}))

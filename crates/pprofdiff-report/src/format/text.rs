@@ -342,7 +342,7 @@ fn side(s: &Side, sum: bool) -> String {
     text
 }
 
-/// The names of a side's inputs, cut short where there are many; and what several of them are.
+/// The names of a side's inputs, cut short where there are many; what several of them are, and which part was read.
 pub(crate) fn inputs(side: &Side, sum: bool) -> String {
     let paths = &side.paths;
     let between = if sum { " + " } else { ", " };
@@ -352,11 +352,15 @@ pub(crate) fn inputs(side: &Side, sum: bool) -> String {
         _ => paths.join(between),
     };
     let list = sanitize(&list);
-    match (paths.len(), sum) {
+    let mut text = match (paths.len(), sum) {
         (1, _) => list.into_owned(),
         (n, true) => format!("sum of {n}: {list}"),
         (n, false) => format!("mean of {n} runs: {list}"),
+    };
+    if let Some(window) = &side.window {
+        text.push_str(&format!(" ({})", sanitize(window)));
     }
+    text
 }
 
 pub(crate) fn paint(text: &str, sign: i64, options: TextOptions) -> String {
@@ -424,6 +428,9 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
     writeln!(out, "  stacks       {}", p.n_samples())?;
     writeln!(out, "  locations    {}", p.n_locations())?;
     writeln!(out, "  functions    {}", p.n_functions())?;
+    if let Some(window) = p.window() {
+        writeln!(out, "  part         {}", sanitize(window.as_str()))?;
+    }
     if p.duration_nanos() != 0 {
         writeln!(out, "  duration     {}", duration(p.duration_nanos()))?;
     }

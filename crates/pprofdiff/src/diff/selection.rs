@@ -39,6 +39,8 @@ pub struct Side {
     pub duration_nanos: i64,
     /// The earliest time; 0 if none tells.
     pub time_nanos: i64,
+    /// The part of their recordings that was read ([`TimeWindow`](crate::TimeWindow)), if not all of it was.
+    pub window: Option<String>,
 }
 
 /// What a measure is of: everything a table needs besides its rows.
@@ -206,6 +208,7 @@ impl Diff {
             counted: inputs.iter().try_fold(0, |sum: i64, m| m.counted()?.checked_add(sum)),
             duration_nanos: duration(inputs.iter().copied()),
             time_nanos: inputs.iter().map(|m| m.profile.time_nanos()).filter(|&t| t != 0).min().unwrap_or(0),
+            window: inputs.iter().find_map(|m| m.profile.window()).map(|window| window.as_str().to_owned()),
         }
     }
 }

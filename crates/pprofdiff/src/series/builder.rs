@@ -249,6 +249,7 @@ impl SeriesBuilder {
                 counted: None,
                 duration_nanos: loaded.clone().map(|b| b.duration_nanos).fold(0, i64::saturating_add),
                 time_nanos: loaded.clone().map(|b| b.time_nanos).filter(|&t| t != 0).min().unwrap_or(0),
+                window: None,
             },
             sample_type: self.query.sample_type.clone().unwrap_or_default(),
             unit: first.map_or_else(String::new, |(_, _, unit)| unit),

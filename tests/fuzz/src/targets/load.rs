@@ -40,7 +40,32 @@ pub fn run(data: &[u8]) {
         }
     }
     assert_eq!(n, p.n_samples());
+    two_parts(data, &sums);
     (p.warnings(), p.comments(), p.doc_url(), p.mapping_files(), p.period_type(), p.default_sample_type());
+}
+
+/// Two parts of a recording have the samples of the whole, where both can be read.
+fn two_parts(data: &[u8], whole: &[i64]) {
+    let load = |window: &str| {
+        let window = window.parse().unwrap_or_else(|e| panic!("{e}"));
+        Profile::from_bytes("in", data, &LIMIT.clone().with_time(window))
+    };
+    let mut sums = vec![0i64; whole.len()];
+    for part in [load("..1ms"), load("1ms..")] {
+        match part {
+            Ok(p) => {
+                assert_eq!(p.sample_types().len(), whole.len());
+                for sample in p.samples() {
+                    let mut sums = sums.iter_mut();
+                    sample.for_each_value(|v| sums.next().into_iter().for_each(|sum| *sum = sum.wrapping_add(v)));
+                }
+            }
+            Err(e) if e.detail().starts_with("no sample is within") => {}
+            // It has no times, or not of all samples.
+            Err(_) => return,
+        }
+    }
+    assert_eq!(sums, whole);
 }
 
 /// Seven bytes at a time.

@@ -6,11 +6,12 @@ use super::{NONE, Nodes, Role, call_frame, missing};
 use crate::builder::ProfileBuilder;
 use crate::error::{Error, Result};
 use crate::random::HashMap;
+use crate::window::{TimeWindow, Timeline};
 
 /// How many nanoseconds the times' microseconds are, as a power of ten.
 const MICROSECONDS: i64 = 3;
 
-pub(super) fn read_cpu(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
+pub(super) fn read_cpu(text: &[u8], window: Option<&TimeWindow>, builder: &mut ProfileBuilder) -> Result<()> {
     let names = ["nodes", "samples", "timeDeltas", "startTime", "endTime", "head"];
     let mut json = Json::new(text);
     let [nodes, samples, deltas, start, end, head] = json.members(names)?;
@@ -32,11 +33,14 @@ pub(super) fn read_cpu(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> 
         _ => None,
     };
     builder.header().duration_nanos = duration.unwrap_or(0);
-    let mut times = Times { ids: &ids, counts: vec![0; nodes.parents.len()], nanos: vec![0; nodes.parents.len()] };
+    let n_nodes = nodes.parents.len();
+    let timeline = window.map(|window| Timeline::new(window, None)).transpose()?;
+    let mut times = Times { ids: &ids, counts: vec![0; n_nodes], nanos: vec![0; n_nodes], timeline };
     let is_timed = match (samples, deltas) {
         (Some(samples), Some(deltas)) => times.add_up(samples, deltas, duration).map(|()| true)?,
+        _ if window.is_some() => return Err(Error::query("it does not say when samples were taken (`timeDeltas`)")),
         (Some(samples), None) => {
-            each_sample(samples, |id| times.count(id).map(|_| ()))?;
+            each_sample(samples, |id| times.count(id, 0).map(|_| ()))?;
             times.share(duration)?
         }
         (None, _) => {
@@ -50,6 +54,9 @@ pub(super) fn read_cpu(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> 
         builder.sample_type("cpu", "nanoseconds");
         let default = builder.string("cpu");
         builder.header().default_sample_type = default;
+    }
+    if let Some(timeline) = times.timeline.take() {
+        timeline.finish(builder.header())?;
     }
     write_cpu(&nodes, &times, is_timed, text.len(), builder)
 }
@@ -178,6 +185,8 @@ struct Times<'n> {
     ids: &'n HashMap<i64, u32>,
     counts: Vec<i64>,
     nanos: Vec<i64>,
+    /// What is read, if that is a part. Times are those from the recording's start.
+    timeline: Option<Timeline>,
 }
 
 /// A time in nanoseconds, whose sign is turned so that it is ordered as it is, as two halves, and a node. Of twelve
@@ -185,13 +194,19 @@ struct Times<'n> {
 type Tick = [u32; 3];
 
 impl Times<'_> {
-    fn count(&mut self, id: &mut Json<'_>) -> Result<u32> {
+    fn count(&mut self, id: &mut Json<'_>, at: i64) -> Result<u32> {
         let node = find(id, self.ids)?;
-        self.counts[node as usize] += 1;
+        let is_read = self.timeline.as_mut().is_none_or(|timeline| timeline.contains(at));
+        self.counts[node as usize] += i64::from(is_read);
         Ok(node)
     }
 
-    fn spend(&mut self, node: u32, nanos: i64) -> Result<()> {
+    /// Counts the time of a node from one to another.
+    fn spend(&mut self, node: u32, begin: i64, end: i64) -> Result<()> {
+        let nanos = match &mut self.timeline {
+            Some(timeline) => timeline.part(begin, end),
+            None => end.checked_sub(begin).ok_or_else(too_large)?,
+        };
         let sum = &mut self.nanos[node as usize];
         *sum = sum.checked_add(nanos).ok_or_else(too_large)?;
         Ok(())
@@ -201,11 +216,12 @@ impl Times<'_> {
         let (mut first, mut last, mut now, mut n) = (0i64, None, 0i64, 0i64);
         let mut is_ordered = true;
         each_step(samples, deltas, |id, delta| {
-            let node = self.count(id)?;
+            let before = now;
             now = now.checked_add(delta).ok_or_else(too_large)?;
+            let node = self.count(id, now)?;
             match last {
                 None => first = now,
-                Some(last) => self.spend(last, delta)?,
+                Some(last) => self.spend(last, before, now)?,
             }
             is_ordered &= delta >= 0 || last.is_none();
             (last, n) = (Some(node), n + 1);
@@ -220,7 +236,7 @@ impl Times<'_> {
             1 => duration.map_or(0, |duration| duration.saturating_sub(first).max(0)),
             _ => now.checked_sub(first).ok_or_else(too_large)? / (n - 1),
         };
-        self.spend(last, mean)
+        self.spend(last, now, now.checked_add(mean).ok_or_else(too_large)?)
     }
 
     /// The same, of samples that are not in the order of their times. Tells the first and the last time, and whose
@@ -238,8 +254,7 @@ impl Times<'_> {
         ticks.sort_unstable();
         let time = |tick: &Tick| ((u64::from(tick[0]) << 32 | u64::from(tick[1])) ^ SIGN) as i64;
         for pair in ticks.windows(2) {
-            let nanos = time(&pair[1]).checked_sub(time(&pair[0])).ok_or_else(too_large)?;
-            self.spend(pair[0][2], nanos)?;
+            self.spend(pair[0][2], time(&pair[0]), time(&pair[1]))?;
         }
         let (first, last) = (ticks.first().map_or(0, time), ticks.last());
         Ok((first, last.map_or(0, time), last.map(|tick| tick[2])))

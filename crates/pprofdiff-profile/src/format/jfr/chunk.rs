@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::format::tree::too_large;
 
 pub(super) const MAGIC: &[u8] = b"FLR\0";
 
@@ -131,6 +132,7 @@ pub(super) struct Chunk<'t> {
     metadata: i64,
     pub start_nanos: i64,
     pub duration_nanos: i64,
+    start_ticks: i64,
     ticks_per_second: i64,
 }
 
@@ -150,7 +152,7 @@ impl<'t> Chunk<'t> {
         }
         let (size, constants, metadata) = (cursor.long()?, cursor.long()?, cursor.long()?);
         let (start_nanos, duration_nanos) = (cursor.long()?, cursor.long()?);
-        let (_start_ticks, ticks_per_second) = (cursor.long()?, cursor.long()?);
+        let (start_ticks, ticks_per_second) = (cursor.long()?, cursor.long()?);
         let features = cursor.int()?;
         if size == 0 || metadata == 0 {
             return Err(Error::malformed(
@@ -165,7 +167,18 @@ impl<'t> Chunk<'t> {
         };
         let data = &file[..end];
         let compressed = features & 1 != 0;
-        Ok(Chunk { data, begin, end, compressed, constants, metadata, start_nanos, duration_nanos, ticks_per_second })
+        Ok(Chunk {
+            data,
+            begin,
+            end,
+            compressed,
+            constants,
+            metadata,
+            start_nanos,
+            duration_nanos,
+            start_ticks,
+            ticks_per_second,
+        })
     }
 
     /// How many bytes it has.
@@ -251,6 +264,12 @@ impl<'t> Chunk<'t> {
     /// Where the chunk begins in the file.
     pub fn begin(&self) -> usize {
         self.begin
+    }
+
+    /// A time in ticks as nanoseconds since 1970.
+    pub fn time(&self, ticks: i64) -> Result<i64> {
+        let of = |ticks: i64| self.nanos(ticks.wrapping_sub(self.start_ticks));
+        of(ticks)?.checked_add(self.start_nanos).ok_or_else(too_large)
     }
 
     /// A number of ticks in nanoseconds.

@@ -19,6 +19,7 @@ macro_rules! fields {
 }
 
 fields! {
+    StartTime "startTime",
     EventThread "eventThread",
     SampledThread "sampledThread",
     StackTrace "stackTrace",

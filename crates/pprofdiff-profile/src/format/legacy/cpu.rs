@@ -21,6 +21,7 @@ use crate::random::HashMap;
 pub(in crate::format) const GPERFTOOLS_CPU: InputFormat = InputFormat {
     name: "gperftools-cpu",
     about: "a CPU profile of gperftools",
+    has_times: false,
     recognises: |head| header(head).is_some(),
     read: |name, data, _| read(name, &data),
 };

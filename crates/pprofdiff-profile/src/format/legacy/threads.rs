@@ -17,6 +17,7 @@ use crate::error::Result;
 pub(in crate::format) const THREADS: InputFormat = InputFormat {
     name: "threads",
     about: "stacks of threads as text (threadz)",
+    has_times: false,
     recognises: |head| {
         let line = Lines::new(head).next_content().unwrap_or_default();
         START.is_match(line) || THREAD.is_match(line)

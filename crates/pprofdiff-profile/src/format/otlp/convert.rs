@@ -1,8 +1,9 @@
 //! A message as `profile.proto`: one header and one list of sample types, of what each profile says of itself.
 
 use super::attributes::Role;
+use super::combine::is_1_8;
 use super::dictionary::STACKS;
-use super::samples::Samples;
+use super::samples::{Cut, Samples};
 use super::{CURRENT, Message, Numbering, each_number, fixed64};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::wire::{Value, for_each_int};
@@ -43,13 +44,17 @@ impl Message<'_> {
             let context: Vec<u32> = std::iter::once(self.profiles[number].1).chain(attributes.copied()).collect();
             of_profile.push((types.number(head.kind.unwrap_or(given))?, samples.contexts.number(&context)));
         }
-        let columns = types.columns(self, given)?;
+        let (columns, mut header) = (types.columns(self, given)?, about.finish());
+        let mut cut = options.time.as_ref().map(|window| Cut::new(self, window, &header)).transpose()?;
         for (number, (kind, context)) in of_profile.into_iter().enumerate() {
             if let Some(column) = columns.of_type[kind as usize] {
-                self.add_samples(number, numbering.unwrap_or(CURRENT), column, context, &mut samples)?;
+                self.add_samples(number, numbering.unwrap_or(CURRENT), column, context, cut.as_mut(), &mut samples)?;
             }
         }
-        self.write(&columns.types, &about.finish(), &samples, options)
+        if let Some(cut) = cut {
+            cut.timeline.finish(&mut header)?;
+        }
+        self.write(&columns.types, &header, &samples, options)
     }
 
     /// Everything of a profile but its samples.
@@ -57,7 +62,8 @@ impl Message<'_> {
         let mut fields = self.profile(number);
         let mut head = Head::default();
         // Protocol 1.8 has comments in field 7, and the fields behind them one further, where they are of other types.
-        let (mut field_7, mut field_11, mut field_12, mut is_1_8) = (Vec::new(), Vec::new(), Vec::new(), false);
+        let is_1_8 = numbering != Some(CURRENT) && is_1_8(fields.clone())?;
+        let (mut field_7, mut field_11, mut field_12) = (Vec::new(), Vec::new(), Vec::new());
         loop {
             let start = fields.offset();
             let Some((field, value)) = fields.next()? else { break };
@@ -73,16 +79,11 @@ impl Message<'_> {
                 (4, _) => head.duration = value.varint()?,
                 (6, _) => head.period = value.int()?,
                 (7, _) => field_7.push(value),
-                (8, Value::Bytes(_)) | (9, Value::Varint(_)) => is_1_8 = true,
                 (11, _) => field_11.push(value),
-                (12, Value::Bytes(_)) => {
-                    field_12.push(value);
-                    is_1_8 = true;
-                }
+                (12, Value::Bytes(_)) => field_12.push(value),
                 _ => {}
             }
         }
-        is_1_8 &= numbering != Some(CURRENT);
         for value in if is_1_8 { field_12 } else { field_11 } {
             self.said_of(value, &mut head.attributes)?;
         }

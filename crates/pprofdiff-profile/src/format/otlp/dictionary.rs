@@ -8,13 +8,13 @@ use crate::profile::wire::{Fields, Value};
 use crate::profile::{LabelValue, Mapping, NONE, StringId, Tables};
 
 /// The dictionary's tables, by their field numbers.
-const MAPPINGS: usize = 1;
-const LOCATIONS: usize = 2;
-const FUNCTIONS: usize = 3;
+pub(super) const MAPPINGS: usize = 1;
+pub(super) const LOCATIONS: usize = 2;
+pub(super) const FUNCTIONS: usize = 3;
 pub(super) const STRINGS: usize = 5;
 pub(super) const ATTRIBUTES: usize = 6;
 pub(super) const STACKS: usize = 7;
-const TABLES: [&str; 8] = ["", "mapping", "location", "function", "link", "string", "attribute", "stack"];
+pub(super) const TABLES: [&str; 8] = ["", "mapping", "location", "function", "link", "string", "attribute", "stack"];
 
 impl<'a> Message<'a> {
     pub(super) fn find_records(&mut self, dictionary: Fields<'a>) -> Result<()> {

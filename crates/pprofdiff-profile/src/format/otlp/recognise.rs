@@ -1,10 +1,35 @@
-//! Whether content begins as an OTLP message does.
+//! Whether content begins as an OTLP message does, or as several do.
 
+use crate::format::{HEAD, json};
+use crate::profile::is_packed;
 use crate::profile::wire::varint;
+
+/// Content is in protobuf or JSON, one message or several ([`combine`](super::combine)).
+pub(super) fn recognises(head: &[u8]) -> bool {
+    is_json(head) || length_of(head).is_some() || is_message(head)
+}
+
+/// JSON that has what a message has on top. A message may be large, so its end is not needed.
+pub(super) fn is_json(head: &[u8]) -> bool {
+    let head = &head[..head.len().min(HEAD)];
+    let keys = json::keys(head);
+    let has = |key: &str| keys.iter().any(|k| **k == *key.as_bytes());
+    has("resourceProfiles") || has("dictionary") && json::contains(head, "\"stringTable\"")
+}
+
+/// How long the first of several messages is, if that is what content begins with. A message itself begins with a byte
+/// of 8 or more, the first field's, so the first of several has to be smaller than 128 MiB.
+pub(super) fn length_of(head: &[u8]) -> Option<usize> {
+    let (length, content) = head.split_first_chunk::<4>()?;
+    let length = u32::from_be_bytes(*length) as usize;
+    let content = &content[..content.len().min(length).min(HEAD)];
+    let is_first = length < 8 << 24 && (is_packed(content) || is_json(content) || is_message(content));
+    is_first.then_some(length)
+}
 
 /// The beginning must have the outer levels of the message, and either a profile's first field, which is a type made of
 /// two numbers, or a dictionary's table of strings or of stacks. Traces, metrics and logs have the same outer levels.
-pub(super) fn recognises(head: &[u8]) -> bool {
+fn is_message(head: &[u8]) -> bool {
     let (mut profiles, mut dictionary) = (false, false);
     let fits = each_field(head, |field, kind, content| match (field, kind) {
         (1, 2) => each_field(content, |field, kind, content| match (field, kind) {

@@ -1,12 +1,13 @@
 //! Samples: which numbering they are in, what each says, and their sums.
 
 use super::dictionary::STACKS;
-use super::{BEFORE, CURRENT, Message, Numbering, fixed64, too_large};
+use super::{BEFORE, CURRENT, Message, Numbering, each_number, fixed64, too_large};
 use crate::error::{Error, Result};
 use crate::interner::Sequences;
-use crate::profile::NONE;
 use crate::profile::wire::{Fields, Value, for_each_int};
+use crate::profile::{Header, NONE};
 use crate::random::RandomState;
+use crate::window::{TimeWindow, Timeline};
 
 impl<'a> Message<'a> {
     /// Which numbering the samples are in; none if they are the same in both.
@@ -118,12 +119,28 @@ impl<'a> Message<'a> {
         }
     }
 
+    /// Calls `f` with each of a sample's timestamps.
+    fn each_time(&self, mut sample: Fields<'_>, mut f: impl FnMut(i64)) -> Result<()> {
+        loop {
+            let start = sample.offset();
+            let Some((field, value)) = sample.next()? else { return Ok(()) };
+            if field == 5 {
+                let number = |nanos: u64| i64::try_from(nanos).unwrap_or(i64::MAX);
+                if let Value::Bytes(packed) = value {
+                    packed.as_chunks().0.iter().for_each(|bytes| f(number(u64::from_le_bytes(*bytes))));
+                }
+                fixed64(self.data, start, sample.offset()).into_iter().for_each(|nanos| f(number(nanos)));
+            }
+        }
+    }
+
     pub(super) fn add_samples(
         &self,
         profile: usize,
         numbering: Numbering,
         column: u32,
         context: u32,
+        mut cut: Option<&mut Cut>,
         samples: &mut Samples,
     ) -> Result<()> {
         let (mut attributes, mut key) = (Vec::new(), Vec::new());
@@ -136,7 +153,14 @@ impl<'a> Message<'a> {
             let mut add = || {
                 let sample = fields.message(value)?;
                 let start = sample.offset();
-                let (stack, value) = self.sample(sample, numbering, false, &mut attributes).map_err(|e| e.at(start))?;
+                let read = self.sample(sample.clone(), numbering, false, &mut attributes);
+                let (stack, mut value) = read.map_err(|e| e.at(start))?;
+                if let Some(cut) = &mut cut {
+                    match cut.value(self, sample, numbering).map_err(|e| e.at(start))? {
+                        Some(part) => value = part,
+                        None => return Ok(()),
+                    }
+                }
                 attributes.sort_unstable();
                 attributes.dedup();
                 key.clear();
@@ -148,6 +172,57 @@ impl<'a> Message<'a> {
             number += 1;
         }
         Ok(())
+    }
+}
+
+/// A part of a recording: which timestamps are read.
+pub(super) struct Cut {
+    /// When the recording began, in nanoseconds since 1970.
+    began: i64,
+    pub(super) timeline: Timeline,
+    times: Vec<i64>,
+    values: Vec<i64>,
+}
+
+impl Cut {
+    pub(super) fn new(message: &Message<'_>, window: &TimeWindow, header: &Header) -> Result<Cut> {
+        let mut began = header.time_nanos;
+        if began == 0 {
+            began = i64::MAX;
+            for profile in 0..message.profiles.len() {
+                let mut fields = message.profile(profile);
+                while let Some((field, value)) = fields.next()? {
+                    if field == 2 {
+                        message.each_time(fields.message(value)?, |time| began = began.min(time))?;
+                    }
+                }
+            }
+        }
+        Ok(Cut { began, timeline: Timeline::new(window, Some(began))?, times: Vec::new(), values: Vec::new() })
+    }
+
+    /// What a sample, which was checked, has within; nothing if it was not taken there.
+    fn value(&mut self, message: &Message<'_>, sample: Fields<'_>, numbering: Numbering) -> Result<Option<i64>> {
+        self.times.clear();
+        self.values.clear();
+        message.each_time(sample.clone(), |time| self.times.push(time))?;
+        if self.times.is_empty() {
+            return Err(Error::query("it has no timestamps, so no time inside of the recording can be chosen"));
+        }
+        each_number(sample, numbering.values, |value| {
+            self.values.push(value as i64);
+            Ok(())
+        })?;
+        let mut sum = None;
+        for (i, time) in self.times.iter().enumerate() {
+            let since = time.checked_sub(self.began).ok_or_else(too_large)?;
+            if self.timeline.contains(since) {
+                // Without values each timestamp counts 1. A part may overflow where the whole does not.
+                let value = self.values.get(i).copied().unwrap_or(1);
+                sum = Some(sum.unwrap_or(0i64).checked_add(value).ok_or_else(too_large)?);
+            }
+        }
+        Ok(sum)
     }
 }
 

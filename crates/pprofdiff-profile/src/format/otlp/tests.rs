@@ -7,14 +7,14 @@ use crate::profile::wire::put;
 
 // Messages by hand: fields, with the least that makes them.
 
-fn int(field: u32, v: u64) -> Vec<u8> {
+pub(super) fn int(field: u32, v: u64) -> Vec<u8> {
     let mut out = Vec::new();
     put::varint(&mut out, u64::from(field << 3));
     put::varint(&mut out, v);
     out
 }
 
-fn bytes(field: u32, content: impl AsRef<[u8]>) -> Vec<u8> {
+pub(super) fn bytes(field: u32, content: impl AsRef<[u8]>) -> Vec<u8> {
     let mut out = Vec::new();
     put::bytes(&mut out, field, content.as_ref());
     out
@@ -27,37 +27,37 @@ fn fixed(field: u32, v: u64) -> Vec<u8> {
     out
 }
 
-fn packed(field: u32, numbers: &[i64]) -> Vec<u8> {
+pub(super) fn packed(field: u32, numbers: &[i64]) -> Vec<u8> {
     let mut out = Vec::new();
     numbers.iter().for_each(|&v| put::varint(&mut out, v as u64));
     bytes(field, out)
 }
 
-fn times(n: u64) -> Vec<u8> {
+pub(super) fn times(n: u64) -> Vec<u8> {
     bytes(5, (1..=n).flat_map(u64::to_le_bytes).collect::<Vec<u8>>())
 }
 
 /// A message of its resources and its dictionary's fields.
-fn message(resources: &[Vec<u8>], dictionary: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn message(resources: &[Vec<u8>], dictionary: &[Vec<u8>]) -> Vec<u8> {
     let resources: Vec<u8> = resources.iter().flat_map(|r| bytes(1, r)).collect();
     [resources, bytes(2, dictionary.concat())].concat()
 }
 
 /// A resource of profiles in one scope.
-fn resource(attributes: &[Vec<u8>], profiles: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn resource(attributes: &[Vec<u8>], profiles: &[Vec<u8>]) -> Vec<u8> {
     let attributes: Vec<u8> = attributes.iter().flat_map(|a| bytes(1, a)).collect();
     let profiles: Vec<u8> = profiles.iter().flat_map(|p| bytes(2, p)).collect();
     [bytes(1, attributes), bytes(2, profiles)].concat()
 }
 
-fn profile(kind: u64, unit: u64, samples: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn profile(kind: u64, unit: u64, samples: &[Vec<u8>]) -> Vec<u8> {
     let samples: Vec<u8> = samples.iter().flat_map(|s| bytes(2, s)).collect();
     [bytes(1, [int(1, kind), int(2, unit)].concat()), samples].concat()
 }
 
 /// Strings: 1 cpu, 2 ns, 3 count, 4 main, 5 leaf, 6 thread, 7 depth, 8 binary, 9 the key of a build id. Stacks: 1
 /// leaf < main, 2 main. Attributes: 1 thread=a, 2 depth=7 count.
-fn dictionary() -> Vec<Vec<u8>> {
+pub(super) fn dictionary() -> Vec<Vec<u8>> {
     let strings =
         ["", "cpu", "ns", "count", "main", "leaf", "thread", "depth", "binary", "process.executable.build_id.go"];
     let strings = strings.iter().map(|s| bytes(5, s));
@@ -73,7 +73,7 @@ fn dictionary() -> Vec<Vec<u8>> {
     all
 }
 
-fn one(samples: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn one(samples: &[Vec<u8>]) -> Vec<u8> {
     message(&[resource(&[], &[profile(1, 2, samples)])], &dictionary())
 }
 
@@ -84,7 +84,7 @@ fn load_as(data: &[u8], format: Option<&str>) -> Result<Profile> {
 }
 
 /// A line for each sample: names from the leaf, values, and labels.
-fn lines(p: &Profile) -> Vec<String> {
+pub(super) fn lines(p: &Profile) -> Vec<String> {
     let sample = |s: crate::samples::Sample<'_>| {
         let mut names = Vec::new();
         s.for_each_location(|l| {
@@ -446,5 +446,46 @@ fn no_cut_and_no_flipped_byte_panics() {
             damaged[at] ^= flip;
             read(&damaged);
         }
+    }
+}
+
+/// A message whose samples have times of every form: packed and not, with a value each and without, in and out of order.
+pub(in crate::format) fn timed(numbering: &str) -> Vec<u8> {
+    let (values, attributes) = if numbering == "otlp" { (4, 2) } else { (2, 3) };
+    const MS: u64 = 1_000_000;
+    let began = 1_700_000_000_000 * MS;
+    let times =
+        |millis: &[u64]| bytes(5, millis.iter().flat_map(|ms| (began + ms * MS).to_le_bytes()).collect::<Vec<_>>());
+    let samples = [
+        [int(1, 1), packed(values, &[5, 70, 900]), times(&[40, 2, 120])].concat(),
+        [int(1, 2), packed(attributes, &[1]), times(&[0, 51, 51, 340, 7000])].concat(),
+        [int(1, 1), int(values, 3), fixed(5, began + 100 * MS), int(values, 4), fixed(5, began + 2600 * MS)].concat(),
+    ];
+    let samples = [profile(1, 2, &samples), fixed(3, began), int(4, 8000 * MS)].concat();
+    message(&[resource(&[], &[samples])], &dictionary())
+}
+
+#[test]
+fn of_a_part_timestamps_within_are_read_with_their_values() {
+    for format in ["otlp", "otlp-1.9"] {
+        let load = |data: &[u8], window: &str| {
+            let options = LoadOptions::default().with_input_format(format).unwrap();
+            Profile::from_bytes("in", data, &options.with_time(window.parse().unwrap()))
+        };
+        let p = load(&timed(format), "2ms..101ms").unwrap();
+        assert_eq!(lines(&p), ["leaf<main [78]", "main [2] thread=a"]);
+        assert_eq!((p.time_nanos(), p.duration_nanos()), (1_700_000_000_002_000_000, 99_000_000));
+        let p = load(&timed(format), "2023-11-14T22:13:27Z..").unwrap();
+        assert_eq!((lines(&p), p.duration_nanos()), (vec!["main [1] thread=a".to_owned()], 1_000_000_000));
+        // Without a time of its own the first timestamp begins it.
+        let values = if format == "otlp" { 4 } else { 2 };
+        let samples = [[int(1, 1), packed(values, &[3, 4]), times(2)].concat(), [int(1, 2), times(4)].concat()];
+        let p = load(&one(&samples), "1ns..3ns").unwrap();
+        assert_eq!(
+            (lines(&p), p.time_nanos(), p.duration_nanos()),
+            (vec!["leaf<main [4]".into(), "main [2]".into()], 2, 2)
+        );
+        let error = load(&one(&[packed(values, &[1])]), "1ns..").unwrap_err().to_string();
+        assert!(error.contains("profile 0, sample 0: it has no timestamps"), "{error}");
     }
 }

@@ -4,7 +4,7 @@
 pub(super) fn is_comment(line: &[u8]) -> bool {
     let is_sample = || {
         line.get(1).is_some_and(|b| !b.is_ascii_whitespace())
-            && Header::parse(line).is_some_and(|header| header.event.is_some() || header.has_time)
+            && Header::parse(line).is_some_and(|header| header.event.is_some() || header.time.is_some())
     };
     line.starts_with(b"#") && !is_sample()
 }
@@ -27,7 +27,8 @@ pub(super) struct Header<'t> {
     pub(super) comm: &'t [u8],
     pub(super) pid: Option<i64>,
     pub(super) tid: i64,
-    has_time: bool,
+    /// In seconds, as it is printed.
+    pub(super) time: Option<&'t [u8]>,
     /// As it is printed.
     pub(super) period: Option<&'t [u8]>,
     pub(super) event: Option<&'t [u8]>,
@@ -62,7 +63,7 @@ impl<'t> Header<'t> {
         let (first, rest) = word(line);
         // Without a name its numbers come first. A number alone may be a name, unless a CPU or a time follows.
         if let Some(header) = Header::after_comm(b"", first, rest)
-            && (header.pid.is_some() || header.has_time || is_bracketed(word(rest).0))
+            && (header.pid.is_some() || header.time.is_some() || is_bracketed(word(rest).0))
         {
             return Some(header);
         }
@@ -84,7 +85,7 @@ impl<'t> Header<'t> {
             Some(slash) => (Some(id(&ids[..slash])?), id(&ids[slash + 1..])?),
             None => (None, id(ids)?),
         };
-        let mut header = Header { comm, pid, tid, has_time: false, period: None, event: None, rest };
+        let mut header = Header { comm, pid, tid, time: None, period: None, event: None, rest };
         let (mut this, mut after) = word(rest);
         if is_bracketed(this) {
             (header.rest, (this, after)) = (after, word(after));
@@ -95,7 +96,7 @@ impl<'t> Header<'t> {
             parts.next().is_some_and(is_number) && parts.next().is_some_and(is_number)
         };
         if is_time(this) {
-            header.has_time = true;
+            header.time = this.strip_suffix(b":");
             (header.rest, (this, after)) = (after, word(after));
         }
         let period = Some(this).filter(|this| is_number(this));

@@ -1,0 +1,426 @@
+//! Files of several messages, and messages in JSON, as one message in protobuf: what the collector's file exporter writes.
+//!
+//! - JSON, a message or one after the other, as in a file of lines;
+//! - messages behind four bytes that say how long each is, the highest first: protobuf, or either packed by itself, as the
+//!   exporter does with `compression`.
+//!
+//! Each message has a dictionary of its own. The tables are put behind each other, and what refers to them counts from
+//! where its own are: with the tables of `schema.rs` that is the same for JSON and protobuf. Records that are there
+//! several times are one for all who look at the profile by content.
+//!
+//! JSON is OTLP's: names are in lowerCamelCase, 64-bit numbers may be strings, unknown names are passed over
+//! (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>).
+
+#[cfg(test)]
+mod tests;
+
+use super::dictionary::TABLES;
+use super::recognise::{is_json, length_of};
+use super::schema::{DICTIONARY, Field, Kind, PROFILE, PROFILE_1_8, RESOURCE_PROFILES};
+use super::{BEFORE, CURRENT, Message, Numbering, fixed64};
+use crate::error::{Error, ErrorKind, Result};
+use crate::format::json::{self, Json};
+use crate::profile::wire::{Fields, Value, for_each_int, put};
+use crate::profile::{inflate_slice, is_packed};
+use crate::work::Pace;
+
+/// What is nested deeper is left out, as nobody is shown it.
+const MAX_DEPTH: usize = 40;
+
+/// The one message that a file of several, or of JSON, stands for; nothing of one that is a message itself.
+///
+/// # Errors
+/// What is wrong with a message, with its number; more than `limit` bytes when they are unpacked.
+pub(super) fn combine(data: &[u8], named: Option<Numbering>, limit: u64) -> Result<Option<Vec<u8>>> {
+    let mut combined = Combined::default();
+    let mut number = 0;
+    if is_json(data) {
+        let mut json = Json::new(data);
+        while json.end().is_err() {
+            combined.add_json(&mut json).map_err(|e| {
+                let at = e.offset().map(|at| at as usize);
+                e.of_part(Some(&format!("message {number}")), at)
+            })?;
+            number += 1;
+        }
+        return Ok(Some(combined.finish()));
+    }
+    if length_of(data).is_none() {
+        return Ok(None);
+    }
+    let (mut rest, mut size) = (data, 0);
+    while let Some((length, after)) = rest.split_first_chunk::<4>() {
+        let at = data.len() - rest.len();
+        let mut one = || {
+            let length = u32::from_be_bytes(*length) as usize;
+            let Some((content, after)) = after.split_at_checked(length) else {
+                let detail = format!("it should have {length} bytes, and {} are left: it was cut off", after.len());
+                return Err(Error::malformed(detail));
+            };
+            rest = after;
+            let unpacked = if is_packed(content) { Some(inflate_slice(content, limit)?) } else { None };
+            let content = unpacked.as_deref().unwrap_or(content);
+            size += content.len() as u64;
+            if size > limit {
+                return Err(Error::new(
+                    ErrorKind::Limit,
+                    format!("the messages are more than the limit of {limit} bytes"),
+                ));
+            }
+            match is_json(content) {
+                true => {
+                    let mut json = Json::new(content);
+                    combined.add_json(&mut json)?;
+                    json.end()
+                }
+                false => combined.add_message(content, named),
+            }
+        };
+        one().map_err(|e| e.of_part(Some(&format!("message {number}")), Some(at)))?;
+        number += 1;
+    }
+    match rest {
+        [] => Ok(Some(combined.finish())),
+        _ => Err(Error::malformed("it ends within the length of a message: it was cut off").at(data.len())),
+    }
+}
+
+/// The records of all messages so far. Entry 0 of each table, which stands for none, is written at the end.
+#[derive(Default)]
+struct Combined {
+    resources: Vec<u8>,
+    tables: [Vec<u8>; TABLES.len()],
+    counts: [u64; TABLES.len()],
+    pace: Pace,
+}
+
+impl Combined {
+    fn add_message(&mut self, data: &[u8], named: Option<Numbering>) -> Result<()> {
+        let message = Message::scan(data)?;
+        let numbering = if named.is_some() { named } else { message.numbering()? };
+        let own = message.tables.each_ref().map(|table| table.len() as u64);
+        drop(message);
+        let numbering = numbering.unwrap_or(CURRENT);
+        let mut moving = Moving { data, numbering, own, before: self.counts, pace: &mut self.pace };
+        let mut fields = Fields::new(data, 0);
+        while let Some((field, value)) = fields.next()? {
+            match field {
+                1 => nested(&mut self.resources, 1, |out| {
+                    moving.message(fields.message(value)?, &RESOURCE_PROFILES, 0, out)
+                })?,
+                2 => {
+                    let mut places = [0; TABLES.len()];
+                    let mut dictionary = fields.message(value)?;
+                    loop {
+                        let start = dictionary.offset();
+                        let Some((number, value)) = dictionary.next()? else { break };
+                        let Some(field) = DICTIONARY.iter().find(|field| u64::from(field.number) == number) else {
+                            continue;
+                        };
+                        // Entry 0 is none.
+                        let place = &mut places[number as usize];
+                        if std::mem::replace(place, 1) == 1 {
+                            let end = dictionary.offset();
+                            moving.field(
+                                field,
+                                value,
+                                &dictionary,
+                                start..end,
+                                0,
+                                &mut self.tables[number as usize],
+                            )?;
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.count(own);
+        Ok(())
+    }
+
+    fn add_json(&mut self, json: &mut Json<'_>) -> Result<()> {
+        let [resources, dictionary] = json.members(["resourceProfiles", "dictionary"])?;
+        let mut own = [0; TABLES.len()];
+        if let Some(mut dictionary) = dictionary {
+            let mut object = dictionary.object()?;
+            while let Some(key) = dictionary.key(&mut object)? {
+                let key = key.bytes();
+                let Some(field) = DICTIONARY.iter().find(|field| *field.name.as_bytes() == *key) else {
+                    dictionary.skip()?;
+                    continue;
+                };
+                own[field.number as usize] = 0;
+                let mut array = dictionary.array()?;
+                while dictionary.element(&mut array)? {
+                    dictionary.skip()?;
+                    own[field.number as usize] += 1;
+                }
+            }
+        }
+        let mut moving = Moving { data: &[], numbering: CURRENT, own, before: self.counts, pace: &mut self.pace };
+        if let Some(mut dictionary) = dictionary {
+            let mut object = dictionary.object()?;
+            while let Some(key) = dictionary.key(&mut object)? {
+                let key = key.bytes();
+                let Some(field) = DICTIONARY.iter().find(|field| *field.name.as_bytes() == *key) else {
+                    dictionary.skip()?;
+                    continue;
+                };
+                let table = &mut self.tables[field.number as usize];
+                let (mut array, mut place) = (dictionary.array()?, 0);
+                while dictionary.element(&mut array)? {
+                    let begin = dictionary.offset();
+                    match place {
+                        0 => dictionary.skip()?,
+                        _ => moving.json(field, &mut dictionary, 0, table).map_err(|e| {
+                            e.in_record(|| format!("{} {place}", TABLES[field.number as usize])).at(begin)
+                        })?,
+                    }
+                    place += 1;
+                }
+            }
+        }
+        if let Some(mut resources) = resources {
+            let mut array = resources.array()?;
+            while resources.element(&mut array)? {
+                nested(&mut self.resources, 1, |out| moving.object(&mut resources, &RESOURCE_PROFILES, 0, out))?;
+            }
+        }
+        self.count(own);
+        Ok(())
+    }
+
+    fn count(&mut self, own: [u64; TABLES.len()]) {
+        for (count, own) in self.counts.iter_mut().zip(own) {
+            *count += own.saturating_sub(1);
+        }
+    }
+
+    fn finish(self) -> Vec<u8> {
+        let mut dictionary = Vec::new();
+        for (number, table) in (0u32..).zip(self.tables) {
+            if DICTIONARY.iter().any(|field| field.number == number) {
+                put::bytes(&mut dictionary, number, b"");
+                dictionary.extend_from_slice(&table);
+            }
+        }
+        let mut made = self.resources;
+        put::bytes(&mut made, 2, &dictionary);
+        made
+    }
+}
+
+/// Writes a field of which the length is known afterwards.
+fn nested(out: &mut Vec<u8>, number: u32, write: impl FnOnce(&mut Vec<u8>) -> Result<()>) -> Result<()> {
+    put::varint(out, u64::from(number << 3 | 2));
+    let begin = out.len();
+    write(out)?;
+    let mut length = Vec::with_capacity(10);
+    put::varint(&mut length, (out.len() - begin) as u64);
+    out.splice(begin..begin, length);
+    Ok(())
+}
+
+fn put_int(out: &mut Vec<u8>, number: u32, value: u64) {
+    put::varint(out, u64::from(number << 3));
+    put::varint(out, value);
+}
+
+fn put_fixed(out: &mut Vec<u8>, number: u32, value: u64) {
+    put::varint(out, u64::from(number << 3 | 1));
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+/// A message on its way into the one of all.
+struct Moving<'a> {
+    /// In protobuf.
+    data: &'a [u8],
+    numbering: Numbering,
+    /// How many records its tables have, entry 0 with them, and those of the messages before without.
+    own: [u64; TABLES.len()],
+    before: [u64; TABLES.len()],
+    pace: &'a mut Pace,
+}
+
+impl Moving<'_> {
+    fn index(&self, table: usize, index: u64) -> Result<u64> {
+        match index {
+            0 => Ok(0),
+            index if index < self.own[table] => Ok(self.before[table] + index),
+            index => {
+                let (what, n) = (TABLES[table], self.own[table]);
+                Err(Error::malformed(format!("it refers to {what} {}, and there are {n}", index as i64)))
+            }
+        }
+    }
+
+    fn message(&mut self, mut fields: Fields<'_>, schema: &[Field], depth: usize, out: &mut Vec<u8>) -> Result<()> {
+        self.pace.step(1);
+        loop {
+            let start = fields.offset();
+            let Some((number, value)) = fields.next()? else { return Ok(()) };
+            let number_of = |field: &Field| if self.numbering == BEFORE { field.before } else { field.number };
+            if let Some(field) = schema.iter().find(|field| u64::from(number_of(field)) == number) {
+                let end = fields.offset();
+                self.field(field, value, &fields, start..end, depth, out)?;
+            }
+        }
+    }
+
+    /// Writes a field's value, which is there from one byte to another.
+    fn field(
+        &mut self,
+        field: &Field,
+        value: Value<'_>,
+        fields: &Fields<'_>,
+        bytes: std::ops::Range<usize>,
+        depth: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        let number = field.number;
+        match field.kind {
+            Kind::Index(table) => for_each_int(value, |index| {
+                put_int(out, number, self.index(table, index)?);
+                Ok(())
+            })?,
+            Kind::Int | Kind::Flag => for_each_int(value, |v| {
+                put_int(out, number, v);
+                Ok(())
+            })?,
+            Kind::Fixed | Kind::Double => match (value, fixed64(self.data, bytes.start, bytes.end)) {
+                (Value::Bytes(packed), _) if packed.len() % 8 == 0 => put::bytes(out, number, packed),
+                (_, Some(v)) => put_fixed(out, number, v),
+                _ => return Err(Error::malformed("it is no number of 64 bits").at(bytes.start)),
+            },
+            Kind::Text | Kind::Bytes => put::bytes(out, number, value.bytes()?),
+            Kind::Message(_) | Kind::Profile if depth == MAX_DEPTH => {}
+            Kind::Message(schema) => {
+                let content = fields.message(value)?;
+                nested(out, number, |out| self.message(content, schema, depth + 1, out))?;
+            }
+            Kind::Profile => {
+                let content = fields.message(value)?;
+                let is_1_8 = self.numbering == BEFORE && is_1_8(content.clone())?;
+                let schema = if is_1_8 { &PROFILE_1_8 } else { &PROFILE };
+                nested(out, number, |out| self.message(content, schema, depth + 1, out))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, json: &mut Json<'_>, schema: &[Field], depth: usize, out: &mut Vec<u8>) -> Result<()> {
+        self.pace.step(1);
+        let mut object = json.object()?;
+        while let Some(key) = json.key(&mut object)? {
+            let key = key.bytes();
+            let is_named = |field: &&Field| [field.name, field.old_name].iter().any(|name| *name.as_bytes() == *key);
+            match schema.iter().find(is_named) {
+                _ if json.null() => {}
+                None => json.skip()?,
+                Some(field) if json.kind()? == json::Kind::Array => {
+                    let mut array = json.array()?;
+                    while json.element(&mut array)? {
+                        self.json(field, json, depth, out)?;
+                    }
+                }
+                Some(field) => self.json(field, json, depth, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a value of JSON as a field.
+    fn json(&mut self, field: &Field, json: &mut Json<'_>, depth: usize, out: &mut Vec<u8>) -> Result<()> {
+        let number = field.number;
+        match field.kind {
+            Kind::Index(table) => {
+                let at = json.offset();
+                let index = integer(json)?;
+                put_int(out, number, self.index(table, index).map_err(|e| e.at(at))?);
+            }
+            Kind::Int => put_int(out, number, integer(json)?),
+            Kind::Flag => put_int(out, number, u64::from(json.flag()?)),
+            Kind::Fixed => put_fixed(out, number, integer(json)?),
+            Kind::Double => put_fixed(out, number, double(json)?.to_bits()),
+            Kind::Text => put::bytes(out, number, &json.string()?.bytes()),
+            Kind::Bytes => {
+                let at = json.offset();
+                let bytes = base64(&json.string()?.bytes());
+                put::bytes(
+                    out,
+                    number,
+                    &bytes.ok_or_else(|| Error::malformed("these bytes are not in base64").at(at))?,
+                );
+            }
+            Kind::Message(_) | Kind::Profile if depth == MAX_DEPTH => json.skip()?,
+            Kind::Message(schema) => nested(out, number, |out| self.object(json, schema, depth + 1, out))?,
+            Kind::Profile => nested(out, number, |out| self.object(json, &PROFILE, depth + 1, out))?,
+        }
+        Ok(())
+    }
+}
+
+/// True of a profile of protocol 1.8, whose fields behind 6 are one further: their types tell.
+pub(super) fn is_1_8(mut profile: Fields<'_>) -> Result<bool> {
+    while let Some((field, value)) = profile.next()? {
+        if let (8 | 12, Value::Bytes(_)) | (9, Value::Varint(_)) = (field, value) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A whole number, or a string of one; negative ones as protobuf has them.
+fn integer(json: &mut Json<'_>) -> Result<u64> {
+    let at = json.offset();
+    if json.kind()? == json::Kind::Number {
+        let number = json.number()?;
+        return match parse(number.text()) {
+            Some(number) => Ok(number),
+            None => Ok(number.whole()? as u64),
+        };
+    }
+    let text = json.string()?.bytes();
+    parse(&text).ok_or_else(|| Error::malformed("this is no whole number").at(at))
+}
+
+fn parse(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    text.parse::<u64>().ok().or_else(|| text.parse::<i64>().ok().map(|number| number as u64))
+}
+
+/// A number, or one of the strings `NaN`, `Infinity` and `-Infinity`.
+fn double(json: &mut Json<'_>) -> Result<f64> {
+    let at = json.offset();
+    let text = match json.kind()? {
+        json::Kind::Number => json.number()?.text().to_vec(),
+        _ => json.string()?.bytes().into_owned(),
+    };
+    let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
+    number.ok_or_else(|| Error::malformed("this is no number").at(at))
+}
+
+/// The bytes of a text in base64, with either of its alphabets, padded or not.
+fn base64(text: &[u8]) -> Option<Vec<u8>> {
+    let end = text.iter().rposition(|&b| b != b'=').map_or(0, |last| last + 1);
+    let digits = &text[..end];
+    let (mut bytes, mut bits, mut n_bits) = (Vec::with_capacity(digits.len() / 4 * 3), 0u32, 0);
+    for &digit in digits {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            _ => return None,
+        };
+        (bits, n_bits) = (bits << 6 | u32::from(value), n_bits + 6);
+        if n_bits >= 8 {
+            n_bits -= 8;
+            bytes.push((bits >> n_bits) as u8);
+            bits &= (1 << n_bits) - 1;
+        }
+    }
+    Some(bytes)
+}

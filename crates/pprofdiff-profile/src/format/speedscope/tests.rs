@@ -1,0 +1,143 @@
+//! Files of speedscope made by hand, and what they are read as.
+
+#![allow(clippy::unwrap_used)]
+
+use super::super::tree::rows;
+use super::*;
+
+fn load(text: &str) -> Result<Profile> {
+    Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())
+}
+
+/// A file of frames a, b and c, with profiles.
+fn file(profiles: &str) -> String {
+    format!(
+        r#"{{"$schema":"https://www.speedscope.app/file-format-schema.json","profiles":[{profiles}],
+        "shared":{{"frames":[{{"name":"a"}},{{"name":"b","file":"b.py","line":12,"col":null}},{{"name":"c","line":null}}]}}}}"#
+    )
+}
+
+fn sampled(unit: &str, samples: &str, weights: &str) -> String {
+    format!(r#"{{"type":"sampled","name":"{unit}!","unit":"{unit}","samples":{samples},"weights":{weights}}}"#)
+}
+
+fn evented(events: &[(&str, &str, u32)]) -> String {
+    let event = |(kind, at, frame): &(&str, &str, u32)| format!(r#"{{"type":"{kind}","at":{at},"frame":{frame}}}"#);
+    let events: Vec<String> = events.iter().map(event).collect();
+    format!(r#"{{"unit":"milliseconds","events":[{}],"type":"evented","endValue":9}}"#, events.join(","))
+}
+
+#[test]
+fn samples_are_stacks_from_the_root_with_a_weight_each() {
+    for (unit, weights, kind, expected) in [
+        ("none", "[1,2,4]", "samples/count", [": 2", "a|b b.py:12: 5"]),
+        ("bytes", "[1,-2,4]", "space/bytes", [": -2", "a|b b.py:12: 5"]),
+        ("nanoseconds", "[1,2.4,4]", "time/nanoseconds", [": 2", "a|b b.py:12: 5"]),
+        ("microseconds", "[1,2,4]", "time/nanoseconds", [": 2000", "a|b b.py:12: 5000"]),
+        ("milliseconds", "[1,0.002,4]", "time/nanoseconds", [": 2000", "a|b b.py:12: 5000000"]),
+        ("seconds", "[0.01,2,0.03]", "time/nanoseconds", [": 2000000000", "a|b b.py:12: 40000000"]),
+    ] {
+        let p = load(&file(&sampled(unit, "[[0,1],[],[0,1]]", weights))).unwrap();
+        assert_eq!(rows(&p), expected, "{unit}");
+        let (k, u) = kind.split_once('/').unwrap();
+        assert_eq!(p.sample_types(), [(k.to_owned(), u.to_owned())]);
+    }
+}
+
+#[test]
+fn events_cost_the_time_between_them() {
+    let all =
+        [("O", "0", 0), ("O", "1.5", 1), ("C", "2", 1), ("O", "2", 1), ("C", "4", 1), ("C", "4", 0), ("O", "5", 2)];
+    let p = load(&file(&evented(&all))).unwrap();
+    assert_eq!(rows(&p), ["a: 1500000", "a|b b.py:12: 2500000", "c: 4000000"]);
+    // Closed, nothing is open at the end.
+    let p = load(&file(&evented(&[("O", "1600000000000.25", 2), ("C", "1600000000000.5", 2)]))).unwrap();
+    assert_eq!(rows(&p), ["c: 250000"]);
+}
+
+#[test]
+fn profiles_of_one_unit_add_up_and_others_are_beside_them() {
+    let profiles =
+        [sampled("none", "[[0]]", "[3]"), sampled("seconds", "[[0]]", "[1]"), evented(&[("O", "0", 0), ("C", "1", 0)])];
+    let p = load(&file(&profiles.join(","))).unwrap();
+    assert_eq!(rows(&p), ["a profile=none!: 3 0", "a profile=seconds!: 0 1000000000", "a: 0 1000000"]);
+    let typed = |text: &str| {
+        let options = LoadOptions::default().with_input_type(text).unwrap();
+        Profile::from_bytes("in", file(&profiles.join(",")).as_bytes(), &options).unwrap().sample_types()
+    };
+    let pairs = |pairs: [(&str, &str); 2]| pairs.map(|(kind, unit)| (kind.to_owned(), unit.to_owned()));
+    assert_eq!(typed("gas/units"), pairs([("gas", "units"), ("time", "nanoseconds")]));
+    assert_eq!(typed("samples/count"), pairs([("samples", "count"), ("time", "nanoseconds")]));
+}
+
+#[test]
+fn what_our_writer_says_is_believed() {
+    let ours = |about: &str, profiles: &str| file(profiles).replacen('{', &format!("{{\"pprofdiff\":{about},"), 1);
+    let about = r#"{"sample_type":"delay","unit":"seconds","two_sided":false,"more":[1]}"#;
+    let p = load(&ours(about, &sampled("seconds", "[[0]]", "[3]"))).unwrap();
+    assert_eq!(
+        (rows(&p), p.sample_types()),
+        (vec!["a: 3".to_owned()], vec![("delay".to_owned(), "seconds".to_owned())])
+    );
+    let about = r#"{"sample_type":"cpu","unit":"nanoseconds","two_sided":true}"#;
+    let sides = [sampled("nanoseconds", "[[0],[1]]", "[3,4]"), sampled("nanoseconds", "[[0]]", "[5]")];
+    let p = load(&ours(about, &sides.join(","))).unwrap();
+    assert!(p.is_diff());
+    assert_eq!(rows(&p), [" pprof::base=true: 0", "a pprof::base=true: -3", "a: 5", "b b.py:12 pprof::base=true: -4"]);
+    let empty = [sampled("nanoseconds", "[]", "[]"), sides[1].clone()];
+    assert!(load(&ours(about, &empty.join(","))).unwrap().is_diff());
+    let error = load(&ours(about, &sides[0])).unwrap_err();
+    assert!(error.to_string().contains("it has two sides, but there are 1 profiles"), "{error}");
+}
+
+#[test]
+fn it_is_recognised_by_its_schema_or_its_frames() {
+    for (text, is) in [
+        (r#"{"exporter":"x","$schema":"https://www.speedscope.app/file-format-schema.json","sha"#, true),
+        (r#"{"$schema":"https:\/\/www.speedscope.app\/file-format-schema.json"}"#, true),
+        (r#"{"shared":{"frames":[{"name":"a"}"#, true),
+        (r#"{"$schema":"https://json-schema.org/draft-07/schema"}"#, false),
+        (r#"{"a":{"shared":{"frames":[]}}}"#, false),
+        (r#"[{"shared":{"frames":[]}}]"#, false),
+    ] {
+        assert_eq!((SPEEDSCOPE.recognises)(text.as_bytes()), is, "{text}");
+    }
+}
+
+#[test]
+fn errors_name_the_profile_and_what_in_it() {
+    let one = |kind: &str, samples: &str, weights: &str| file(&sampled(kind, samples, weights));
+    for (text, words) in [
+        (one("none", "[[3]]", "[1]"), "profile 0: sample 0: there is no frame 3: there are 3"),
+        (one("none", "[[-1]]", "[1]"), "there is no frame -1"),
+        (one("none", "[[0],[0]]", "[1]"), "profile 0: sample 1: `weights` has no weight for it"),
+        (one("none", "[[0]]", "[1,2]"), "`weights` has more weights than there are samples"),
+        (one("none", "[[0]]", "[0.5]"), "0.5 has a fraction"),
+        (one("bytes", "[[0]]", "[0.5]"), "0.5 has a fraction"),
+        (one("seconds", "[[0]]", "[1e10]"), "1e10 is more than an int64 holds"),
+        (one("none", "[[0],[0]]", "[9223372036854775807,1]"), "add up to more than an int64 holds"),
+        (one("hours", "[[0]]", "[1]"), "\"hours\" is no unit of speedscope"),
+        (one("none", "[0]", "[1]"), "sample 0: '0' stands where an array should be"),
+        (file(&evented(&[("O", "0", 0), ("C", "1", 1)])), "event 1: it closes a frame that is not the innermost"),
+        (file(&evented(&[("C", "0", 0)])), "event 0: it closes a frame"),
+        (file(&evented(&[("O", "5", 0), ("C", "4", 0)])), "event 1: it is before the event that precedes it"),
+        (file(&evented(&[("X", "5", 0)])), "event 0: its type is neither \"O\" nor \"C\""),
+        (file(r#"{"type":"evented","unit":"none","events":[{"type":"O","at":1}]}"#), "event 0: it has no frame"),
+        (file(r#"{"type":"evented","unit":"none","events":[{"type":"O","frame":1}]}"#), "it has no time `at`"),
+        (file(r#"{"type":"sampled","unit":"none","samples":[]}"#), "profile 0: it has no weights"),
+        (file(r#"{"type":"other","unit":"none"}"#), "it has no known type"),
+        (file(r#"{"type":"sampled"}"#), "it has no unit"),
+        ("{\"shared\":{\"frames\":[]}}".to_owned(), "it has no `profiles`"),
+        ("{\"shared\":{\"frames\":[{}]},\"profiles\":[]}".to_owned(), "frame 0: it has no name"),
+        ("{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\"}".to_owned(), "it has no `shared`"),
+    ] {
+        let error = load(&text).unwrap_err();
+        assert!(error.to_string().contains(words), "{text}: {error}");
+    }
+    let whole = file(&[sampled("none", "[[0]]", "[3]"), evented(&[("O", "0", 0), ("C", "1", 0)])].join(","));
+    let options = LoadOptions::default().with_input_format("speedscope").unwrap();
+    for end in 1..whole.len() {
+        let error = Profile::from_bytes("in", &whole.as_bytes()[..end], &options).unwrap_err();
+        assert!(error.offset().is_some_and(|at| at <= end as u64), "{end}: {error}");
+    }
+}
