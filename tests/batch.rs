@@ -126,7 +126,7 @@ fn every_view_works_for_many_pairs() {
         ("peek=headers", &["peek", "headers"]),
         ("roots=headers", &["roots", "headers"]),
     ] {
-        let args = ["batch", "main", "branch", "--format", "jsonl", "--view", view];
+        let args = ["batch", "main", "branch", "--format", "jsonl", "-n", "0", "--view", view];
         let out = pprofdiff(&dir, &[&args, &common[..]].concat());
         let lines = String::from_utf8(out.stdout).unwrap();
         let of_pair: Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();

@@ -386,7 +386,7 @@ fn negative_values_are_said_and_belong_to_the_rest() {
         profile(&stacks(&[("samples", "count")], &all))
     };
     let e = explain(&[side(1000, -100)], &[side(1000, -400)]);
-    says(&e, "warning: 10% of the base's and 40% of the new side's samples are below 0, and of no cause");
+    says(&e, "warning: 9% of the base's and 29% of the new side's samples are below 0, and of no cause");
     assert_eq!((e.total, e.account.rest), ((1100.0, 1400.0), 300.0), "{:?}", e.account);
     assert!(!e.account.by_chance && e.causes.is_empty(), "{e:?}");
 }

@@ -54,12 +54,16 @@ pub struct FleetCause {
 }
 
 impl FleetCause {
-    /// What causes have in common that are one: the function and what it calls, without what compilers number anew, the
-    /// package of the caller, and the direction. A label is of one pair's own.
+    /// What causes have in common that are one: the function and what it calls, without what compilers number anew, and
+    /// the direction. Not who calls it: a library is called by each service's own functions. A label is of one pair's own.
     fn key(&self) -> Option<Key> {
         let name = |of: &Option<String>| of.as_deref().map(canonical);
-        let caller = self.caller.as_deref().map(|caller| package_of(caller).into_owned());
-        Some(Key { function: name(&self.function)?, callee: name(&self.callee), caller, grew: self.delta > 0.0 })
+        Some(Key { function: name(&self.function)?, callee: name(&self.callee), grew: self.delta > 0.0 })
+    }
+
+    /// The package of its caller.
+    fn caller_package(&self) -> Option<String> {
+        self.caller.as_deref().map(|caller| package_of(caller).into_owned())
     }
 }
 
@@ -67,7 +71,6 @@ impl FleetCause {
 struct Key {
     function: String,
     callee: Option<String>,
-    caller: Option<String>,
     grew: bool,
 }
 
@@ -131,7 +134,7 @@ pub struct SharedCause {
     pub function: String,
     /// What it calls, if it is these calls that changed.
     pub callee: Option<String>,
-    /// The package of its callers, where the change is that of their calls.
+    /// The package of its callers, if it is their calls that changed, in all of them.
     pub caller_package: Option<String>,
     /// The number of pairs that have it.
     pub pairs: usize,
@@ -288,7 +291,10 @@ fn shared(pairs: &[RankedPair], total: f64) -> Vec<SharedCause> {
         found.push(SharedCause {
             function: key.function,
             callee: key.callee,
-            caller_package: key.caller,
+            caller_package: of[0]
+                .1
+                .caller_package()
+                .filter(|first| of.iter().all(|(_, cause)| cause.caller_package().as_ref() == Some(first))),
             pairs: named.len(),
             named: named.into_iter().take(MAX_NAMED).map(str::to_owned).collect(),
             base: sum(|cause| cause.base),
@@ -298,7 +304,7 @@ fn shared(pairs: &[RankedPair], total: f64) -> Vec<SharedCause> {
             sentence: of[0].1.sentence.clone(),
         });
     }
-    let order = |of: &SharedCause| (of.function.clone(), of.callee.clone(), of.caller_package.clone());
+    let order = |of: &SharedCause| (of.function.clone(), of.callee.clone());
     found.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()).then_with(|| order(a).cmp(&order(b))));
     found
 }

@@ -116,7 +116,7 @@ pub struct BatchArgs {
     #[arg(value_name = "BASE NEW|MANIFEST", num_args = 1..=2, required = true)]
     pub pairs: Vec<String>,
     /// Fetch URLs that the manifest names; without it they are errors
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub allow_urls: bool,
     /// Pair the files of one pattern by keys: service={1},version={2}, where {1} is what the first * stands for
     #[arg(long, value_name = "KEYS", requires_all = ["base", "new"])]
@@ -135,7 +135,7 @@ pub struct BatchArgs {
     #[arg(long, conflicts_with = "view")]
     pub rank: bool,
     /// With --rank: how many of the pairs said to have changed may be so by chance
-    #[arg(long, value_name = "RATE", default_value_t = FDR, requires = "rank")]
+    #[arg(long, value_name = "RATE", default_value_t = FDR, requires = "rank", hide_short_help = true)]
     pub fdr: f64,
     #[command(flatten)]
     pub query: QueryArgs<true>,

@@ -457,8 +457,8 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     if work.is_used_up() {
         left_out.push("so many sets of stacks changed that not all ways to explain it were compared".to_owned());
     }
-    left_out.extend(note_of_rest(rows.stackless(), total, kind, "have no stack, so no function has them"));
-    left_out.extend(note_of_rest(rows.negative, total, kind, "are below 0, and of no cause"));
+    left_out.extend(note_of_rest(rows.stackless(), all, kind, "have no stack, so no function has them"));
+    left_out.extend(note_of_rest(rows.negative, all, kind, "are below 0, and of no cause"));
     let mut summary = Summary::clone(measure.summary());
     summary.warnings.splice(0..0, left_out.iter().cloned());
     let noted = |side: usize| format!("nothing of {kind} was measured on the {} side", ["base", "new"][side]);
@@ -507,8 +507,8 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
 }
 
 /// What is said of values that are in the rest alone.
-fn note_of_rest(values: [f64; 2], total: [f64; 2], kind: &str, why: &str) -> Option<String> {
-    let parts = [0, 1].map(|side| 100.0 * values[side] / total[side].max(f64::MIN_POSITIVE));
+fn note_of_rest(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Option<String> {
+    let parts = [0, 1].map(|side| 100.0 * values[side] / all[side].max(f64::MIN_POSITIVE));
     let [base, new] = parts.map(f64::round);
     parts
         .iter()
