@@ -4,6 +4,7 @@
 mod builds;
 #[cfg(feature = "files")]
 mod pairs;
+mod server;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ pub use builds::pattern_builds;
 pub use builds::{check_history, file_builds, sort_builds, two_names};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
+pub use server::{Answer, Request, ServerQuery, Token};
 
 pub use crate::format::InputFormat;
 

@@ -37,6 +37,7 @@ use std::path::Path;
 
 pub(crate) use columns::*;
 pub use encode::{Compression, WriteOptions, pack};
+pub(crate) use inflate::inflate_slice;
 pub use input::LoadOptions;
 pub use memo::Memo;
 pub(crate) use memo::Numbers;
