@@ -139,6 +139,10 @@ mod network {
                     let waited = seconds(self.timeout);
                     format!("no answer within {waited}; ask for less time (from=, until=), or wait longer (--timeout)")
                 }
+                // What rustls says of an answer that is no TLS.
+                e if e.to_string().contains("InvalidContentType") => {
+                    "the server speaks no TLS; put +http into the scheme, as in pyroscope+http://HOST".to_owned()
+                }
                 e => self.reason(e),
             };
             // Zero would be no limit.

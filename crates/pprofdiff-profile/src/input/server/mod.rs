@@ -251,6 +251,14 @@ impl Session<'_> {
         let (name, origin) = (self.query.api.name, &self.query.origin);
         let words = self.words(&answer.body);
         let said = if words.is_empty() { String::new() } else { format!(": {words}") };
+        let strange = || {
+            let what = if answer.content_type.is_empty() { "something unnamed" } else { answer.content_type.as_str() };
+            let what: String = what.chars().take(MAX_WORDS).collect();
+            format!(
+                "{origin} answers as no {name} does ({}, {what}); a path of it stands before the selector",
+                answer.status
+            )
+        };
         let text = match answer.status {
             300..=399 => {
                 let location: String = answer.location.chars().take(MAX_WORDS).collect();
@@ -270,14 +278,9 @@ impl Session<'_> {
                     self.query.token_variable()
                 ),
             },
-            200..=299 | 404 | 405 if words.is_empty() || answer.status < 300 => {
-                let what =
-                    if answer.content_type.is_empty() { "something unnamed" } else { answer.content_type.as_str() };
-                format!(
-                    "{origin} answers as no {name} does ({}, {what}); a path of it stands before the selector",
-                    answer.status
-                )
-            }
+            // What the server itself does not find it says in JSON; Parca's gateway finds no method in two words.
+            200..=299 => strange(),
+            404 | 405 if !answer.content_type.starts_with("application/json") || words == "Not Found" => strange(),
             status => format!("the server answers {status}{said}"),
         };
         Error::io(io::Error::other(text))

@@ -206,6 +206,11 @@ fn a_refusal_says_what_to_do() {
             status(404, "application/json", r#"{"code":"not_found","message":"no tenant x"}"#),
             "answers 404: no tenant x",
         ),
+        (
+            status(404, "text/plain; charset=utf-8", "404 page not found"),
+            "answers as no Pyroscope does (404, text/plain",
+        ),
+        (status(404, "application/json", r#"{"code":5,"message":"Not Found"}"#), "answers as no Pyroscope does (404"),
         (redirected(302), "redirects to \"https://login.example/?a\", which is not followed"),
         (redirected(307), "redirects to"),
         (redirected(308), "redirects to"),
