@@ -138,7 +138,13 @@ fn failure(output: &Output) -> String {
 fn flat(args: &[&str]) -> (i64, Vec<(String, i64)>) {
     let report: Value =
         serde_json::from_str(&succeed(&[&["top"], args, &["-n", "0", "--format", "json"]].concat())).unwrap();
-    let name = |row: &Value| row["name"].as_str().unwrap().split("[go.shape.").next().unwrap().to_owned();
+    let name = |row: &Value| {
+        let name = row["name"].as_str().unwrap();
+        match (name.find("[go.shape."), name.rfind(']')) {
+            (Some(begin), Some(end)) => format!("{}{}", &name[..begin], &name[end + 1..]),
+            _ => name.to_owned(),
+        }
+    };
     let rows = report["rows"].as_array().unwrap().iter();
     let mut rows: Vec<(String, i64)> = rows.map(|row| (name(row), row["flat"].as_i64().unwrap())).collect();
     rows.sort();

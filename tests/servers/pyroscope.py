@@ -11,7 +11,7 @@ import argparse
 import gzip
 import http.server
 import json
-import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -127,7 +127,7 @@ def table(command: str, *args: str) -> tuple[int, dict[str, tuple[int, int]]]:
     rows: dict[str, tuple[int, int]] = {}
     for row in report["rows"]:
         # Pyroscope leaves out what Go writes for type parameters.
-        name = row["name"].split("[go.shape.")[0]
+        name = re.sub(r"\[go\.shape\..*\]", "", row["name"])
         flat, cum = rows.get(name, (0, 0))
         rows[name] = (flat + row["flat"], max(cum, row["cum"]))
     return report["total"], {name: values for name, values in rows.items() if values != (0, 0)}
@@ -170,9 +170,11 @@ def compare(command: str, server: Pyroscope, write: bool) -> None:
                 if of_file[0] != of_server[0]:
                     sys.exit(f"{pair} {kind} {side}: {of_server[0]} instead of {of_file[0]}")
                 # Recursion may count twice in neither; where names were joined a cumulative value can be more.
-                other = {name for name, (flat, _) in of_file[1].items() if of_server[1].get(name, (0, 0))[0] != flat}
-                if other or of_file[1].keys() != of_server[1].keys():
-                    sys.exit(f"{pair} {kind} {side}: other values of {sorted(other)}")
+                names = of_file[1].keys() | of_server[1].keys()
+                flats = {name: [side[1].get(name, (None, 0))[0] for side in (of_file, of_server)] for name in names}
+                other = {name: both for name, both in flats.items() if both[0] != both[1]}
+                if other:
+                    sys.exit(f"{pair} {kind} {side}: other values of {other}")
                 compared += len(of_file[1])
     labels = run(command, "labels", f"{place}?{window}", "--format", "csv").stdout
     for row in ["service_name,shop", "version,v1", "version,v2", "zone,eu west"]:
@@ -202,15 +204,16 @@ def keep(proxy: Proxy, now: int) -> None:
         exchange: dict[str, object] = {"path": path, "question": question.hex(), "status": status, "content_type": kind}
         if any(known["question"] == exchange["question"] and known["path"] == path for known in exchanges):
             continue
-        if path.endswith("SelectMergeProfile") and status == 200 and body:
+        plain = gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body
+        if path.endswith("SelectMergeProfile") and status == 200 and plain:
             name = f"pyroscope-{len(exchanges)}.pb.gz"
-            (folder / name).write_bytes(body if body[:2] == b"\x1f\x8b" else gzip.compress(body, mtime=0))
+            (folder / name).write_bytes(gzip.compress(plain, mtime=0))
             exchange["file"] = name
         else:
-            exchange["answer"] = (gzip.decompress(body) if body[:2] == b"\x1f\x8b" else body).decode()
+            exchange["answer"] = plain.decode()
         exchanges.append(exchange)
     written = {"from": now - HOUR, "until": now, "exchanges": exchanges}
-    (folder / "pyroscope.json").write_text(json.dumps(written, indent=1) + os.linesep)
+    (folder / "pyroscope.json").write_text(json.dumps(written, indent=1) + "\n")
 
 
 if __name__ == "__main__":
