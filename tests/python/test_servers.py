@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pprofdiff
 import pytest
+
+import pprofdiff
 
 CORPUS = Path(__file__).resolve().parent.parent / "corpus"
 RECORDED = json.loads((CORPUS / "servers" / "pyroscope.json").read_text())
@@ -17,7 +18,7 @@ RECORDED = json.loads((CORPUS / "servers" / "pyroscope.json").read_text())
 class Pyroscope(http.server.BaseHTTPRequestHandler):
     """Answers as the real one did, see tests/servers.rs."""
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         question = self.rfile.read(int(self.headers["Content-Length"])).hex()
         for exchange in RECORDED["exchanges"]:
             if (exchange["path"], exchange["question"]) == (self.path, question):
@@ -57,10 +58,11 @@ def address(place: str, version: str) -> str:
 
 def test_an_address_is_a_profile_wherever_a_url_is(place: str) -> None:
     base, new = address(place, "v1"), address(place, "v2")
-    totals = [pprofdiff.load(CORPUS / f"story-cpu.{side}.pb.gz").top(sample_type="cpu").summary for side in ("base", "new")]
+    files = [CORPUS / f"story-cpu.{side}.pb.gz" for side in ("base", "new")]
+    totals = [pprofdiff.load(file).top(sample_type="cpu").summary["total"] for file in files]
     loaded = [pprofdiff.load(url) for url in (base, new)]
-    assert [p.top().summary["total"] for p in loaded] == [summary["total"] for summary in totals]
-    diff = pprofdiff.diff(base, [new, CORPUS / "story-cpu.new.pb.gz"])
+    assert [p.top().summary["total"] for p in loaded] == totals
+    diff = pprofdiff.diff(base, [new, files[1]])
     assert diff.base[0].name == base
     results: list[Any] = pprofdiff.batch([(base, new)]).tables(3)
     assert [r.error for r in results] == [None]

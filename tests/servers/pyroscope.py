@@ -3,8 +3,8 @@
 
     tests/servers/pyroscope.py PPROFDIFF PYROSCOPE [--write]
 
-PPROFDIFF and PYROSCOPE are the two commands. The server runs on this machine's loopback alone, in a folder of its own, and
-tells nobody. With --write its answers become those that `tests/servers.rs` replays, in `tests/corpus/servers/`.
+PPROFDIFF and PYROSCOPE are the two commands. The server runs on this machine's loopback alone, in a folder of its own,
+and tells nobody. With --write its answers become those that `tests/servers.rs` replays, in `tests/corpus/servers/`.
 """
 
 import argparse
@@ -35,7 +35,13 @@ class Pyroscope:
     def __init__(self, command: str, folder: Path) -> None:
         ports = [4141, 9095, 7947, 9099]
         local = "127.0.0.1"
-        rings = ["compactor.ring", "distributor.ring", "overrides-exporter.ring", "query-frontend", "query-scheduler.ring"]
+        rings = [
+            "compactor.ring",
+            "distributor.ring",
+            "overrides-exporter.ring",
+            "query-frontend",
+            "query-scheduler.ring",
+        ]
         args = [f"-{ring}.instance-addr={local}" for ring in [*rings, "store-gateway.sharding-ring"]]
         args += [f"-{part}.lifecycler.addr={local}" for part in ["ingester", "segment-writer"]]
         args += [f"-server.http-listen-address={local}", f"-server.http-listen-port={ports[0]}"]
@@ -67,7 +73,12 @@ class Pyroscope:
     def send(self, profile: bytes, version: str, moment: int) -> None:
         """A profile of the service `shop`. It must be of the last hour, so a later field says when it was taken."""
         profile = gzip.decompress(profile) + b"\x48" + varint(moment * 10**9)
-        query = {"name": f"shop{{version={version},zone=eu west}}", "format": "pprof", "from": moment, "until": moment + 10}
+        query = {
+            "name": f"shop{{version={version},zone=eu west}}",
+            "format": "pprof",
+            "from": moment,
+            "until": moment + 10,
+        }
         url = f"{self.url}/ingest?{urllib.parse.urlencode(query)}"
         urllib.request.urlopen(urllib.request.Request(url, data=profile, method="POST"), timeout=60).close()
 
@@ -85,7 +96,7 @@ class Recorder(http.server.BaseHTTPRequestHandler):
 
     server: "Proxy"
 
-    def do_POST(self) -> None:  # noqa: N802
+    def do_POST(self) -> None:
         question = self.rfile.read(int(self.headers["Content-Length"]))
         headers = {name: self.headers[name] for name in ["Content-Type", "Accept-Encoding"]}
         request = urllib.request.Request(self.server.to + self.path, data=question, headers=headers)
@@ -182,9 +193,9 @@ def compare(command: str, server: Pyroscope, write: bool) -> None:
             sys.exit(f"no {row} in the labels: {labels}")
     refused = {
         f'{{service_name="none"}}?type=cpu&{window}': "matches no profile",
-        f'{{service_name=shop}}?type=cpu&{window}': "the server answers 400: failed to parse label selector",
+        f"{{service_name=shop}}?type=cpu&{window}": "the server answers 400: failed to parse label selector",
         f'{{service_name="shop"}}?type=process_cpu&{window}': "fits several; write one of process_cpu:cpu:",
-        f'{{service_name="none"}}?type=process_cpu:cpu:nanoseconds:cpu:nanoseconds&{window}': "matches no profile of the type",
+        f'{{service_name="none"}}?type=process_cpu:cpu:nanoseconds:cpu:nanoseconds&{window}': "no profile of the type",
         f"{{}}?type=cpu&from={now - 30 * 24 * HOUR}&until={now}": "exceeds the limit",
     }
     for query, words in refused.items():

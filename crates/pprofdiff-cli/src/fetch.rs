@@ -10,9 +10,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(feature = "network")]
 pub use network::Fetcher;
+use pprofdiff::Source;
 use pprofdiff::input::{Fetch, ServerQuery};
+use pprofdiff::loading::Loading;
 use pprofdiff::text::redacted;
-use pprofdiff::{LoadOptions, Source};
 
 /// Why what net/http/pprof serves under a URL can't be subtracted, as far as the URL tells: who finds out from the
 /// answer may have waited half a minute for it.
@@ -69,8 +70,10 @@ pub fn source(fetcher: &Arc<Fetcher>, url: &str, is_named_by_user: bool) -> ppro
 pub fn server_source(address: &str) -> Option<pprofdiff::Result<Source>> {
     /// As `--timeout`.
     const TIMEOUT: Duration = Duration::from_secs(60);
-    let fetcher = || Arc::new(Fetcher::new(TIMEOUT, LoadOptions::default().inflated_limit));
-    ServerQuery::is_address(address).then(|| source(&fetcher(), address, true))
+    ServerQuery::is_address(address).then(|| {
+        let limit = Loading::default().to_options()?.inflated_limit;
+        source(&Arc::new(Fetcher::new(TIMEOUT, limit)), address, true)
+    })
 }
 
 #[cfg(feature = "network")]
@@ -134,19 +137,22 @@ mod network {
         }
 
         fn send(&self, request: Request, left: Duration) -> Result<Answer, String> {
+            let late = || {
+                let waited = seconds(self.timeout);
+                format!("no answer within {waited}; ask for less time (from=, until=), or wait longer (--timeout)")
+            };
             let failure = |e: ureq::Error| match e {
-                ureq::Error::Timeout(_) => {
-                    let waited = seconds(self.timeout);
-                    format!("no answer within {waited}; ask for less time (from=, until=), or wait longer (--timeout)")
-                }
+                ureq::Error::Timeout(_) => late(),
                 // What rustls says of an answer that is no TLS.
                 e if e.to_string().contains("InvalidContentType") => {
                     "the server speaks no TLS; put +http into the scheme, as in pyroscope+http://HOST".to_owned()
                 }
                 e => self.reason(e),
             };
-            // Zero would be no limit.
-            let left = Some(left.max(Duration::from_millis(1)));
+            if left.is_zero() {
+                return Err(late());
+            }
+            let left = Some(left);
             let response = match request.body {
                 Some(body) => {
                     let post =

@@ -58,6 +58,13 @@ pub(super) fn parse(text: &str, now: i64) -> Result<ServerQuery> {
             return Err(Error::query(format!("{key} is given twice")));
         }
     }
+    if selector.is_empty() && profile_type.is_some() {
+        return Err(Error::query(format!(
+            "a type is of what a selector matches: {}://{authority}{}/{{service_name=\"...\"}}?type=...",
+            api.scheme,
+            prefix.trim_end_matches('/')
+        )));
+    }
     let from = time::parse(from.as_deref().unwrap_or(DEFAULT_FROM), now)?;
     let until = time::parse(until.as_deref().unwrap_or("now"), now)?;
     if from >= until {
@@ -245,6 +252,7 @@ mod tests {
             ("pyroscope://h/{{a}}", "a brace in it"),
             ("pyroscope://h/{}x", "stands behind the selector"),
             ("pyroscope://h/{}/?type=cpu", "stands behind the selector"),
+            ("pyroscope://h/p/?type=cpu", "a type is of what a selector matches: pyroscope://h/p/{service_name="),
             ("pyroscope://h/{}?typ=cpu", "not \"typ\""),
             ("pyroscope://h/{}?type", "type=\"\" says nothing"),
             ("pyroscope://h/{}?type=a%00", "says nothing"),
