@@ -13,3 +13,4 @@ mod pprof_compat;
 mod reading;
 mod readme;
 mod rows;
+mod servers;

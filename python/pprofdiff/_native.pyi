@@ -80,10 +80,10 @@ def load(
 ) -> Profile:
     """Load a profile: gzip, zstd or raw.
 
-    `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others work,
-    each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
-    buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
-    view can fail on the content later. How it is loaded:
+    `source` is a path (str or os.PathLike), a URL (str; pyroscope:// and parca:// ask servers for one,
+    see docs/sources.md; http://, s3://, gs:// and others need fsspec, each with what fsspec wants for it; what stands
+    before its @ is shown nowhere), bytes (or anything with their buffer), a file object (read to its end) or a Profile
+    (returned as it is). Loading validates everything, so no view can fail on the content later. How it is loaded:
 
     - `input_format`: The format of all profiles. Unless given, each is recognised by its content.
     - `input_type`: What profiles count that don't say it, such as folded stacks. Written as cpu/nanoseconds;

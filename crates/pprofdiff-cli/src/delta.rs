@@ -21,7 +21,8 @@ const INDEX: &str = "{index}";
 
 pub fn run(args: &DeltaArgs) -> Result<()> {
     let snapshots = args.snapshots.as_slice();
-    for url in snapshots.iter().filter_map(|path| fetch::url(path)).filter(|_| args.options().cumulative.is_none()) {
+    for url in snapshots.iter().filter_map(|path| fetch::page_url(path)).filter(|_| args.options().cumulative.is_none())
+    {
         if let Some(reason) = fetch::not_cumulative(url) {
             return Err(Failure::Message(format!(
                 "{url}: {reason}, so there is nothing to subtract; if this one is different, name the \
@@ -30,11 +31,11 @@ pub fn run(args: &DeltaArgs) -> Result<()> {
         }
     }
     match (snapshots, args.schedule()) {
-        ([url], Some(schedule)) if fetch::url(url).is_some() => live(args, &url.to_string_lossy(), schedule),
+        ([url], Some(schedule)) if fetch::page_url(url).is_some() => live(args, &url.to_string_lossy(), schedule),
         (_, Some(_)) => {
             Err(Failure::Message("--seconds and --every take snapshots from one http:// or https:// URL".to_owned()))
         }
-        ([url], None) if fetch::url(url).is_some() => Err(Failure::Message(
+        ([url], None) if fetch::page_url(url).is_some() => Err(Failure::Message(
             "say how long to wait for the second snapshot: --seconds 30, or --every 30s --count 10".to_owned(),
         )),
         ([_], None) => Err(Failure::Message("a delta needs two snapshots, the older one first".to_owned())),

@@ -1,13 +1,19 @@
-//! A profile over http or https: the bytes, or one line that says why there are none.
+//! A profile over http or https, from its URL or by a query to a continuous profiler: the bytes, or one line that says why
+//! there are none.
 //!
 //! https trusts what the system trusts (the platform's certificates), so a company's own authority works.
 
 use std::path::Path;
-#[cfg(not(feature = "network"))]
+use std::sync::Arc;
 use std::time::Duration;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 #[cfg(feature = "network")]
 pub use network::Fetcher;
+use pprofdiff::Source;
+use pprofdiff::input::{Fetch, ServerQuery};
+use pprofdiff::loading::Loading;
+use pprofdiff::text::redacted;
 
 /// Why what net/http/pprof serves under a URL can't be subtracted, as far as the URL tells: who finds out from the
 /// answer may have waited half a minute for it.
@@ -26,23 +32,60 @@ pub fn not_cumulative(url: &str) -> Option<&'static str> {
     }
 }
 
-/// The URL that a path on the command line really is.
+/// The URL that a path on the command line really is, of a page or of a query.
 pub fn url(path: &Path) -> Option<&str> {
+    page_url(path).or_else(|| path.to_str().filter(|text| ServerQuery::is_address(text)))
+}
+
+/// The http or https URL that a path on the command line really is.
+pub fn page_url(path: &Path) -> Option<&str> {
     let is_scheme = |text: &str, scheme: &str| text.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme));
     path.to_str().filter(|text| is_scheme(text, "http://") || is_scheme(text, SECURE))
 }
 
 const SECURE: &str = "https://";
 
+/// The profile of a URL, fetched when it is loaded. Only what the user named is sent a token that is for any host.
+///
+/// # Errors
+/// An invalid address of a query.
+pub fn source(fetcher: &Arc<Fetcher>, url: &str, is_named_by_user: bool) -> pprofdiff::Result<Source> {
+    let (fetcher, shown, address) = (fetcher.clone(), redacted(url).into_owned(), url.to_owned());
+    let fetch = if ServerQuery::is_address(url) {
+        // Once: two loads are of the same time.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as i64);
+        let query = ServerQuery::parse(url, now).map_err(|e| e.in_input(&shown))?;
+        Fetch::new(move || fetcher.ask(&query, is_named_by_user))
+    } else {
+        Fetch::new(move || fetcher.get(&address))
+    };
+    Ok(Source::Fetch(shown, fetch))
+}
+
+/// The profile that an address of a continuous profiler asks for, as [`run`](crate::run) loads it: for Python, which has
+/// no HTTP of its own. `None` of what is no such address.
+///
+/// # Errors
+/// An invalid address.
+pub fn server_source(address: &str) -> Option<pprofdiff::Result<Source>> {
+    /// As `--timeout`.
+    const TIMEOUT: Duration = Duration::from_secs(60);
+    ServerQuery::is_address(address).then(|| {
+        let limit = Loading::default().to_options()?.inflated_limit;
+        source(&Arc::new(Fetcher::new(TIMEOUT, limit)), address, true)
+    })
+}
+
 #[cfg(feature = "network")]
 mod network {
     use std::io::{self, Read};
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
+    use pprofdiff::input::{Answer, Request, ServerQuery};
     use pprofdiff::text::redacted;
-
     use pprofdiff::{Error, Result};
     use ureq::Agent;
+    use ureq::http::HeaderMap;
     use ureq::tls::{RootCerts, TlsConfig};
 
     use super::SECURE;
@@ -80,16 +123,82 @@ mod network {
             })
         }
 
-        fn body(&self, url: &str) -> Result<Vec<u8>, String> {
-            let is_secure = url.get(..SECURE.len()).is_some_and(|s| s.eq_ignore_ascii_case(SECURE));
+        /// The profile that a server is asked for. All its answers together take no longer than one page may.
+        ///
+        /// # Errors
+        /// As [`Fetcher::get`], and what the server says; without tokens.
+        pub fn ask(&self, query: &ServerQuery, is_named_by_user: bool) -> Result<Vec<u8>> {
+            let token = query.token(is_named_by_user, |name| std::env::var(name).ok())?;
+            let begin = Instant::now();
+            query.fetch(token.as_ref(), self.limit, &|request| {
+                let left = self.timeout.saturating_sub(begin.elapsed());
+                self.send(request, left).map_err(|reason| Error::io(io::Error::other(reason)))
+            })
+        }
+
+        fn send(&self, request: Request, left: Duration) -> Result<Answer, String> {
+            let late = || {
+                let waited = seconds(self.timeout);
+                format!("no answer within {waited}; ask for less time (from=, until=), or wait longer (--timeout)")
+            };
             let failure = |e: ureq::Error| match e {
+                ureq::Error::Timeout(_) => late(),
+                // What rustls says of an answer that is no TLS.
+                e if e.to_string().contains("InvalidContentType") => {
+                    "the server speaks no TLS; put +http into the scheme, as in pyroscope+http://HOST".to_owned()
+                }
+                e => self.reason(e),
+            };
+            if left.is_zero() {
+                return Err(late());
+            }
+            let left = Some(left);
+            let response = match request.body {
+                Some(body) => {
+                    let post =
+                        request.headers.into_iter().fold(self.agent.post(&request.url), |r, (k, v)| r.header(k, v));
+                    post.config()
+                        .timeout_global(left)
+                        .max_redirects(0)
+                        .max_redirects_will_error(false)
+                        .build()
+                        .send(body)
+                }
+                None => {
+                    let get =
+                        request.headers.into_iter().fold(self.agent.get(&request.url), |r, (k, v)| r.header(k, v));
+                    get.config().timeout_global(left).max_redirects(0).max_redirects_will_error(false).build().call()
+                }
+            };
+            let mut response = response.map_err(failure)?;
+            let header = |headers: &HeaderMap, name: &str| {
+                headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+            };
+            let [content_type, location] = ["content-type", "location"].map(|name| header(response.headers(), name));
+            let mut answer = Answer { status: response.status().as_u16(), content_type, location, body: Vec::new() };
+            if response.status().is_success() {
+                let limit = self.limit;
+                answer.body = response.body_mut().with_config().limit(limit).read_to_vec().map_err(failure)?;
+            } else {
+                let _ = response.body_mut().as_reader().take(MAX_MESSAGE_BYTES).read_to_end(&mut answer.body);
+            }
+            Ok(answer)
+        }
+
+        fn reason(&self, e: ureq::Error) -> String {
+            match e {
                 ureq::Error::Timeout(_) => format!("no answer within {}", seconds(self.timeout)),
                 ureq::Error::BodyExceedsLimit(limit) => format!("the answer is longer than the limit of {limit} bytes"),
                 ureq::Error::RequireHttpsOnly(_) => {
                     "it is redirected from https to http, which is not followed".to_owned()
                 }
                 e => e.to_string(),
-            };
+            }
+        }
+
+        fn body(&self, url: &str) -> Result<Vec<u8>, String> {
+            let is_secure = url.get(..SECURE.len()).is_some_and(|s| s.eq_ignore_ascii_case(SECURE));
+            let failure = |e| self.reason(e);
             let request = self.agent.get(url).config().https_only(is_secure).build();
             let mut response = request.call().map_err(failure)?;
             let status = response.status();
@@ -125,7 +234,11 @@ impl Fetcher {
 
     pub fn get(&self, url: &str) -> pprofdiff::Result<Vec<u8>> {
         let detail = "this build reads no URLs (it has no feature \"network\")";
-        Err(pprofdiff::Error::query(detail).in_input(&pprofdiff::text::redacted(url)))
+        Err(pprofdiff::Error::query(detail).in_input(&redacted(url)))
+    }
+
+    pub fn ask(&self, _: &ServerQuery, _: bool) -> pprofdiff::Result<Vec<u8>> {
+        Err(pprofdiff::Error::query("this build asks no servers (it has no feature \"network\")"))
     }
 }
 

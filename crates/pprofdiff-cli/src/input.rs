@@ -5,14 +5,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::input::{Fetch, file_builds, pattern_builds};
+use pprofdiff::input::{file_builds, pattern_builds};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::recording::{RecordedSide, Recording};
-use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
 use crate::args::{LoadArgs, Sides};
-use crate::fetch::{Fetcher, url};
+use crate::fetch::{self, Fetcher, url};
 use crate::outputs::Outputs;
 use crate::{Failure, Result, advise};
 
@@ -49,7 +48,7 @@ impl Inputs {
     /// that no more answers are in memory than profiles that are being worked on.
     pub fn source(&self, path: &Path) -> Result<Source> {
         if let Some(url) = url(path) {
-            return Ok(self.of_url(url));
+            return Ok(fetch::source(&self.fetcher, url, true)?);
         }
         self.outputs.check_input(path)?;
         if !is_stdin(path) {
@@ -104,7 +103,7 @@ impl Inputs {
     pub fn found(&self, source: Source, allow_urls: bool) -> pprofdiff::Result<Source> {
         match source.path().and_then(url) {
             None => self.check_found(&source).map(|()| source),
-            Some(url) if allow_urls => Ok(self.of_url(url)),
+            Some(url) if allow_urls => fetch::source(&self.fetcher, url, false),
             Some(_) => {
                 let detail = "URLs in a manifest, or from an agent, are fetched only with --allow-urls";
                 Err(Error::query(detail).in_input(&source.name()))
@@ -114,11 +113,6 @@ impl Inputs {
 
     pub fn load(&self, path: &Path) -> Result<Arc<Profile>> {
         Ok(self.source(path)?.load(&self.options)?)
-    }
-
-    fn of_url(&self, url: &str) -> Source {
-        let (fetcher, address) = (self.fetcher.clone(), url.to_owned());
-        Source::Fetch(redacted(url).into_owned(), Fetch::new(move || fetcher.get(&address)))
     }
 }
 

@@ -83,10 +83,10 @@ mod _native {
     #[doc = signature!(loading "load(source, *")]
     /// Load a profile: gzip, zstd or raw.
     ///
-    /// `source` is a path (str or os.PathLike), a URL (str; needs fsspec, so http://, s3://, gs:// and others work,
-    /// each with what fsspec wants for it; what stands before its @ is shown nowhere), bytes (or anything with their
-    /// buffer), a file object (read to its end) or a Profile (returned as it is). Loading validates everything, so no
-    /// view can fail on the content later. How it is loaded:
+    /// `source` is a path (str or os.PathLike), a URL (str; pyroscope:// and parca:// ask servers for one,
+    /// see docs/sources.md; http://, s3://, gs:// and others need fsspec, each with what fsspec wants for it; what stands
+    /// before its @ is shown nowhere), bytes (or anything with their buffer), a file object (read to its end) or a Profile
+    /// (returned as it is). Loading validates everything, so no view can fail on the content later. How it is loaded:
     #[doc = pprofdiff::loading_docs!()]
     ///
     /// A diff that was written as a profile opens as a diff again: its views show both sides.

@@ -21,6 +21,10 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         return Ok(Source::Profile(profile.get().profile.clone()));
     }
     if let Some(url) = url(object) {
+        // Without the GIL, when it is loaded.
+        if let Some(source) = pprofdiff_cli::server_source(&url) {
+            return source.map_err(|e| error::from_engine(object.py(), &e));
+        }
         return Ok(Source::Bytes(redacted(&url).into_owned(), fetch(object.py(), &url)?));
     }
     if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
@@ -54,7 +58,7 @@ fn url(object: &Bound<'_, PyAny>) -> Option<String> {
     (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(legal)).then(|| text.to_owned())
 }
 
-/// What is behind a URL, through fsspec: it knows the schemes, and its errors are told as they are, unless the URL has
+/// What is behind another URL, through fsspec: it knows the schemes, and its errors are told as they are, unless the URL has
 /// a password, which they may repeat.
 fn fetch(py: Python<'_>, url: &str) -> PyResult<Vec<u8>> {
     let shown = redacted(url);

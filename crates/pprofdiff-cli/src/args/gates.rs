@@ -60,7 +60,7 @@ fn time(text: &str) -> Result<u64, String> {
 #[derive(Args)]
 #[command(after_help = CHECK_HELP)]
 #[command(mut_arg("files", |a| a.help(
-    "BASE and NEW, or with --baseline only new ones: files, http(s) URLs, `-` for stdin")))]
+    "BASE and NEW, or with --baseline only new ones: files, URLs, `-` for stdin")))]
 #[command(mut_arg("sample_type", |a| a.value_name("TYPE").help("Sample type of rules that name none")))]
 #[command(mut_arg("normalize", |a| a.help(
     "Scale each run of the new side by total, duration or a factor")))]

@@ -18,7 +18,7 @@ use super::views::OutputArgs;
 #[derive(Args)]
 #[command(after_help = MERGE_EXAMPLES)]
 pub struct MergeArgs {
-    /// The profiles: files, http(s) URLs, or `-` for standard input
+    /// The profiles: files, URLs, or `-` for standard input
     #[arg(value_name = "FILE|URL", required = true)]
     pub files: Vec<PathBuf>,
     /// Multiply the values of a file; in FILE, * stands for any text, so that one weight may be of several [default: 1]
@@ -83,7 +83,7 @@ pub const CONVERTED: [&str; 3] = ["pprof", "folded", "speedscope"];
 #[derive(Args)]
 #[command(after_help = CONVERT_EXAMPLES)]
 pub struct ConvertArgs {
-    /// The profile: a file, an http(s) URL, or `-` for standard input
+    /// The profile: a file, a URL, or `-` for standard input
     #[arg(value_name = "FILE|URL")]
     pub file: PathBuf,
     /// Where to write it: the ending says the format (.pb.gz, .pb, .pb.zst; .folded; .speedscope.json)
@@ -174,7 +174,7 @@ impl BatchArgs {
 
 #[derive(Args)]
 #[command(mut_arg("files", |a| a.num_args(0..).help(
-    "BASE and NEW, one profile, or the builds of a series; files, http(s) URLs, or `-` for standard input")))]
+    "BASE and NEW, one profile, or the builds of a series; files, URLs, or `-` for standard input")))]
 #[command(mut_arg("base", |a| a.requires("new")))]
 #[command(mut_arg("new", |a| a.requires("base")))]
 pub struct ServeArgs {
@@ -192,7 +192,7 @@ pub struct ServeArgs {
 
 #[derive(Args)]
 pub struct McpArgs {
-    /// Load http(s) URLs that an agent names; without it they are errors
+    /// Load URLs that an agent names; without it they are errors
     #[arg(long)]
     pub allow_urls: bool,
 }
@@ -221,7 +221,7 @@ pub enum SeriesOrder {
 #[command(after_help = SERIES_HELP)]
 #[command(mut_arg("sort", |a| a.default_value("flat").help("Look at flat (own cost) or at cum (with what is called)")))]
 pub struct SeriesArgs {
-    /// A pattern (quoted), or files and http(s) URLs: a profile a build
+    /// A pattern (quoted), or files and URLs: a profile a build
     #[arg(value_name = "PATTERN|FILE|URL", required = true)]
     pub builds: Vec<PathBuf>,
     /// Compare each build with this profile, not with the one before it

@@ -42,6 +42,7 @@ Examples:
   pprofdiff old.pb.gz new.pb.gz --format html -o report.html --open   flame graph and table in a browser
   pprofdiff top heap.pb.gz                             one profile
   pprofdiff top http://localhost:6060/debug/pprof/heap   files may be URLs
+  pprofdiff labels pyroscope://localhost:4040          or queries of a continuous profiler (docs/sources.md)
   pprofdiff delta heap1.pb.gz heap2.pb.gz -o delta.pb.gz   what happened between two snapshots of a growing profile
   pprofdiff delta http://localhost:6060/debug/pprof/heap --seconds 30 -o delta.pb.gz
   pprofdiff check main.pb.gz branch.pb.gz --fail-on 'total>+5%'   for CI

@@ -8,7 +8,7 @@ use pprofdiff::Sort;
 /// The profiles of two sides, or one by itself.
 #[derive(Args)]
 pub struct Sides {
-    /// BASE and NEW, or one FILE: files, http(s) URLs, `-` for stdin
+    /// BASE and NEW, or one FILE: files, URLs, `-` for stdin
     #[arg(value_name = "FILE|URL", num_args = 0..=2)]
     pub files: Vec<PathBuf>,
     /// The files of the base; several are runs of the same program

@@ -6,6 +6,7 @@ mod builds;
 mod groups;
 #[cfg(feature = "files")]
 mod pairs;
+mod server;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,7 @@ pub use builds::{check_history, file_builds, sort_builds, two_names};
 pub use groups::{Groups, group_pairs};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
+pub use server::{Answer, Request, ServerQuery, Token};
 
 pub use crate::format::InputFormat;
 

@@ -1,0 +1,289 @@
+//! What servers are asked, and what is made of their answers, good and hostile. Answers of the real Pyroscope are in
+//! `tests/servers.rs`.
+
+use std::cell::RefCell;
+
+use super::*;
+use crate::profile::{LoadOptions, Profile};
+
+const NOW: i64 = 1_772_366_400_000;
+const CPU: &str = "process_cpu:cpu:nanoseconds:cpu:nanoseconds";
+const SAMPLES: &str = "process_cpu:samples:count:cpu:nanoseconds";
+
+fn json(text: &str) -> Answer {
+    Answer {
+        status: 200,
+        content_type: "application/json; charset=utf-8".into(),
+        body: text.into(),
+        ..Answer::default()
+    }
+}
+
+fn status(status: u16, content_type: &str, body: &str) -> Answer {
+    Answer { status, content_type: content_type.into(), body: body.into(), ..Answer::default() }
+}
+
+fn proto(body: Vec<u8>) -> Answer {
+    Answer { status: 200, content_type: "application/proto".into(), body, ..Answer::default() }
+}
+
+fn types(names: &[&str]) -> Answer {
+    let sets = names.iter().map(|n| format!(r#"{{"labels":[{{"name":"__profile_type__","value":"{n}"}}]}}"#));
+    json(&format!(r#"{{"labelsSet":[{}]}}"#, sets.collect::<Vec<_>>().join(",")))
+}
+
+/// A profile of one sample.
+fn profile() -> Vec<u8> {
+    let mut b = ProfileBuilder::new();
+    b.sample_type("cpu", "nanoseconds");
+    let built = b.sample(&[], &[7], &[]).and_then(|()| b.build("made"));
+    let options = WriteOptions::new().with_compression(Compression::None);
+    built.and_then(|p| p.to_bytes(&options)).unwrap_or_default()
+}
+
+/// What an address gives where the server gives such answers, in this order, and what it was asked.
+fn ask_with(address: &str, token: Option<Token>, answers: Vec<Answer>) -> (Result<Vec<u8>, String>, Vec<Request>) {
+    let (asked, answers) = (RefCell::new(Vec::new()), RefCell::new(answers.into_iter()));
+    let query = ServerQuery::parse(address, NOW).unwrap_or_else(|e| panic!("{address}: {e}"));
+    let fetched = query.fetch(token.as_ref(), 1 << 20, &|request| {
+        asked.borrow_mut().push(request);
+        Ok(answers.borrow_mut().next().unwrap_or_else(|| panic!("a question too many")))
+    });
+    assert!(answers.into_inner().next().is_none(), "too few questions");
+    (fetched.map_err(|e| e.to_string()), asked.into_inner())
+}
+
+fn refusal(address: &str, answers: Vec<Answer>) -> String {
+    ask_with(address, None, answers).0.err().unwrap_or_else(|| panic!("{address} is answered"))
+}
+
+#[test]
+fn pyroscope_is_asked_for_a_sum() {
+    let address = r#"pyroscope://h:1/p/{a="b c"}?type=cpu&from=-2h&until=-1h&tenant=me"#;
+    let (fetched, asked) = ask_with(address, None, vec![types(&[SAMPLES, CPU, CPU]), proto(profile())]);
+    assert_eq!(fetched, Ok(profile()));
+    let urls: Vec<&str> = asked.iter().map(|request| request.url.as_str()).collect();
+    let at = |method: &str| format!("https://h:1/p/querier.v1.QuerierService/{method}");
+    assert_eq!(urls, [at("Series"), at("SelectMergeProfile")]);
+    let question: serde_json::Value =
+        serde_json::from_slice(asked[0].body.as_deref().unwrap_or_default()).unwrap_or_default();
+    let wanted = serde_json::json!({"matchers": ["{a=\"b c\"}"], "labelNames": ["__profile_type__"],
+        "start": NOW - 7_200_000, "end": NOW - 3_600_000});
+    assert_eq!(question, wanted);
+    // Fields 1 and 2 are texts, 3 and 4 the times.
+    let body = asked[1].body.clone().unwrap_or_default();
+    let mut fields = crate::profile::wire::Fields::new(&body, 0);
+    let mut read = Vec::new();
+    while let Ok(Some((field, value))) = fields.next() {
+        let text = value.bytes().map(|b| String::from_utf8_lossy(b).into_owned());
+        read.push((field, text.or_else(|_| value.int().map(|n| n.to_string())).unwrap_or_default()));
+    }
+    let wanted =
+        [CPU.to_owned(), "{a=\"b c\"}".to_owned(), (NOW - 7_200_000).to_string(), (NOW - 3_600_000).to_string()];
+    assert_eq!(read, (1..).zip(wanted).collect::<Vec<_>>());
+    for request in &asked {
+        assert!(request.headers.contains(&("X-Scope-OrgID", "me".to_owned())), "{:?}", request.headers);
+        assert!(request.headers.iter().all(|(name, _)| *name != "Authorization"));
+    }
+    // A whole name needs no question, and an answer may be packed.
+    let packed = Profile::from_bytes("made", &profile(), &LoadOptions::default());
+    let packed = packed.and_then(|p| p.to_bytes(&WriteOptions::new())).unwrap_or_default();
+    assert!(packed.starts_with(&[0x1f, 0x8b]));
+    let (fetched, asked) = ask_with(&format!("pyroscope://h/{{}}?type={CPU}"), None, vec![proto(packed)]);
+    assert_eq!((fetched, asked.len()), (Ok(profile()), 1));
+}
+
+#[test]
+fn parca_is_asked_for_a_sum() {
+    let name = "parca_agent:samples:count:cpu:nanoseconds:delta";
+    let list = r#"{"types":[{"name":"parca_agent","sampleType":"samples","sampleUnit":"count","periodType":"cpu",
+        "periodUnit":"nanoseconds","delta":true},{"name":"memory","sampleType":"inuse_space","sampleUnit":"bytes",
+        "periodType":"space","periodUnit":"bytes"}]}"#;
+    let answer = format!(r#"{{"total":"0","pprof":"{}"}}"#, base64(&profile()));
+    let (fetched, asked) =
+        ask_with(r#"parca://localhost:7070/{a=~"b&c"}?type=samples"#, None, vec![json(list), json(&answer)]);
+    assert_eq!(fetched, Ok(profile()));
+    let window = "start=2026-03-01T11%3A00%3A00Z&end=2026-03-01T12%3A00%3A00Z";
+    assert_eq!(asked[0].url, format!("http://localhost:7070/api/profiles/types?{window}"));
+    let name = name.replace(':', "%3A");
+    let query = format!("mode=MODE_MERGE&report_type=REPORT_TYPE_PPROF&merge.query={name}%7Ba%3D~%22b%26c%22%7D");
+    let window = window.replace("start", "merge.start").replace("end", "merge.end");
+    assert_eq!(asked[1].url, format!("http://localhost:7070/api/profiles/query?{query}&{window}"));
+    assert!(asked.iter().all(|request| request.body.is_none()));
+    assert!(
+        refusal("parca://h/{}?type=a:b:c:d:e", vec![json("{}")]).contains("matches no profile of the type a:b:c:d:e")
+    );
+    assert!(refusal("parca://h/{}?type=a:b:c:d:e", vec![json(r#"{"pprof":"?"}"#)]).contains("not base64"));
+}
+
+#[test]
+fn a_type_has_short_names_and_must_be_the_only_one() {
+    let of = |wanted: &str, names: &[&str]| {
+        let address = format!("pyroscope://h/{{}}{wanted}");
+        let query = ServerQuery::parse(&address, NOW).unwrap_or_else(|e| panic!("{address}: {e}"));
+        query.choose_type(|| Ok(names.iter().map(|&n| n.to_owned()).collect())).map_err(|e| e.to_string())
+    };
+    for wanted in ["?type=cpu", "?type=process_cpu:cpu", "?type=cpu:nanoseconds", &format!("?type={CPU}")] {
+        assert_eq!(of(wanted, &[SAMPLES, CPU]), Ok(CPU.to_owned()), "{wanted}");
+    }
+    assert_eq!(of("", &[CPU]), Ok(CPU.to_owned()));
+    let several = of("?type=process_cpu", &[SAMPLES, CPU]);
+    assert_eq!(several, Err(format!("type=process_cpu fits several; write one of {CPU}, {SAMPLES}")));
+    assert_eq!(
+        of("", &[SAMPLES, CPU]),
+        Err(format!("say which type with ?type=NAME (a part will do): {CPU}, {SAMPLES}"))
+    );
+    // Part of a word is none of the name, and the period's type is another thing.
+    for unknown in ["?type=cp", "?type=process", "?type=nanoseconds", "?type=cpu:count"] {
+        let said = of(unknown, &[SAMPLES, CPU]).err().unwrap_or_default();
+        assert_eq!(said, format!("no {} is there; these are: {CPU}, {SAMPLES}", &unknown[1..]));
+    }
+    let many: Vec<String> = (0..50).map(|i| format!("{i:02}:a:b:c:d")).collect();
+    let said = of("", &many.iter().map(String::as_str).collect::<Vec<_>>()).err().unwrap_or_default();
+    assert!(said.ends_with("19:a:b:c:d and 30 more"), "{said}");
+}
+
+#[test]
+fn a_catalogue_is_a_profile_of_series() {
+    let series = |service: &str, kind: &str| {
+        format!(
+            r#"{{"labels":[{{"name":"__profile_type__","value":"{kind}"}},{{"name":"__name__","value":"x"}},
+            {{"name":"empty"}},{{"name":"service_name","value":"{service}"}}]}}"#
+        )
+    };
+    let answer =
+        format!(r#"{{"labelsSet":[{},{},{}]}}"#, series("shop", CPU), series("shop", SAMPLES), series("db", CPU));
+    let (fetched, asked) = ask_with("pyroscope://h", None, vec![json(&answer)]);
+    assert_eq!(asked.len(), 1);
+    let profile = fetched.map(|bytes| Profile::from_bytes("x", &bytes, &LoadOptions::default()));
+    let Ok(Ok(profile)) = profile else { panic!("no profile") };
+    assert_eq!((profile.n_samples(), profile.total(0)), (3, Some(3)));
+    let text = |id| String::from_utf8_lossy(profile.string(id)).into_owned();
+    let mut labels: Vec<(String, String)> = Vec::new();
+    for sample in profile.samples() {
+        for label in sample.labels() {
+            let LabelValue::Text(value) = label.value else { panic!("a number") };
+            labels.push((text(label.key), text(value)));
+        }
+    }
+    labels.sort();
+    labels.dedup();
+    let wanted = [("service_name", "db"), ("service_name", "shop"), ("type", CPU), ("type", SAMPLES)];
+    assert_eq!(labels, wanted.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let answers = vec![
+        json(r#"{"types":[{"name":"a"}]}"#),
+        json(r#"{"labelNames":["x/y"]}"#),
+        json(r#"{"labelValues":["1","2"]}"#),
+    ];
+    let (fetched, asked) = ask_with("parca://h", None, answers);
+    let profile = fetched.map(|bytes| Profile::from_bytes("x", &bytes, &LoadOptions::default()).map(|p| p.n_samples()));
+    assert!(matches!(profile, Ok(Ok(3))), "{profile:?}");
+    assert!(asked[2].url.contains("/labels/x%2Fy/values?start="), "{}", asked[2].url);
+}
+
+#[test]
+fn a_refusal_says_what_to_do() {
+    let address = &format!("pyroscope://h/{{}}?type={CPU}");
+    let of = |answer: Answer| refusal(address, vec![answer]);
+    let page = "<!DOCTYPE html>\n<title>secret page</title>";
+    let redirected = |status: u16| Answer { status, location: "https://login.example/?a".into(), ..Answer::default() };
+    for (answer, wanted) in [
+        (
+            proto(Vec::new()),
+            "{} matches no profile of the type process_cpu:cpu:nanoseconds:cpu:nanoseconds from \
+            2026-03-01T11:00:00Z until 2026-03-01T12:00:00Z; pprofdiff labels 'pyroscope://h' lists what there is",
+        ),
+        (proto(vec![0x0a, 0x00, 0x32, 0x00]), "matches no profile"),
+        (proto(vec![0xff; 30]), "what the server answers is not a profile"),
+        (
+            status(200, "text/html", page),
+            "https://h answers as no Pyroscope does (200, text/html); a path of it stands before",
+        ),
+        (status(200, "", ""), "answers as no Pyroscope does (200, something unnamed)"),
+        (json("{}"), "answers as no Pyroscope does (200, application/json"),
+        (status(404, "text/html", page), "answers as no Pyroscope does (404, text/html)"),
+        (
+            status(404, "application/json", r#"{"code":"not_found","message":"no tenant x"}"#),
+            "answers 404: no tenant x",
+        ),
+        (
+            status(404, "text/plain; charset=utf-8", "404 page not found"),
+            "answers as no Pyroscope does (404, text/plain",
+        ),
+        (status(404, "application/json", r#"{"code":5,"message":"Not Found"}"#), "answers as no Pyroscope does (404"),
+        (redirected(302), "redirects to \"https://login.example/?a\", which is not followed"),
+        (redirected(307), "redirects to"),
+        (redirected(308), "redirects to"),
+        (
+            status(401, "application/json", r#"{"code":"unauthenticated","message":"no org id"}"#),
+            "add tenant=NAME (no org id)",
+        ),
+        (status(401, "text/html", page), "wants a token (401); set PPROFDIFF_TOKEN_H to it, or to user:password"),
+        (status(403, "text/plain", "not you\nat all"), "wants a token (403: not you); set"),
+        (status(400, "application/json", r#"{"message":"parse error\nat 3"}"#), "the server answers 400: parse error"),
+        (status(413, "text/plain", ""), "the server answers 413"),
+        (status(500, "application/json", "{\"message\":"), "the server answers 500"),
+        (status(503, "text/plain", &"x".repeat(9999)), "the server answers 503: xxx"),
+    ] {
+        let said = of(answer);
+        assert!(said.contains(wanted) && !said.contains("secret page") && said.len() < 600, "{said}");
+    }
+    let Some(bomb) = crate::profile::pack(&vec![0; 9 << 20], &WriteOptions::new()).ok() else { panic!("no bomb") };
+    assert!(of(proto(bomb.clone())).contains("limit of 1048576 bytes"));
+    assert!(of(Answer { status: 500, body: bomb, ..Answer::default() }).ends_with("the server answers 500"));
+    // What is asked before the profile.
+    let short = |answer| refusal("pyroscope://h/{a=\"b\"}?type=cpu", vec![answer]);
+    assert!(short(json("{}")).contains("{a=\"b\"} matches no profile from 2026"));
+    assert!(short(json("[1]")).contains("https://h/querier.v1.QuerierService/Series answers is not understood"));
+    assert!(short(json(&"[".repeat(100_000))).contains("is not understood"));
+    assert!(short(types(&[SAMPLES])).contains("no type=cpu is there"));
+}
+
+#[test]
+fn tokens_are_for_the_host_that_was_named() {
+    let token = |address: &str, is_named: bool, set: &[(&str, &str)]| {
+        let query = ServerQuery::parse(address, NOW).unwrap_or_else(|e| panic!("{address}: {e}"));
+        let variable = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        query.token(is_named, variable).map(|token| token.map(|token| token.header())).map_err(|e| e.to_string())
+    };
+    let general = &[("PPROFDIFF_TOKEN", "t")];
+    let own = &[("PPROFDIFF_TOKEN", "t"), ("PPROFDIFF_TOKEN_A_B_EXAMPLE", "own")];
+    let bearer = |token: &str| Ok(Some(format!("Bearer {token}")));
+    assert_eq!(token("pyroscope://a-b.Example:4040", true, general), bearer("t"));
+    assert_eq!(token("pyroscope://a-b.Example:4040", true, own), bearer("own"));
+    assert_eq!(token("pyroscope://other", true, own), bearer("t"));
+    assert_eq!(token("pyroscope://localhost", true, general), bearer("t"));
+    // What a manifest or an agent names, and what all can read, is sent no token but its own.
+    assert_eq!(token("pyroscope://a-b.example", false, general), Ok(None));
+    assert_eq!(token("pyroscope://a-b.example", false, own), bearer("own"));
+    assert_eq!(token("pyroscope+http://a-b.example", true, general), Ok(None));
+    assert_eq!(token("pyroscope+http://a-b.example", true, own), bearer("own"));
+    assert_eq!(token("pyroscope://[::1]", true, &[("PPROFDIFF_TOKEN___1", "six")]), bearer("six"));
+    assert_eq!(token("pyroscope://h", true, &[("PPROFDIFF_TOKEN", "")]), Ok(None));
+    assert_eq!(
+        token("pyroscope://h", true, &[("PPROFDIFF_TOKEN", "Aladdin:open-sesame")]),
+        Ok(Some("Basic QWxhZGRpbjpvcGVuLXNlc2FtZQ==".to_owned()))
+    );
+    let said = token("pyroscope://h", true, &[("PPROFDIFF_TOKEN", "se\r\ncret")]).err().unwrap_or_default();
+    assert!(said.contains("the token in PPROFDIFF_TOKEN has a blank") && !said.contains("cret"), "{said}");
+    // It is in the header of each request, and in no error.
+    let made = |secret: &str| Token { variable: "PPROFDIFF_TOKEN".into(), secret: secret.into() };
+    let refused = status(401, "text/plain", "bad token");
+    let (fetched, asked) = ask_with("pyroscope://h/{}?type=cpu", Some(made("s3cret")), vec![types(&[CPU]), refused]);
+    assert!(asked.iter().all(|r| r.headers.contains(&("Authorization", "Bearer s3cret".to_owned()))));
+    assert_eq!(fetched, Err("the server refuses the token of PPROFDIFF_TOKEN (401: bad token)".to_owned()));
+}
+
+#[test]
+fn base64_goes_both_ways() {
+    for len in 0..70usize {
+        let bytes: Vec<u8> = (0..len).map(|i| (i * 83 + len) as u8).collect();
+        let text = base64(&bytes);
+        assert_eq!(from_base64(&text).as_deref(), Some(&*bytes), "{text}");
+        assert_eq!(from_base64(text.trim_end_matches('=')).as_deref(), Some(&*bytes));
+    }
+    assert_eq!(base64(b"foob"), "Zm9vYg==");
+    for wrong in ["A", "AAAAA", "A A=", "A-__", "Zm9v\n"] {
+        assert_eq!(from_base64(wrong), None, "{wrong}");
+    }
+}

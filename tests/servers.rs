@@ -1,0 +1,346 @@
+//! Profiles by query: what a real Pyroscope answered (`tests/servers/pyroscope.py --write` recorded it) becomes what the
+//! files say that it was sent; and servers that are slow, endless, elsewhere or something else. No server outside this
+//! process is asked.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")
+}
+
+/// A request as it came: its first line and headers, and its body.
+#[derive(Clone)]
+struct Asked {
+    head: String,
+    body: Vec<u8>,
+}
+
+/// A server of this process, which answers each request in a thread of its own and keeps what it was asked.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Server {
+    fn new(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let (asked, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
+        let kept = asked.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (mut stream, kept, answer) = (stream.unwrap(), kept.clone(), answer.clone());
+                std::thread::spawn(move || {
+                    let Some(request) = read_request(&stream) else { return };
+                    kept.lock().unwrap().push(request.clone());
+                    answer(&request, &mut stream);
+                });
+            }
+        });
+        Server { port, asked }
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn address(&self, rest: &str) -> String {
+        format!("pyroscope://127.0.0.1:{}{rest}", self.port)
+    }
+}
+
+fn read_request(stream: &TcpStream) -> Option<Asked> {
+    let mut reader = BufReader::new(stream);
+    let mut head = String::new();
+    while !head.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let mut body = vec![0; length.unwrap_or(0)];
+    reader.read_exact(&mut body).ok()?;
+    Some(Asked { head, body })
+}
+
+fn send(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
+    let head = format!("HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+    // A client that has heard enough goes.
+    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
+}
+
+/// Pyroscope, as it was recorded, and the window that was asked for.
+fn recorded() -> (Server, String, u64) {
+    let folder = corpus().join("servers");
+    let all: Value = serde_json::from_slice(&std::fs::read(folder.join("pyroscope.json")).unwrap()).unwrap();
+    let (from, until) = (all["from"].as_u64().unwrap(), all["until"].as_u64().unwrap());
+    let server = Server::new(move |asked, stream| {
+        let path = asked.head.split(' ').nth(1).unwrap();
+        let question: String = asked.body.iter().map(|byte| format!("{byte:02x}")).collect();
+        let is_it = |e: &&Value| e["path"] == path && e["question"] == question.as_str();
+        let Some(exchange) = all["exchanges"].as_array().unwrap().iter().find(is_it) else {
+            return send(stream, "500 Not Recorded", "", format!("not recorded: {path} {question}").as_bytes());
+        };
+        let kind = format!("Content-Type: {}\r\n", exchange["content_type"].as_str().unwrap());
+        let (packed, body) = match exchange["file"].as_str() {
+            Some(file) => ("Content-Encoding: gzip\r\n", std::fs::read(folder.join(file)).unwrap()),
+            None => ("", exchange["answer"].as_str().unwrap().as_bytes().to_vec()),
+        };
+        send(stream, &format!("{} Recorded", exchange["status"]), &format!("{kind}{packed}"), &body);
+    });
+    (server, format!("from={from}&until={until}"), until)
+}
+
+fn selector(version: &str) -> String {
+    format!("{{service_name=\"shop\", version=~\"{version}|x{{2,3}}\",zone!=`a \"b\"`}}")
+}
+
+fn command(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    command.current_dir(corpus()).args(args).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy().to_ascii_lowercase();
+        if text.ends_with("_proxy") || text.starts_with("pprofdiff_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+fn run(args: &[&str]) -> Output {
+    command(args).output().unwrap()
+}
+
+fn succeed(args: &[&str]) -> String {
+    let output = run(args);
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The one line of a run that must fail.
+fn failure(output: &Output) -> String {
+    let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{stderr}");
+    stderr
+}
+
+/// The total, and the flat values of functions by name: sorted, without what Go writes for type parameters, which
+/// Pyroscope leaves out, so that such functions are one.
+fn flat(args: &[&str]) -> (i64, Vec<(String, i64)>) {
+    let report: Value =
+        serde_json::from_str(&succeed(&[&["top"], args, &["-n", "0", "--format", "json"]].concat())).unwrap();
+    let name = |row: &Value| {
+        let name = row["name"].as_str().unwrap();
+        match (name.find("[go.shape."), name.rfind(']')) {
+            (Some(begin), Some(end)) => format!("{}{}", &name[..begin], &name[end + 1..]),
+            _ => name.to_owned(),
+        }
+    };
+    let rows = report["rows"].as_array().unwrap().iter();
+    let mut rows: Vec<(String, i64)> = rows.map(|row| (name(row), row["flat"].as_i64().unwrap())).collect();
+    rows.sort();
+    rows.dedup_by(|again, first| {
+        again.0 == first.0 && {
+            first.1 += again.1;
+            true
+        }
+    });
+    rows.retain(|(_, flat)| *flat != 0);
+    (report["total"].as_i64().unwrap(), rows)
+}
+
+#[test]
+fn what_pyroscope_answers_is_what_it_was_sent() {
+    let (server, window, _) = recorded();
+    let pairs =
+        [("story-cpu", "cpu"), ("story-cpu", "samples"), ("go-heap", "alloc_space"), ("go-heap", "inuse_objects")];
+    for (pair, kind) in pairs {
+        for (side, version) in [("base", "v1"), ("new", "v2")] {
+            let of_file = flat(&[&format!("{pair}.{side}.pb.gz"), "--sample-type", kind]);
+            let of_server = flat(&[&server.address(&format!("/{}?type={kind}&{window}", selector(version)))]);
+            assert!(of_file.1.len() > 10, "{of_file:?}");
+            assert_eq!(of_file, of_server, "{pair} {side} {kind}");
+        }
+    }
+    // Both sides by query.
+    let [base, new] = ["v1", "v2"].map(|version| server.address(&format!("/{}?type=cpu&{window}", selector(version))));
+    let verdict = |base: &str, new: &str| {
+        let text = succeed(&["explain", base, new]);
+        assert!(text.contains("strings.TrimSpace"), "{text}");
+    };
+    verdict(&base, &new);
+    let report: Value = serde_json::from_str(&succeed(&[&base, &new, "--format", "json", "-n", "1"])).unwrap();
+    assert_eq!(report["base"]["paths"][0], base.as_str());
+    assert_eq!((&report["total_base"], &report["total_new"]), (&1_900_000_000.into(), &2_930_000_000i64.into()));
+    // Each is one file among others.
+    let among = succeed(&["--base", &base, &base, "--new", &new, "story-cpu.new.pb.gz", "--format", "json", "-n", "1"]);
+    let report: Value = serde_json::from_str(&among).unwrap();
+    assert_eq!(report["new"]["paths"].as_array().map(Vec::len), Some(2), "{report}");
+}
+
+#[test]
+fn the_labels_of_a_server_are_its_series() {
+    let (server, window, _) = recorded();
+    let address = server.address(&format!("?{window}"));
+    let csv = succeed(&["labels", &address, "--format", "csv"]);
+    for row in [
+        "service_name,shop",
+        "version,v1",
+        "version,v2",
+        "zone,eu west",
+        "type,process_cpu:cpu:nanoseconds:cpu:nanoseconds",
+    ] {
+        assert!(csv.contains(row), "{csv}");
+    }
+    assert!(!csv.contains("__"), "{csv}");
+    let stacks = succeed(&["stacks", &address, "--format", "folded"]);
+    assert!(stacks.contains("shop;memory:inuse_space:bytes:space:bytes 2"), "{stacks}");
+}
+
+#[test]
+fn what_pyroscope_refuses_is_said_in_a_line() {
+    let (server, window, until) = recorded();
+    let refused = |query: &str| failure(&run(&["top", &server.address(&format!("/{query}"))]));
+    let line = refused(&format!("{{service_name=\"none\"}}?type=cpu&{window}"));
+    assert!(line.contains("{service_name=\"none\"} matches no profile from 20"), "{line}");
+    let port = server.port;
+    assert!(line.contains(&format!("; pprofdiff labels 'pyroscope://127.0.0.1:{port}' lists what there is")), "{line}");
+    let line = refused(&format!("{{service_name=\"none\"}}?type=process_cpu:cpu:nanoseconds:cpu:nanoseconds&{window}"));
+    assert!(line.contains("matches no profile of the type process_cpu:cpu:"), "{line}");
+    let line = refused(&format!("{{service_name=shop}}?type=cpu&{window}"));
+    assert!(line.contains("the server answers 400: failed to parse label selector"), "{line}");
+    let line = refused(&format!("{{service_name=\"shop\"}}?type=process_cpu&{window}"));
+    assert!(
+        line.contains("fits several; write one of process_cpu:cpu:nanoseconds:cpu:nanoseconds, process_cpu:s"),
+        "{line}"
+    );
+    let line = refused(&format!("{{}}?type=cpu&from={}&until={until}", until - 30 * 24 * 3600));
+    assert!(line.contains("the server answers 400: the query time range exceeds the limit"), "{line}");
+}
+
+/// An address that is asked for once.
+fn whole(server: &Server) -> String {
+    server.address("/{}?type=process_cpu:cpu:nanoseconds:cpu:nanoseconds")
+}
+
+const PROFILE: &str = "Content-Type: application/proto\r\n";
+
+#[test]
+fn hostile_answers_are_errors() {
+    let of = |answer: fn(&mut TcpStream), more: &[&str]| {
+        let server = Server::new(move |_, stream| answer(stream));
+        let line = failure(&run(&[&["top", &whole(&server)], more].concat()));
+        assert_eq!(server.asked().len(), 1, "{line}");
+        line
+    };
+    // Without end, with and without success.
+    let endless = |stream: &mut TcpStream| {
+        let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}\r\n").as_bytes());
+        while stream.write_all(&[0x0a; 4096]).is_ok() {}
+    };
+    let line = of(endless, &["--inflated-limit", "1000000"]);
+    assert!(line.contains("the answer is longer than the limit of 1000000 bytes"), "{line}");
+    let refusing = |stream: &mut TcpStream| {
+        let _ = stream.write_all(b"HTTP/1.1 500 No\r\n\r\nno end\n");
+        while stream.write_all(&[b'x'; 4096]).is_ok() {}
+    };
+    let line = of(refusing, &[]);
+    assert!(line.contains("the server answers 500: no end") && line.len() < 1000, "{line}");
+    // Bytes that come one by one.
+    let slow = |stream: &mut TcpStream| {
+        let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}\r\n").as_bytes());
+        while stream.write_all(&[0x0a]).is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    let begin = Instant::now();
+    let line = of(slow, &["--timeout", "300ms"]);
+    assert!(line.contains("no answer within 0.300 s; ask for less time (from=, until=)"), "{line}");
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    let page = |stream: &mut TcpStream| send(stream, "200 OK", "Content-Type: text/html\r\n", b"<html>login");
+    assert!(of(page, &[]).contains("answers as no Pyroscope does (200, text/html)"));
+    let junk = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x32, 0x7f, 1, 2]);
+    assert!(of(junk, &[]).contains("what the server answers is not a profile"));
+    // Samples, but nothing that they could be.
+    let broken = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x12, 2, 0x0a, 0]);
+    assert!(of(broken, &[]).contains("/{}?type=process_cpu"));
+    let cut = |stream: &mut TcpStream| {
+        let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}Content-Length: 99\r\n\r\n").as_bytes());
+    };
+    assert!(of(cut, &[]).starts_with("pprofdiff: pyroscope://127.0.0.1:"));
+    let evil = |stream: &mut TcpStream| {
+        send(stream, "400 No", "Content-Type: application/json\r\n", b"{\"message\":\"\\u001b[31m::error::red\"}");
+    };
+    let line = of(evil, &[]);
+    assert!(!line.contains('\u{1b}') && line.contains("the server answers 400"), "{line}");
+    assert!(failure(&run(&["top", "pyroscope+https://127.0.0.1:1/{}?type=a:b:c:d:e"])).contains("refused"));
+    let server = Server::new(|_, _| {});
+    let address = whole(&server).replace("pyroscope:", "pyroscope+https:");
+    assert_eq!(failure(&run(&["top", &address])).lines().count(), 1);
+}
+
+#[test]
+fn redirects_are_not_followed_and_tokens_stay_with_their_host() {
+    for status in ["301 Moved", "302 Found", "303 See Other", "307 Temporary Redirect", "308 Permanent Redirect"] {
+        let elsewhere = Server::new(|_, stream| send(stream, "200 OK", PROFILE, b""));
+        let location = format!("Location: http://127.0.0.1:{}/x\r\n", elsewhere.port);
+        let server = Server::new(move |_, stream| send(stream, status, &location, b""));
+        let output = command(&["top", &whole(&server)]).env("PPROFDIFF_TOKEN", "s3cret").output().unwrap();
+        let line = failure(&output);
+        assert!(line.contains("the server redirects to ") && !line.contains("s3cret"), "{line}");
+        assert!(server.asked()[0].head.to_ascii_lowercase().contains("authorization: bearer s3cret"));
+        assert!(elsewhere.asked().is_empty(), "{status}");
+    }
+}
+
+#[test]
+fn tokens_are_sent_to_whom_the_user_names() {
+    let (server, _, _) = recorded();
+    let refusing = Server::new(|asked, stream| {
+        let is_sent = asked.head.to_ascii_lowercase().contains("authorization");
+        send(stream, "401 Unauthorized", "", if is_sent { b"bad token" } else { b"who?" });
+    });
+    let line = failure(&run(&["top", &whole(&refusing)]));
+    assert!(line.contains("wants a token (401: who?); set PPROFDIFF_TOKEN_127_0_0_1 to it"), "{line}");
+    let ask = |args: &[&str], variable: &str| failure(&command(args).env(variable, "s3cret").output().unwrap());
+    let line = ask(&["top", &whole(&refusing)], "PPROFDIFF_TOKEN_127_0_0_1");
+    assert!(line.contains("refuses the token of PPROFDIFF_TOKEN_127_0_0_1 (401: bad token)"), "{line}");
+    assert!(!line.contains("s3cret"));
+    // The hosts of a manifest are asked only if that is allowed, and are sent no token that is for all.
+    let manifest = std::env::temp_dir().join(format!("pprofdiff-servers-{}.jsonl", std::process::id()));
+    let pair = serde_json::json!({"name": "x", "base": whole(&refusing), "new": whole(&refusing)});
+    std::fs::write(&manifest, format!("{pair}\n")).unwrap();
+    let batch = |more: &[&str]| {
+        let args = [&["batch", manifest.to_str().unwrap()], more].concat();
+        let output = command(&args).env("PPROFDIFF_TOKEN", "s3cret").output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        String::from_utf8(text).unwrap()
+    };
+    let before = refusing.asked().len();
+    assert!(batch(&[]).contains("--allow-urls"));
+    assert_eq!(refusing.asked().len(), before);
+    let text = batch(&["--allow-urls"]);
+    assert!(text.contains("wants a token (401: who?)") && !text.contains("s3cret"), "{text}");
+    std::fs::remove_file(manifest).unwrap();
+    // Nor does a password stand in an address.
+    let line = failure(&run(&["top", &whole(&server).replace("//", "//user:s3cret@")]));
+    assert!(line.contains("pyroscope://***@127.0.0.1") && line.contains("set PPROFDIFF_TOKEN in the"), "{line}");
+    assert!(server.asked().is_empty());
+}
+
+#[test]
+fn snapshots_are_taken_of_pages_only() {
+    let args = ["delta", "pyroscope://127.0.0.1:1/{}?type=cpu", "-o", "none.pb.gz"];
+    let line = failure(&run(&[&args[..], &["--seconds", "1"]].concat()));
+    assert!(line.contains("take snapshots from one http:// or https:// URL"), "{line}");
+    assert!(failure(&run(&args)).contains("a delta needs two snapshots"));
+}
