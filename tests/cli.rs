@@ -224,7 +224,10 @@ fn two_parts_of_one_recording_are_sides() {
     let text = stdout(&["explain", &cpu, "--base-time", "0..100ms", "--new-time", "100ms.."]);
     let peek = text.lines().find_map(|line| line.trim().strip_prefix("pprofdiff ")).unwrap();
     let words: Vec<&str> = peek.split(' ').map(|word| word.trim_matches('\'')).collect();
-    assert!(peek.contains(" --base-time 0..100ms --new-time 100ms.. ") && stdout(&words).contains("listOnTimeout"), "{peek}");
+    assert!(
+        peek.contains(" --base-time 0..100ms --new-time 100ms.. ") && stdout(&words).contains("listOnTimeout"),
+        "{peek}"
+    );
     let info = stdout(&[&["info", &run][..], &parts].concat());
     assert!(info.contains("  part         0..3s\n") && info.contains("  part         3s..6s\n"), "{info}");
     let cut = temp("cut.pb.gz").display().to_string();

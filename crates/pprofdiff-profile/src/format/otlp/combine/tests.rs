@@ -151,8 +151,7 @@ fn errors_name_the_message() {
         assert!(said.contains("it was cut off") || said.contains("stack 1, and there are 0"), "{end}: {said}");
     }
     // All messages together are no larger than one may be.
-    let mut options = LoadOptions::default();
-    options.inflated_limit = 2 * whole.len() as u64;
+    let options = LoadOptions::default().with_inflated_limit(2 * whole.len() as u64).unwrap();
     assert!(Profile::from_bytes("in", &whole, &options).is_ok());
     let packed = zstd::encode_all(&vec![b' '; 4 * whole.len()][..], 1).unwrap();
     let json = zstd::encode_all(text.as_bytes(), 1).unwrap();
