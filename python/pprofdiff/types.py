@@ -104,8 +104,9 @@ class ViewAndLoadOptions(ViewOptions, LoadOptions, total=False):
 
 
 class InputSide(TypedDict):
-    """One side of a Table: its files, the number of its stacks as written, sum of durations, earliest time; the part of a
-    recording that it is, where a time inside of it was chosen."""
+    """One side of a Table: its files, the number of its stacks as written, sum of durations, earliest time; which time
+    inside of its recording it is, if not all of it.
+    """
 
     paths: list[str]
     stacks: int

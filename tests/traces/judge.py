@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Reads profiles of other tools plainly, and says what their samples are: what `tests/traces.rs`, and `format/judged.rs` of
-the crate that reads, hold our readers to.
+"""Reads profiles of other tools plainly, and says what their samples are: what `tests/traces.rs`, and
+`format/judged.rs` of the crate that reads, hold our readers to.
 
 Written from the formats' descriptions, with nothing in common with the readers, and slow. Usage: judge.py FILE...; for
 each FILE writes FILE.expected.json (without .gz), `{"types": [...], "samples": [[stack, labels, values], ...]}`,
 a stack from the root. With `--time FROM..UNTIL`, in seconds from where the recording begins, it is what lies within, in
-FILE.cut.json, which also has the `time`. Of Java's recordings `jfr print` is asked. What `perf report` and `jeprof` say is recorded beside
-it, by `tests/producers/make traces`.
+FILE.cut.json, which also has the `time`. Of Java's recordings `jfr print` is asked. What `perf report` and `jeprof` say
+is recorded beside it, by `tests/producers/make traces`.
 """
 
 import collections
@@ -20,7 +20,6 @@ import subprocess
 import sys
 import tempfile
 from decimal import Decimal
-
 
 # The part of a recording that is read, in nanoseconds from where it begins.
 WINDOW = [0, 10**18]
