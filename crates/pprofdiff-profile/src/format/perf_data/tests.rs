@@ -104,7 +104,7 @@ fn load(bytes: &[u8]) -> Result<Profile> {
 fn shown(p: &Profile) -> Vec<String> {
     let mut shown: Vec<String> = p.sample_types().iter().map(|(kind, unit)| format!("{kind}/{unit}")).collect();
     for sample in p.samples() {
-        let labels = sample.labels().into_iter().map(|label| match label.value {
+        let labels = sample.labels().map(|label| match label.value {
             LabelValue::Text(text) => format!("{}={}", p.text(label.key), p.text(text)),
             LabelValue::Number(number, _) => format!("{}={number}", p.text(label.key)),
         });
