@@ -140,7 +140,7 @@ def on_terminal(command: list[str], **options) -> tuple[int, str]:
 def test_advice_to_copy_is_for_terminals(command: list[str], tmp_path: Path):
     """On a terminal, each name in it is one word of a shell."""
     recording = tmp_path / "$(old) it's.data"
-    recording.write_bytes(b"PERFILE2")
+    recording.write_bytes(b"2ELIFREP")
     bare = tmp_path / "only addresses.pb"
     # A sample type, a location without lines, the strings.
     bare.write_bytes(b"\x0a\x04\x08\x01\x10\x01\x22\x04\x08\x01\x18\x09\x32\x00\x32\x03cpu")

@@ -165,7 +165,7 @@ def test_errors_made_by_hand_have_the_attributes():
 
 def test_advice_to_copy_is_a_note_and_not_in_the_message(tmp_path: Path):
     recording = tmp_path / "it's $(old).data"
-    recording.write_bytes(b"PERFILE2")
+    recording.write_bytes(b"2ELIFREP")
     with pytest.raises(pprofdiff.PprofError, match="have perf write it as text") as caught:
         pprofdiff.load(recording)
     e = pickle.loads(pickle.dumps(caught.value))
