@@ -31,7 +31,7 @@ fn filled(name: &str, runs: u64) -> Dir {
     for seed in 0..runs {
         d.write("run.pb", program(seed, 0));
         let (commit, time) = (format!("c{seed}"), format!("2026-01-01T00:00:{:02}Z", seed % 60));
-        let store = ["--baseline", "store", "run.pb", "--store", "--commit", &commit, "--time", &time];
+        let store = ["--baseline", "store", "run.pb", "--store", "--commit", &commit, "--commit-time", &time];
         let out = d.run_with_chance(&[&store[..], &RULE].concat());
         assert_eq!(out.status.code(), Some(0), "{seed}: {}", String::from_utf8_lossy(&out.stderr));
     }

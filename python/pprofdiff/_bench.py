@@ -24,7 +24,7 @@ def bench(
     build: "str | None" = None,
     effect: "float | None" = None,
     runs: "int | None" = None,
-    time: "str | None" = None,
+    max_time: "str | None" = None,
     seed: "int | None" = None,
     sample_type: "str | None" = None,
     into: "str | PathLike[str] | None" = None,
@@ -35,7 +35,7 @@ def bench(
 
     `commits` is "BASE..NEW", or "BASE" against what is not committed, in the repository of `cwd`; `command` is the
     benchmark, as words or as one text. In place of commits there may be two folders, or two commands. `effect` is the
-    change that matters, 0.02 for 2 %; `runs` and `time` ("5m") say when to end in any case. Profiles go to the folder
+    change that matters, 0.02 for 2 %; `runs` and `max_time` ("5m") say when to end in any case. Profiles go to the folder
     `into`, from which load_runs() reads them again; `more` goes on with the runs of such a folder.
 
     Progress and what is decided are printed to standard error. Ctrl-C ends with what is measured.
@@ -58,7 +58,7 @@ def bench(
         "--build": build,
         "--effect": None if effect is None else f"{100 * effect}%",
         "--runs": runs,
-        "--time": time,
+        "--max-time": max_time,
         "--seed": seed,
         "--sample-type": sample_type,
         "--into": into,

@@ -76,7 +76,7 @@ impl<'a> Baseline<'a> {
             schema: SCHEMA.to_owned(),
             branch: args.branch.clone(),
             commit: args.commit.clone(),
-            time: args.time.unwrap_or_else(|| since_1970(SystemTime::now())),
+            time: args.commit_time.unwrap_or_else(|| since_1970(SystemTime::now())),
             labels: args.label.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect(),
         };
         let (entries, future, said) = (Vec::new(), Vec::new(), Vec::new());

@@ -41,7 +41,7 @@ pub struct BenchArgs {
     pub runs: Option<u64>,
     /// Begin no pair of runs after so long (5m)
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub time: Option<Duration>,
+    pub max_time: Option<Duration>,
     /// Which side begins, and how they take turns
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub seed: u64,
@@ -99,7 +99,7 @@ impl BenchArgs {
             store: self.store,
             accept: false,
             commit,
-            time: None,
+            commit_time: None,
             keep: 20,
         }
     }
@@ -132,7 +132,7 @@ Examples:
   pprofdiff bench HEAD --build 'npm ci' -- node bench.js         HEAD against what is not committed
   pprofdiff bench v1.4..v1.5 --build make -- perf record -g ./app input
   pprofdiff bench main..branch -- ./run --cpuprofile {profile}   or the file of $PPROFDIFF_PROFILE
-  pprofdiff bench --base-dir old --new-dir new --effect 1% --time 10m -- py-spy record -- python3 app.py
+  pprofdiff bench --base-dir old --new-dir new --effect 1% --max-time 10m -- py-spy record -- python3 app.py
   pprofdiff bench --base-cmd './app -old {profile}' --new-cmd 'GOGC=50 ./app {profile}'   two commands, here
   pprofdiff bench main..branch --fail-on 'total>+5%' --bisect -o report.html -- node bench.js
   pprofdiff bench --more pprofdiff-runs --runs 40                go on

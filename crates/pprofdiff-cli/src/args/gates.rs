@@ -34,7 +34,7 @@ pub struct BaselineArgs {
     pub commit: Option<String>,
     /// Its time, as 2026-11-22T11:52:00Z [default: now]
     #[arg(help_heading = BASELINE, long, value_name = "TIME", value_parser = time, requires = "dir", hide_short_help = true)]
-    pub time: Option<u64>,
+    pub commit_time: Option<u64>,
     /// How many profiles of a branch are kept and compared with
     #[arg(help_heading = BASELINE, long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(1..=MAX_PROFILES as i64), requires = "dir", hide_short_help = true)]
     pub keep: u8,

@@ -26,7 +26,7 @@ pub struct Plan {
 impl Plan {
     pub fn new(args: &BenchArgs) -> Plan {
         let runs = args.runs.unwrap_or(super::DEFAULT_RUNS) as usize;
-        Plan { runs, time: args.time, query: args.query.clone() }
+        Plan { runs, time: args.max_time, query: args.query.clone() }
     }
 
     /// Says which commit did it, or between which ones that is not known.

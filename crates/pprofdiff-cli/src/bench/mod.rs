@@ -68,7 +68,7 @@ pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
 fn measure(args: &BenchArgs, work: &Work, inputs: &Inputs, dir: &Path, recording: &mut Recording) -> Result<Pairs> {
     let dirs: Vec<PathBuf> = recording.dirs.iter().map(PathBuf::from).collect();
     let checkouts = sides::checkouts(&recording.range, &dirs)?;
-    let limits = taking::Limits { runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize, time: args.time };
+    let limits = taking::Limits { runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize, time: args.max_time };
     let mut bench = Bench::new(work, inputs, &args.query, dir, &checkouts, recording)?;
     let pairs = bench.take(recording, &limits, &|pairs| pairs.decision() != Decision::Open)?;
     bench.keep();
