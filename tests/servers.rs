@@ -167,7 +167,7 @@ fn what_pyroscope_answers_is_what_it_was_sent() {
         for (side, version) in [("base", "v1"), ("new", "v2")] {
             let of_file = flat(&[&format!("{pair}.{side}.pb.gz"), "--sample-type", kind]);
             let of_server = flat(&[&server.address(&format!("/{}?type={kind}&{window}", selector(version)))]);
-            assert!(of_file.1.len() > 10, "{of_file:?}");
+            assert!(of_file.1.len() > 5, "{of_file:?}");
             assert_eq!(of_file, of_server, "{pair} {side} {kind}");
         }
     }
@@ -175,7 +175,7 @@ fn what_pyroscope_answers_is_what_it_was_sent() {
     let [base, new] = ["v1", "v2"].map(|version| server.address(&format!("/{}?type=cpu&{window}", selector(version))));
     let verdict = |base: &str, new: &str| {
         let text = succeed(&["explain", base, new]);
-        assert!(text.contains("strings.TrimSpace"), "{text}");
+        assert!(text.contains("now calls logmill/names.canonical"), "{text}");
     };
     verdict(&base, &new);
     let report: Value = serde_json::from_str(&succeed(&[&base, &new, "--format", "json", "-n", "1"])).unwrap();
