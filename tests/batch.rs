@@ -49,7 +49,7 @@ fn trees(test: &str) -> PathBuf {
 
 /// The pairs of a run in order, true for those that failed. The rows of good ones are those of a single diff.
 fn outcomes(dir: &Path, args: &[&str]) -> Vec<(String, bool)> {
-    let out = pprofdiff(dir, &[&["batch"], args, &["--format", "jsonl"]].concat());
+    let out = pprofdiff(dir, &[&["batch"], args, &["--format", "jsonl", "-n", "0"]].concat());
     let stderr = String::from_utf8(out.stderr).unwrap();
     let lines: Vec<Value> =
         String::from_utf8(out.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();

@@ -91,17 +91,14 @@ fn fit(command: Command) -> Command {
         };
         let names = &mut groups[group].1;
         let last = names.rsplit('\n').next().unwrap_or_default();
-        let width = if last.is_empty() { groups[group].0.len() } else { last.len() };
+        // What is behind the heading is on its line.
+        let width = last.len() + if names.contains('\n') { 0 } else { groups[group].0.len() };
         let between = if width + name.len() + 3 > COLUMNS { "\n " } else { "" };
         groups[group].1.push_str(&format!("{between} --{name}"));
     }
     let lines =
         groups.iter().filter(|(_, names)| !names.is_empty()).map(|(heading, names)| format!("{heading}{names}"));
-    let is_plain = command.get_after_help().is_none();
-    let short = lines
-        .chain([if is_plain { "--help describes all." } else { "--help describes all, with examples." }.to_owned()])
-        .collect::<Vec<_>>()
-        .join("\n");
+    let short = lines.collect::<Vec<_>>().join("\n");
     command.after_help(short).after_long_help(below)
 }
 

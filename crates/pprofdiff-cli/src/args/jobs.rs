@@ -118,20 +118,22 @@ pub struct BatchArgs {
     /// Fetch URLs that the manifest names; without it they are errors
     #[arg(long, hide_short_help = true)]
     pub allow_urls: bool,
-    /// Pair the files of one pattern by keys: service={1},version={2}, where {1} is what the first * stands for
+    /// Pair the files of one pattern by keys: service={1},version={2}
+    ///
+    /// {1} is what the first * stands for. --base and --new say the keys of either side; all its files are its runs.
     #[arg(long, value_name = "KEYS", requires_all = ["base", "new"])]
     group: Option<String>,
     /// With --group: the keys of the base, version=v1 or version=@previous
-    #[arg(long, value_name = "KEY=VALUE", requires = "group")]
+    #[arg(long, value_name = "KEY=VALUE", requires = "group", hide_short_help = true)]
     base: Option<String>,
     /// With --group: the keys of the new side, version=v2 or version=@latest
-    #[arg(long, value_name = "KEY=VALUE", requires = "group")]
+    #[arg(long, value_name = "KEY=VALUE", requires = "group", hide_short_help = true)]
     new: Option<String>,
     #[command(flatten)]
     rows: Rows,
     #[arg(long, value_name = "VIEW", default_value = "top", help = views())]
     view: View,
-    /// Rank the pairs in one answer: what changed beyond chance, and causes that several share
+    /// Rank pairs by what changed beyond chance; name what several share
     #[arg(long, conflicts_with = "view")]
     pub rank: bool,
     /// With --rank: how many of the pairs said to have changed may be so by chance
