@@ -301,8 +301,8 @@ class Finding(TypedDict):
 
 
 class RuleCheck(TypedDict):
-    """What became of a rule. Totals are medians of a side's runs; `floor` is in percent of the total, `below_floor` the number of frames below it; `why` is
-    there for a rule that fails, with the causes that concern it.
+    """What became of a rule. Totals are medians of a side's runs; `floor` is in percent of the total, `below_floor` the
+    number of frames below it; `why` is there for a rule that fails, with the causes that concern it.
     """
 
     rule: str

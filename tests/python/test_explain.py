@@ -117,7 +117,8 @@ def test_noise_is_learned_from_runs_of_equal_builds():
     explained = d.explain(noise=equal).to_dict()
     assert explained["noise"]["learned"] == len(equal) == 3
     assert explained["base"]["paths"] == [str(folder / "base-1.cpu.pb.gz")]
-    wanted = _command(*explained["base"]["paths"], *explained["new"]["paths"], "--noise", *map(str, equal), "--format", "json")
+    sides = (*explained["base"]["paths"], *explained["new"]["paths"])
+    wanted = _command(*sides, "--noise", *map(str, equal), "--format", "json")
     assert explained == json.loads(wanted)
 
 

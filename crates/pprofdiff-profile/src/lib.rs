@@ -10,6 +10,7 @@
 
 #[doc(hidden)]
 pub mod advice;
+mod base64;
 #[cfg(feature = "binary")]
 pub mod binary;
 pub mod delta;

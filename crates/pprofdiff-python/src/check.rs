@@ -27,11 +27,11 @@ impl Check {
     }
 
     /// The rules, each a dict: rule, outcome, sample_type, unit, is_of_each, compared, total_base, total_new and
-    /// total_delta (medians), below_floor, floor, too_small, left_out, tau (how much runs differ), detectable (the least
-    /// growth in percent that would have failed) and findings, a list of dicts: frame (None for a total, or frames that
-    /// are taken as one), outcome ("fail", "inconclusive", "allowed" or "pass"), reason, base and new (dicts: median,
-    /// min, max, values), delta (as median an int, unless it is a half), percent, p, p_adjusted (for all that is
-    /// compared) and runs_needed.
+    /// total_delta (medians), below_floor, floor, too_small, left_out, tau (how much runs differ), detectable (the
+    /// least growth in percent that would have failed) and findings, a list of dicts: frame (None for a total, or
+    /// frames that are taken as one), outcome ("fail", "inconclusive", "allowed" or "pass"), reason, base and new
+    /// (dicts: median, min, max, values), delta (as median an int, unless it is a half), percent, p, p_adjusted (for
+    /// all that is compared) and runs_needed.
     #[getter]
     fn rules<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "rules")

@@ -18,6 +18,7 @@ use super::dictionary::TABLES;
 use super::recognise::{is_json, length_of};
 use super::schema::{DICTIONARY, Field, Kind, PROFILE, PROFILE_1_8, RESOURCE_PROFILES};
 use super::{BEFORE, CURRENT, Message, Numbering, fixed64};
+use crate::base64;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::json::{self, Json};
 use crate::profile::wire::{Fields, Value, for_each_int, put};
@@ -346,7 +347,7 @@ impl Moving<'_> {
             Kind::Text => put::bytes(out, number, &json.string()?.bytes()),
             Kind::Bytes => {
                 let at = json.offset();
-                let bytes = base64(&json.string()?.bytes());
+                let bytes = base64::decode(&json.string()?.bytes());
                 put::bytes(
                     out,
                     number,
@@ -399,28 +400,4 @@ fn double(json: &mut Json<'_>) -> Result<f64> {
     };
     let number = std::str::from_utf8(&text).ok().and_then(|text| text.parse().ok());
     number.ok_or_else(|| Error::malformed("this is no number").at(at))
-}
-
-/// The bytes of a text in base64, with either of its alphabets, padded or not.
-fn base64(text: &[u8]) -> Option<Vec<u8>> {
-    let end = text.iter().rposition(|&b| b != b'=').map_or(0, |last| last + 1);
-    let digits = &text[..end];
-    let (mut bytes, mut bits, mut n_bits) = (Vec::with_capacity(digits.len() / 4 * 3), 0u32, 0);
-    for &digit in digits {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' | b'-' => 62,
-            b'/' | b'_' => 63,
-            _ => return None,
-        };
-        (bits, n_bits) = (bits << 6 | u32::from(value), n_bits + 6);
-        if n_bits >= 8 {
-            n_bits -= 8;
-            bytes.push((bits >> n_bits) as u8);
-            bits &= (1 << n_bits) - 1;
-        }
-    }
-    Some(bytes)
 }

@@ -18,6 +18,7 @@ use std::io;
 
 use serde::Deserialize;
 
+use crate::base64;
 use crate::error::{Error, Result};
 use crate::profile::builder::ProfileBuilder;
 use crate::profile::{Compression, Label, LabelValue, WriteOptions, inflate_slice};
@@ -201,7 +202,7 @@ impl Token {
     /// The value of the header `Authorization`. A colon, which tokens do not have, parts a user from a password.
     fn header(&self) -> String {
         match self.secret.contains(':') {
-            true => format!("Basic {}", base64(self.secret.as_bytes())),
+            true => format!("Basic {}", base64::encode(self.secret.as_bytes())),
             false => format!("Bearer {}", self.secret),
         }
     }
@@ -334,46 +335,6 @@ fn catalogue(address: &str, all: Vec<Series>) -> Result<Vec<u8>> {
         b.sample(&stack, &[1], &labels)?;
     }
     b.build(address)?.to_bytes(&WriteOptions::new().with_compression(Compression::None))
-}
-
-const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-fn base64(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for three in bytes.chunks(3) {
-        let bits = three.iter().fold(0u32, |bits, &b| bits << 8 | u32::from(b)) << (8 * (3 - three.len()));
-        for place in 0..4 {
-            let digit = char::from(BASE64[(bits >> (18 - 6 * place) & 63) as usize]);
-            text.push(if place <= three.len() { digit } else { '=' });
-        }
-    }
-    text
-}
-
-/// The bytes of a text in base64; `None` if it is none.
-fn from_base64(text: &str) -> Option<Vec<u8>> {
-    let text = text.trim_end_matches('=').as_bytes();
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 3);
-    for four in text.chunks(4) {
-        let mut bits = 0u32;
-        for &digit in four {
-            bits = bits << 6
-                | match digit {
-                    b'A'..=b'Z' => u32::from(digit - b'A'),
-                    b'a'..=b'z' => u32::from(digit - b'a') + 26,
-                    b'0'..=b'9' => u32::from(digit - b'0') + 52,
-                    b'+' => 62,
-                    b'/' => 63,
-                    _ => return None,
-                };
-        }
-        if four.len() == 1 {
-            return None;
-        }
-        bits <<= 6 * (4 - four.len());
-        bytes.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

@@ -3,7 +3,8 @@
 
 use serde::Deserialize;
 
-use super::{Api, Series, Session, from_base64, time};
+use super::{Api, Series, Session, time};
+use crate::base64;
 use crate::error::{Error, Result};
 
 pub(super) const API: Api = Api { scheme: "parca", name: "Parca", types, profile, series };
@@ -80,7 +81,8 @@ fn profile(session: &Session<'_>, profile_type: &str) -> Result<Vec<u8>> {
     ];
     question.extend(window(session, "merge."));
     let answer: QueryAnswer = get(session, "/api/profiles/query", &question)?;
-    from_base64(&answer.pprof).ok_or_else(|| Error::malformed("the profile that the server answers is not base64"))
+    base64::decode(answer.pprof.as_bytes())
+        .ok_or_else(|| Error::malformed("the profile that the server answers is not base64"))
 }
 
 /// The times of a question.

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 
 use super::*;
+use crate::base64;
 use crate::profile::{LoadOptions, Profile};
 
 const NOW: i64 = 1_772_366_400_000;
@@ -99,7 +100,7 @@ fn parca_is_asked_for_a_sum() {
     let list = r#"{"types":[{"name":"parca_agent","sampleType":"samples","sampleUnit":"count","periodType":"cpu",
         "periodUnit":"nanoseconds","delta":true},{"name":"memory","sampleType":"inuse_space","sampleUnit":"bytes",
         "periodType":"space","periodUnit":"bytes"}]}"#;
-    let answer = format!(r#"{{"total":"0","pprof":"{}"}}"#, base64(&profile()));
+    let answer = format!(r#"{{"total":"0","pprof":"{}"}}"#, base64::encode(&profile()));
     let (fetched, asked) =
         ask_with(r#"parca://localhost:7070/{a=~"b&c"}?type=samples"#, None, vec![json(list), json(&answer)]);
     assert_eq!(fetched, Ok(profile()));
@@ -272,18 +273,4 @@ fn tokens_are_for_the_host_that_was_named() {
     let (fetched, asked) = ask_with("pyroscope://h/{}?type=cpu", Some(made("s3cret")), vec![types(&[CPU]), refused]);
     assert!(asked.iter().all(|r| r.headers.contains(&("Authorization", "Bearer s3cret".to_owned()))));
     assert_eq!(fetched, Err("the server refuses the token of PPROFDIFF_TOKEN (401: bad token)".to_owned()));
-}
-
-#[test]
-fn base64_goes_both_ways() {
-    for len in 0..70usize {
-        let bytes: Vec<u8> = (0..len).map(|i| (i * 83 + len) as u8).collect();
-        let text = base64(&bytes);
-        assert_eq!(from_base64(&text).as_deref(), Some(&*bytes), "{text}");
-        assert_eq!(from_base64(text.trim_end_matches('=')).as_deref(), Some(&*bytes));
-    }
-    assert_eq!(base64(b"foob"), "Zm9vYg==");
-    for wrong in ["A", "AAAAA", "A A=", "A-__", "Zm9v\n"] {
-        assert_eq!(from_base64(wrong), None, "{wrong}");
-    }
 }
