@@ -102,6 +102,20 @@ class Batch:
             raise RuntimeError("this batch has begun; ask for tables before the first result")
         return Batch(self._job, _native._Question(view, n, sort, options))
 
+    def ranking(self, *, fdr=0.05, **options):
+        """Compare the pairs, and rank them by what changed: a Ranking, which names the causes that several share.
+
+        Of the pairs that are said to have changed at most the part `fdr` is so by chance (Benjamini and Hochberg). The
+        other arguments are those of Views.top(). All pairs are of one sample type. To be called before the first
+        result; with on_error="raise" a pair that fails ends it.
+        """
+        if self._results is not None:
+            raise RuntimeError("this batch has begun; ask for its ranking before the first result")
+        fleet = _native._Fleet()
+        for pair, made in self._job.outcomes(_native._Question.causes(options)):
+            fleet.push(_native.Result(pair, None, None).name, made)
+        return fleet.ranking(fdr)
+
     def __arrow_c_stream__(self, requested_schema=None):
         """The tables of all pairs as one Arrow stream, made while it is read.
 
@@ -143,6 +157,16 @@ class _Job:
 
     def run(self, question):
         """The results, one by one."""
+        for pair, made in self.outcomes(question):
+            if isinstance(made, BaseException):
+                yield _native.Result(pair, None, made)
+            elif question is None:
+                yield _native.Result(pair, made, None)
+            else:
+                yield _native.Result(pair, None, None, made)
+
+    def outcomes(self, question):
+        """Each pair with what became of it, one by one: Diff, Table, causes or exception."""
         import os
 
         if self.begun:
@@ -164,14 +188,9 @@ class _Job:
                     return
                 if bar is not None:
                     bar.update()
-                if isinstance(made, BaseException):
-                    if self.raises:
-                        raise made
-                    yield _native.Result(pair, None, made)
-                elif question is None:
-                    yield _native.Result(pair, made, None)
-                else:
-                    yield _native.Result(pair, None, None, made)
+                if self.raises and isinstance(made, BaseException):
+                    raise made
+                yield pair, made
         finally:
             if bar is not None:
                 bar.close()

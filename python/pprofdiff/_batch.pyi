@@ -5,7 +5,7 @@ from concurrent.futures import Executor
 from types import ModuleType
 from typing import Any, Generic, Literal, Protocol, TypeVar, Unpack
 
-from ._native import Pair, Result, _Side
+from ._native import Pair, Ranking, Result, _Side
 from .types import LoadOptions, Sort, ViewOptions
 
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair)
@@ -23,6 +23,7 @@ class Batch(Iterator[Result[_Pair]], Generic[_Pair]):
     def tables(
         self, n: int | None = None, *, view: str = "top", sort: Sort = "flat", **options: Unpack[ViewOptions]
     ) -> Batch[_Pair]: ...
+    def ranking(self, *, fdr: float = 0.05, **options: Unpack[ViewOptions]) -> Ranking: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 def batch(

@@ -828,6 +828,36 @@ class Check(Rendered):
         """
 
 @final
+class Ranking:
+    """Many pairs by what changed beyond chance, and the causes that several of them share. Made by Batch.ranking()."""
+
+    @property
+    def changed(self) -> int:
+        """How many pairs changed by more than chance: the first rows of pairs."""
+    @property
+    def pairs(self) -> Table:
+        """One pair a row: first those that changed by more than chance, the largest change by causes first. Columns:
+        pair; function and cause (the largest, in words) of one that changed; base, new and delta of its totals; q, the
+        least rate of false discoveries at which it changed.
+        """
+    @property
+    def clusters(self) -> Table:
+        """One cause a row that several pairs share, the largest change first. Columns: function, callee, caller_package
+        (where all agree), cause (in words), pairs (how many), base, new and delta (summed over them) and share, the
+        delta as a part of all bases' totals.
+        """
+    @property
+    def failed(self) -> list[tuple[str, str]]:
+        """The pairs that could not be compared: their names, and why."""
+    def to_dict(self) -> dict[str, Any]:
+        """All that is known as a dict, schema pprofdiff/1, kind ranking."""
+    def to_json(self) -> str:
+        """The same as JSON."""
+    def to_markdown(self) -> str:
+        """The ranking as Markdown."""
+    def _repr_markdown_(self) -> str: ...
+
+@final
 class Explanation(Rendered):
     """Why two sides differ, made by Diff.explain(). A notebook shows the causes with bars of both sides."""
 

@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import json
 import os
 import pickle
 import shutil
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -282,6 +284,48 @@ def test_tables_come_before_the_first_result():
     next(results)
     with pytest.raises(RuntimeError, match="has begun"):
         results.tables()
+
+
+def test_pairs_are_ranked_and_share_causes(tmp_path: Path):
+    story, other = pair("story-cpu"), pair("cpp-cpu")
+    pairs = [pprofdiff.Pair(*story, "a"), pprofdiff.Pair(*other, "b"), pprofdiff.Pair(*story, "c"), ("none", story[1])]
+    ranking = pprofdiff.batch(pairs).ranking()
+    assert (ranking.changed, [name for name, _ in ranking.failed]) == (3, [str(story[1])])
+    rows = ranking.pairs.to_dicts()
+    assert [row["pair"] for row in rows] == ["a", "c", "b"] and all(row["q"] < 0.05 for row in rows)
+    cause = pprofdiff.diff(*story).explain().causes.to_dicts()[0]
+    (first, *_) = ranking.clusters.to_dicts()
+    assert (first["function"], first["pairs"], first["delta"]) == (cause["function"], 2, 2 * cause["delta"])
+    # The command says the same, and so do workers, and what was pickled.
+    manifest = tmp_path / "pairs.csv"
+    manifest.write_text("base,new,name\n" + "".join(f"{p.base},{p.new},{p.name}\n" for p in pairs[:3]))
+    command = [sys.executable, "-m", "pprofdiff", "batch", str(manifest), "--rank", "--format", "json"]
+    said = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    again = pprofdiff.batch(pairs[:3]).ranking()
+    assert again.to_dict() == said == json.loads(again.to_json())
+    with ThreadPoolExecutor(2) as threads:
+        assert pprofdiff.batch(pairs[:3], executor=threads).ranking().to_dict() == said
+    copied = pickle.loads(pickle.dumps(ranking))
+    assert (copied.to_json(), repr(copied), copied.failed) == (ranking.to_json(), repr(ranking), ranking.failed)
+    assert (
+        repr(ranking).startswith("3 of 3 pairs changed") and "Causes that several pairs share" in ranking.to_markdown()
+    )
+
+
+def test_what_has_no_ranking():
+    good = pair("story-cpu")
+    with pytest.raises(pprofdiff.PprofError, match="between 0 and 1"):
+        pprofdiff.batch([good]).ranking(fdr=1.0)
+    with pytest.raises(pprofdiff.PprofError, match="no pair that could be compared"):
+        pprofdiff.batch([("none", "none")]).ranking()
+    with pytest.raises(pprofdiff.PprofError, match="one sample type at a time"):
+        pprofdiff.batch([good]).ranking(sample_type=["cpu", "samples"])
+    with pytest.raises(FileNotFoundError):
+        pprofdiff.batch([good, ("none", "none")], on_error="raise").ranking()
+    begun = pprofdiff.batch([good])
+    next(begun)
+    with pytest.raises(RuntimeError, match="has begun"):
+        begun.ranking()
 
 
 def test_the_summary_is_the_pair_in_one_row(story: pprofdiff.Diff):

@@ -11,6 +11,7 @@ use std::thread::{Builder, JoinHandle};
 
 use arrow_schema::ArrowError;
 use pprofdiff::batch::Batch;
+use pprofdiff::fleet::PairCauses;
 use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
 use pprofdiff::{Query, Source};
 use pprofdiff_report::{Cost, Data, Measured, Report, Request, Role, View};
@@ -18,8 +19,10 @@ use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
+use serde::{Deserialize, Serialize};
 
 use crate::arrow::PairRows;
+use crate::fleet::Causes;
 use crate::options::{loading, of_sides, parse_sort, view_query};
 use crate::profile::{Diff, Pickled, Profile, pickled, rebuild};
 use crate::source::Side;
@@ -186,9 +189,18 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
     found.into_iter().map(|pair| Pair::found(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
 }
 
-/// The question of batch(...).tables(), which travels to workers.
+/// What is asked of each pair.
+#[derive(Serialize, Deserialize)]
+enum Asked {
+    /// A table.
+    Report(Request),
+    /// What a ranking keeps of it.
+    Causes(Query),
+}
+
+/// The question of batch(...).tables() or ranking(), which travels to workers.
 #[pyclass(frozen, name = "_Question", module = "pprofdiff._native")]
-pub struct Question(Arc<Request>);
+pub struct Question(Arc<Asked>);
 
 #[pymethods]
 impl Question {
@@ -203,13 +215,23 @@ impl Question {
         let query = view_query(py, &Query::default(), Some(options))?;
         let view: View = view.parse().map_err(|e| error::from_engine(py, &e))?;
         let view = view.ordered(parse_sort(py, sort)?, n);
-        Ok(Question(Arc::new(Request { query, view })))
+        Ok(Question(Arc::new(Asked::Report(Request { query, view }))))
+    }
+
+    /// That of ranking().
+    #[staticmethod]
+    fn causes(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Question> {
+        let query = view_query(py, &Query::default(), Some(options))?;
+        let request = Request { query, view: View::default() };
+        request.of_one_type().map_err(|e| error::from_engine(py, &e))?;
+        Ok(Question(Arc::new(Asked::Causes(request.query))))
     }
 
     /// True if the answers can be an Arrow stream of all pairs: frames, of one sample type.
     #[getter]
     fn streams(&self) -> bool {
-        matches!(self.0.view, View::Top { .. }) && self.0.query.extra_sample_types.is_empty()
+        let Asked::Report(Request { query, view }) = &*self.0 else { return false };
+        matches!(view, View::Top { .. }) && query.extra_sample_types.is_empty()
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
@@ -316,7 +338,7 @@ impl Result {
 type ResultState = (Py<PyAny>, Option<Py<Diff>>, Option<Py<PyAny>>, Option<Py<Table>>);
 
 /// An exception as one harmless line: its words, or what it is if it has none.
-fn describe(e: &Bound<'_, PyAny>) -> String {
+pub fn describe(e: &Bound<'_, PyAny>) -> String {
     let words = e.str().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let line = words.lines().collect::<Vec<_>>().join(" ");
     match (line.is_empty(), e.get_type().name()) {
@@ -329,15 +351,17 @@ fn describe(e: &Bound<'_, PyAny>) -> String {
 enum Answer {
     Diff(pprofdiff::Diff),
     Report(Report),
+    Causes(PairCauses),
 }
 
 /// What is made of a pair: its diff, or the answer to a question.
 fn maker(
     question: Option<&Question>,
 ) -> impl Fn(pprofdiff::Diff) -> pprofdiff::Result<Answer> + Clone + Send + 'static {
-    let request = question.map(|q| q.0.clone());
-    move |diff| match &request {
-        Some(request) => Ok(Answer::Report(request.answer(&diff)?)),
+    let asked = question.map(|q| q.0.clone());
+    move |diff| match asked.as_deref() {
+        Some(Asked::Report(request)) => Ok(Answer::Report(request.answer(&diff)?)),
+        Some(Asked::Causes(query)) => Ok(Answer::Causes(Causes::of(&diff, query)?)),
         None => Ok(Answer::Diff(diff)),
     }
 }
@@ -348,6 +372,7 @@ type Given = [Vec<Option<Py<Profile>>>; 2];
 fn wrap(py: Python<'_>, made: Answer, [base, new]: Given) -> PyResult<Py<PyAny>> {
     match made {
         Answer::Diff(diff) => Ok(Diff::wrap(py, diff, base, new)?.into_any()),
+        Answer::Causes(causes) => Causes(causes).into_py_any(py),
         Answer::Report(report) => match report.table() {
             Some(table) => Table::new(table.into_owned()).into_py_any(py),
             None => Err(PyTypeError::new_err("this view is no table")),

@@ -11,6 +11,7 @@ mod delta;
 mod error;
 mod explain;
 mod flamegraph;
+mod fleet;
 mod options;
 mod pictures;
 mod profile;
@@ -51,6 +52,8 @@ mod _native {
     use crate::explain::{Explanation, rebuild_explanation};
     #[pymodule_export]
     use crate::flamegraph::{FlameGraph, rebuild_flamegraph};
+    #[pymodule_export]
+    use crate::fleet::{Causes, Collected, Ranking, rebuild_causes, rebuild_ranking};
     #[pymodule_export]
     use crate::options::{check_loading, options};
     use crate::options::{loading, of_sides, signature, take_loading, view_query, without_base};

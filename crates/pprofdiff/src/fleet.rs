@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::diff::matching::canonical;
 use crate::diff::{Pair, Summary};
@@ -29,7 +29,7 @@ const MAX_CAUSES: usize = 5;
 const MAX_NAMED: usize = 10;
 
 /// A cause of one pair, or of several.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FleetCause {
@@ -75,7 +75,7 @@ struct Key {
 }
 
 /// What is kept of a pair.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PairCauses {
     summary: Arc<Summary>,
     verdict: Verdict,
@@ -153,7 +153,7 @@ pub struct SharedCause {
 }
 
 /// A pair that could not be compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FailedPair {
@@ -164,7 +164,7 @@ pub struct FailedPair {
 }
 
 /// Many pairs as they come. All are of one sample type, that of the first.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Fleet {
     pairs: Vec<(String, PairCauses)>,
     failed: Vec<FailedPair>,

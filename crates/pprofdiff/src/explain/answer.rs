@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use super::attribution::CauseKind;
 use super::{SURE, SURE_OF_RUNS};
@@ -11,7 +11,7 @@ use crate::diff::Summary;
 use crate::statistics::counts::chance_of;
 
 /// What is said of the whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {

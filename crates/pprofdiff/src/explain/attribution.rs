@@ -28,7 +28,7 @@ const EVEN: f64 = 0.5;
 const SWAP: f64 = 0.25;
 
 /// What kind of change a cause is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum CauseKind {
