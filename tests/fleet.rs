@@ -83,6 +83,29 @@ fn a_stricter_rate_names_fewer() {
 }
 
 #[test]
+fn one_of_many_has_to_be_surer_than_one_alone() {
+    let base = [service(0, 6.0).sampled(4000.0, 1.0, 1)];
+    let of = |step: i32| {
+        let grown = service(0, 6.0).times_own("shop/part1.Work2", 1.2 + 0.02 * f64::from(step));
+        found(&base, &[grown.sampled(4000.0, 1.0, 2)]).unwrap()
+    };
+    let rank = |pairs: Vec<PairCauses>| {
+        let mut fleet = Fleet::default();
+        pairs.into_iter().for_each(|pair| fleet.push("pair", Ok(pair)));
+        fleet.ranking(FDR).unwrap()
+    };
+    // Such a cause is in one of a thousand pairs by chance: alone it is one, and of a hundred pairs it is expected.
+    let hardly = (0..100).map(of).find(|pair| (0.0006..0.002).contains(&rank(vec![pair.clone()]).pairs[0].q));
+    let hardly = hardly.expect("some change is just a cause");
+    let q = rank(vec![hardly.clone()]).pairs[0].q;
+    assert_eq!(rank(vec![hardly.clone()]).changed, 1);
+    let equal = found(&base, &base).unwrap();
+    let many = rank(std::iter::repeat_n(equal, 99).chain([hardly]).collect());
+    let least = many.pairs.iter().map(|pair| pair.q).fold(1.0, f64::min);
+    assert_eq!((many.changed, (1e9 * least).round()), (0, (1e9 * 100.0 * q).round()));
+}
+
+#[test]
 fn what_can_not_be_compared_is_said() {
     let cpu = |n: i64| [profile(&stacks(&[("cpu", "nanoseconds")], &[(vec!["main", "work"], vec![n])]))];
     let heap = [profile(&stacks(&[("alloc_space", "bytes")], &[(vec!["main", "work"], vec![1 << 20])]))];

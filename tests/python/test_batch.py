@@ -292,7 +292,8 @@ def test_pairs_are_ranked_and_share_causes(tmp_path: Path):
     ranking = pprofdiff.batch(pairs).ranking()
     assert (ranking.changed, [name for name, _ in ranking.failed]) == (3, [str(story[1])])
     rows = ranking.pairs.to_dicts()
-    assert [row["pair"] for row in rows] == ["a", "c", "b"] and all(row["q"] < 0.05 for row in rows)
+    assert [row["pair"] for row in rows] == ["a", "c", "b"]
+    assert all(row["q"] < 0.05 for row in rows)
     cause = pprofdiff.diff(*story).explain().causes.to_dicts()[0]
     (first, *_) = ranking.clusters.to_dicts()
     assert (first["function"], first["pairs"], first["delta"]) == (cause["function"], 2, 2 * cause["delta"])
@@ -307,9 +308,8 @@ def test_pairs_are_ranked_and_share_causes(tmp_path: Path):
         assert pprofdiff.batch(pairs[:3], executor=threads).ranking().to_dict() == said
     copied = pickle.loads(pickle.dumps(ranking))
     assert (copied.to_json(), repr(copied), copied.failed) == (ranking.to_json(), repr(ranking), ranking.failed)
-    assert (
-        repr(ranking).startswith("3 of 3 pairs changed") and "Causes that several pairs share" in ranking.to_markdown()
-    )
+    assert repr(ranking).startswith("3 of 3 pairs changed")
+    assert "Causes that several pairs share" in ranking.to_markdown()
 
 
 def test_what_has_no_ranking():
