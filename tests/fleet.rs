@@ -39,21 +39,23 @@ fn found(
 
 #[test]
 fn a_cause_that_services_share_is_one() {
-    // The library is three times as dear in every fourth service; one has a change of its own, in the other direction.
+    // The library is three times as dear in every fourth service; one has a change of its own, and in
+    // one the library became cheaper, which is another cause.
     let ranking = ranked(40, FDR, |number, program| match number {
         _ if number % 4 == 0 => program.times_own(LIBRARY, 3.0),
         5 => program.times_own("shop/part1.Work2", 0.2),
+        7 => program.times_own(LIBRARY, 0.1),
         _ => program,
     });
     let names: BTreeSet<&str> = ranking.pairs[..ranking.changed].iter().map(|pair| pair.pair.as_str()).collect();
-    let wanted: Vec<String> = (0..40).filter(|n| n % 4 == 0 || *n == 5).map(|n| format!("svc{n}")).collect();
+    let wanted: Vec<String> = (0..40).filter(|n| n % 4 == 0 || [5, 7].contains(n)).map(|n| format!("svc{n}")).collect();
     assert_eq!(names, wanted.iter().map(String::as_str).collect());
     assert_eq!(ranking.shared.len(), 1, "{:?}", ranking.shared);
     let shared = &ranking.shared[0];
     assert_eq!((shared.function.as_str(), shared.pairs, shared.named.len()), (LIBRARY, 10, 10));
     // What is said of it adds up to what the pairs say.
     let causes = ranking.pairs.iter().flat_map(|pair| &pair.causes);
-    let of_library = || causes.clone().filter(|cause| cause.function.as_deref() == Some(LIBRARY));
+    let of_library = || causes.clone().filter(|cause| cause.function.as_deref() == Some(LIBRARY) && cause.delta > 0.0);
     let sum: f64 = of_library().map(|cause| cause.delta).sum();
     assert!((shared.delta - sum).abs() < 1e-6 * sum && sum > 0.0, "{} of {sum}", shared.delta);
     let base: f64 = ranking.pairs.iter().map(|pair| pair.total_base as f64).sum();
@@ -86,7 +88,7 @@ fn a_stricter_rate_names_fewer() {
 fn one_of_many_has_to_be_surer_than_one_alone() {
     let base = [service(0, 6.0).sampled(4000.0, 1.0, 1)];
     let of = |step: i32| {
-        let grown = service(0, 6.0).times_own("shop/part1.Work2", 1.2 + 0.02 * f64::from(step));
+        let grown = service(0, 6.0).times_own("shop/part1.Work2", 1.2 + 0.005 * f64::from(step));
         found(&base, &[grown.sampled(4000.0, 1.0, 2)]).unwrap()
     };
     let rank = |pairs: Vec<PairCauses>| {
@@ -94,8 +96,8 @@ fn one_of_many_has_to_be_surer_than_one_alone() {
         pairs.into_iter().for_each(|pair| fleet.push("pair", Ok(pair)));
         fleet.ranking(FDR).unwrap()
     };
-    // Such a cause is in one of a thousand pairs by chance: alone it is one, and of a hundred pairs it is expected.
-    let hardly = (0..100).map(of).find(|pair| (0.0006..0.002).contains(&rank(vec![pair.clone()]).pairs[0].q));
+    // Such a cause is in one of some thousand pairs by chance: alone it is one, and of a hundred it is not sure enough.
+    let hardly = (0..300).map(of).find(|pair| (0.0006..0.002).contains(&rank(vec![pair.clone()]).pairs[0].q));
     let hardly = hardly.expect("some change is just a cause");
     let q = rank(vec![hardly.clone()]).pairs[0].q;
     assert_eq!(rank(vec![hardly.clone()]).changed, 1);
