@@ -313,3 +313,15 @@ fn differences_at_random_add_up_and_nothing_said_is_false() {
     assert!(exchanged.len() <= 1, "{}", exchanged.join("\n"));
     assert!(causes > 300, "{causes}");
 }
+
+#[test]
+fn negative_values_are_said_and_belong_to_the_rest() {
+    let side = |n: i64, below: i64| {
+        let all = [(vec!["main.main", "main.work"], vec![n]), (vec!["main.main", "main.gave"], vec![below])];
+        Side::of(&[stacks(&[("samples", "count")], &all)], "samples")
+    };
+    let e = explain(&side(1000, -100), &side(1000, -400), "samples");
+    assert_eq!(e.summary.warnings, ["9% of the base's and 29% of the new side's samples are below 0, and of no cause"]);
+    assert_eq!((e.total, e.account.rest), ((1100.0, 1400.0), 300.0), "{:?}", e.account);
+    assert!(!e.account.by_chance && e.causes.is_empty(), "{e:?}");
+}

@@ -380,18 +380,6 @@ fn what_has_no_stack_is_said_and_what_is_noticed_is_more_than_chance() {
 }
 
 #[test]
-fn negative_values_are_said_and_belong_to_the_rest() {
-    let side = |n: i64, below: i64| {
-        let all = [(vec!["main.main", "main.work"], vec![n]), (vec!["main.main", "main.gave"], vec![below])];
-        profile(&stacks(&[("samples", "count")], &all))
-    };
-    let e = explain(&[side(1000, -100)], &[side(1000, -400)]);
-    says(&e, "warning: 9% of the base's and 29% of the new side's samples are below 0, and of no cause");
-    assert_eq!((e.total, e.account.rest), ((1100.0, 1400.0), 300.0), "{:?}", e.account);
-    assert!(!e.account.by_chance && e.causes.is_empty(), "{e:?}");
-}
-
-#[test]
 fn gc_pressure_belongs_to_who_allocates() {
     let of = |allocated: i64, collected: i64| {
         vec![
