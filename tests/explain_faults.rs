@@ -157,7 +157,7 @@ fn the_set_is_whole() {
         .map(|file| folder().join(file))
         .collect();
     let mut bytes = 0;
-    for program in ["freight", "weather", "maptiles"] {
+    for program in ["freight", "weather", "maptiles", "bakery"] {
         for entry in std::fs::read_dir(folder().join(program)).unwrap() {
             let path = entry.unwrap().path();
             assert!(used.contains(&path), "{} is in no case", path.display());
