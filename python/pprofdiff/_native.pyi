@@ -843,8 +843,8 @@ class Ranking:
     @property
     def clusters(self) -> Table:
         """One cause a row that several pairs share, the largest change first. Columns: function, callee, caller_package
-        (where all agree), cause (in words), pairs (how many), base, new and delta (summed over them) and share, the
-        delta as a part of all bases' totals.
+        (where all agree), pair (that with the largest change), cause (in its words), pairs (how many), base, new and
+        delta (summed over them) and share, the delta as a part of all bases' totals.
         """
     @property
     def failed(self) -> list[tuple[str, str]]:

@@ -113,8 +113,8 @@ impl Ranking {
     }
 
     /// One cause a row that several pairs share, the largest change first. Columns: function, callee, caller_package
-    /// (where all agree), cause (in words), pairs (how many), base, new and delta (summed over them) and share, the
-    /// delta as a part of all bases' totals.
+    /// (where all agree), pair (that with the largest change), cause (in its words), pairs (how many), base, new and
+    /// delta (summed over them) and share, the delta as a part of all bases' totals.
     #[getter]
     fn clusters(&self) -> Table {
         Table::new(self.clusters.clone())

@@ -9,7 +9,7 @@ use crate::format::Style;
 use crate::format::json::{header, object};
 use crate::numbers::total;
 use crate::table::schema::{Holds, label, spec};
-use crate::table::{Data, Kind, Measured, Role, Table};
+use crate::table::{Cell, Data, Kind, Measured, Role, Table};
 use pprofdiff::fleet::{FleetCause, RankedPair, Ranking, SharedCause};
 use pprofdiff::text::sanitize;
 
@@ -51,13 +51,20 @@ pub(crate) static SHARED: Kind = Kind {
     has_sides: |two_sided| two_sided,
     several_types: false,
     columns: |shape| {
-        let mut all = vec![label("function"), label("callee"), label("caller_package"), label("cause")];
+        let mut all = vec![label("function"), label("callee"), label("caller_package"), label("pair"), label("cause")];
         all.push(spec("pairs", Role::Key, Holds::Line));
         all.extend(shape.costs(&[Measured::Weight]));
         all.push(spec("share", Role::Figure, Holds::Ratio));
         all
     },
-    row_label: |table, row| table.text_of("cause", row).to_owned(),
+    // What is said is of one of the pairs.
+    row_label: |table, row| {
+        let pairs = match table.column("pairs").map(|column| column.cell(row)) {
+            Some(Cell::Int(pairs)) => pairs,
+            _ => 0,
+        };
+        format!("{pairs} pairs; in {}: {}", table.text_of("pair", row), table.text_of("cause", row))
+    },
     ..Kind::BASE
 };
 
@@ -81,9 +88,9 @@ impl Table {
         Table::new(&PAIRS, &of.summary, data)
     }
 
-    /// One cause a row that several pairs have, the largest change first. Columns: function, callee, caller_package, cause (what
-    /// the pair with the largest change says of it); pairs, how many have it; `base, new, delta` of its stacks, summed; share, the delta
-    /// as a part of all bases' totals.
+    /// One cause a row that several pairs have, the largest change first. Columns: function, callee, caller_package, pair
+    /// (that with the largest change) and cause (what it says of it); pairs, how many have it; `base, new, delta` of its
+    /// stacks, summed; share, the delta as a part of all bases' totals.
     pub fn shared_causes(of: &Ranking) -> Table {
         let text = |f: fn(&SharedCause) -> Option<&str>| Data::Text(of.shared.iter().map(f).collect());
         let value = |f: fn(&SharedCause) -> f64| Data::Value(of.shared.iter().map(|c| f(c).round() as i64).collect());
@@ -91,6 +98,7 @@ impl Table {
             text(|cause| Some(&cause.function)),
             text(|cause| cause.callee.as_deref()),
             text(|cause| cause.caller_package.as_deref()),
+            text(|cause| cause.named.first().map(String::as_str)),
             text(|cause| Some(&cause.sentence)),
             Data::Line(of.shared.iter().map(|cause| Some(cause.pairs as i64)).collect()),
             value(|cause| cause.base),
