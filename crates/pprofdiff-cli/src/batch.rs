@@ -18,8 +18,7 @@ use crate::outputs::Outputs;
 use crate::terminal::Progress;
 use crate::{Failure, Inputs, Result, error_line, fetch, say, write_to};
 
-type Batched = Box<dyn Iterator<Item = BatchItem> + Send>;
-type Pairs = (Batched, Option<u64>);
+type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
 /// Compares the pairs, until their work is stopped: then what is done is written, which may have taken hours. The exit code.
 pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
@@ -27,7 +26,7 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
     let (options, outputs) = (inputs.options.clone(), inputs.outputs.clone());
     let (pairs, count) = pairs(args, inputs, args.allow_urls)?;
     if args.rank {
-        return rank(args, work, pairs, count, options);
+        return rank(args, work, (pairs, count), options, &outputs);
     }
     let mut writer = EachWriter::new(args.output.format()?, args.output.style())?;
     let table = table(args, writer.limit())?;
@@ -67,7 +66,7 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
 }
 
 /// Compares the pairs, and ranks them when all are done.
-fn rank(args: &BatchArgs, work: &Work, pairs: Batched, count: Option<u64>, options: LoadOptions) -> Result<u8> {
+fn rank(args: &BatchArgs, work: &Work, (pairs, count): Pairs, options: LoadOptions, outputs: &Outputs) -> Result<u8> {
     let format = args.output.format()?;
     if !["text", "json", "csv", "markdown"].contains(&format.name) {
         return Err(Failure::Message(format!(
@@ -83,8 +82,11 @@ fn rank(args: &BatchArgs, work: &Work, pairs: Batched, count: Option<u64>, optio
     };
     let mut results = batch::map(pool()?, pairs, options, found);
     let mut fleet = Fleet::default();
-    // What is done when the work is stopped is ranked.
     while let Ok(Some((name, found))) = work.run(|| results.next()) {
+        // A manifest names files while others are compared.
+        if let Some(why) = outputs.refusal() {
+            return Err(Failure::Message(why.to_owned()));
+        }
         if let Err(e) = &found {
             progress.suspend(|| say(&error_line(e)));
         }
@@ -93,6 +95,11 @@ fn rank(args: &BatchArgs, work: &Work, pairs: Batched, count: Option<u64>, optio
     }
     progress.finish();
     let (failed, done) = (fleet.failed(), fleet.len());
+    // What is rare, or shared, is not known of some of them.
+    if work.is_stopped() && count.is_none_or(|count| (done as u64) < count) {
+        say(&format!("interrupted after {done} pairs; a ranking is of all, and none is written"));
+        return Ok(130);
+    }
     let report = Report::Ranking(Box::new(fleet.ranking(args.fdr)?));
     write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
     match failed {
