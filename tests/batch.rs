@@ -185,6 +185,14 @@ fn pairs_are_ranked_in_one_answer() {
     );
     assert_eq!(json["total_base"], 2 * 1_900_000_000_i64);
     assert_eq!(ranked("csv").lines().count(), 3);
+    // Each pair and each cause opens, with the account that explain gives.
+    let html = ranked("html");
+    let of = |what: &str| html.matches(what).count();
+    assert_eq!(
+        (of("<details><summary><span class=\"of\">"), of("<ol class=\"account\">"), of("<a href=\"#pair-")),
+        (3, 2, 2)
+    );
+    assert!(html.starts_with("<!doctype html>") && !html.contains("<script"), "{html}");
     assert!(ranked("markdown").contains("| cpu.pb.gz |") || ranked("markdown").contains("`cpu.pb.gz`"));
     // The same pairs by keys of their paths.
     let by_keys =

@@ -34,7 +34,7 @@ fn found(
     new: &[std::sync::Arc<pprofdiff::Profile>],
 ) -> pprofdiff::Result<PairCauses> {
     let e = Diff::new(base, new)?.explain(&Query::default(), &[], &ExplainOptions::default())?;
-    Ok(PairCauses::of(&e, |cause| format!("{:?}", cause.function)))
+    Ok(PairCauses::of(&e, |cause| format!("{:?}", cause.function), String::new(), || None))
 }
 
 #[test]

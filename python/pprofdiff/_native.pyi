@@ -855,6 +855,10 @@ class Ranking:
         """The same as JSON."""
     def to_markdown(self) -> str:
         """The ranking as Markdown."""
+    def to_html(self) -> str:
+        """The ranking as a page for a browser, which needs nothing else: each cause and pair opens, with all that is said
+        of it.
+        """
     def _repr_markdown_(self) -> str: ...
 
 @final

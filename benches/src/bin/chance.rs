@@ -1,12 +1,13 @@
-//! How often a check fails though nothing changed, and how often it finds what did: on the profiles that
-//! `benches/chance/record` took of one binary. `cargo run --release -p pprofdiff-bench --bin chance [DIRECTORY]`
-//! prints what docs/statistics.md sums up.
+//! How often a check fails though nothing changed, and how often it and explain find what did: on the profiles that
+//! `benches/chance/record` took of one binary. `cargo run --release -p pprofdiff-bench --bin chance [DIRECTORY [fleet]]`
+//! prints what docs/statistics.md sums up, or of fleets alone.
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use pprofdiff::check::{How, Outcome, Rules};
+use pprofdiff::explain::{Cause, ExplainOptions};
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
 use pprofdiff_bench::Random;
@@ -19,6 +20,9 @@ const TRIES_OF_POWER: u64 = 100;
 /// Samples of a made-up run, and the part of them that the frame has that is made dearer.
 const SAMPLES: f64 = 5000.0;
 const SHARE: f64 = 0.1;
+/// The same of a fleet, whose machines have a run each, and the tries of it.
+const SHARE_OF_FLEET: f64 = 0.01;
+const TRIES_OF_FLEET: u64 = 20;
 
 /// Numbers from 0 to 1, always the same.
 struct Chance(Random);
@@ -132,10 +136,12 @@ struct Model {
     leaf: Vec<u64>,
     is_dearer: Vec<bool>,
     share: f64,
+    name: String,
 }
 
 impl Model {
-    fn new(all: &[Arc<Profile>]) -> Model {
+    /// Dearer is made what has about this share.
+    fn new(all: &[Arc<Profile>], wanted: f64) -> Model {
         let merged = pprofdiff::merge(&all.iter().map(|p| &**p).collect::<Vec<_>>()).expect("one program");
         let bytes = merged.to_bytes(&WriteOptions::default().with_compression(pprofdiff::Compression::None));
         let message = Message::decode(&bytes.expect("bytes")[..]).expect("a profile");
@@ -151,13 +157,15 @@ impl Model {
             seen.dedup();
             seen.into_iter().for_each(|f| *cum.entry(f).or_default() += sample.value[column]);
         }
-        let far = |v: i64| (v as f64 / total as f64 - SHARE).abs();
+        let far = |v: i64| (v as f64 / total as f64 - wanted).abs();
         let (&chosen, &value) =
             cum.iter().min_by(|a, b| far(*a.1).total_cmp(&far(*b.1)).then(a.0.cmp(b.0))).expect("a frame");
         let is_dearer = (0..message.sample.len()).map(|i| stack(i).any(|f| f == chosen)).collect();
         let leaf = (0..message.sample.len()).map(|i| stack(i).next().unwrap_or(0)).collect();
         let share = value as f64 / total as f64;
-        Model { message, column, total: total as f64, leaf, is_dearer, share }
+        let function = message.function.iter().find(|f| f.id == chosen).expect("a function");
+        let name = message.string_table[function.name as usize].clone();
+        Model { message, column, total: total as f64, leaf, is_dearer, share, name }
     }
 
     /// A run: so many samples, functions that differ by tau, and one frame that costs so much more.
@@ -198,6 +206,37 @@ fn power(model: &Model) {
     }
 }
 
+/// What explain finds in a fleet, where each machine takes one profile: every machine's functions differ by tau.
+fn fleet(model: &Model) {
+    println!(
+        "\n`{}`, {:.1} % of all, costs so much more of the whole on so many machines a side (5,000 samples and tau 0.05 \
+         each): named by explain, in percent; and tries in which it named another\n",
+        model.name,
+        100.0 * model.share
+    );
+    println!("| of the whole | 1 | 10 | 100 | 1,000 |\n|---:|---:|---:|---:|---:|");
+    for part in [0.0, 0.0005, 0.001, 0.002, 0.005, 0.01] {
+        let mut line = format!("| +{:.2} % |", 100.0 * part);
+        for m in [1, 10, 100, 1000] {
+            let told = (0..TRIES_OF_FLEET).into_par_iter().map(|i| {
+                let mut chance = Chance::of(i * 15_485_863 + m as u64);
+                let mut side = |growth| (0..m).map(|_| model.run(&mut chance, 0.05, growth)).collect::<Vec<_>>();
+                let (base, new) = (side(0.0), side(part / model.share));
+                let diff = Diff::new(&base, &new).expect("profiles of one program");
+                let e = diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
+                let is_it = |cause: &&Cause| cause.evidence.functions.contains(&model.name) && cause.delta > 0.0;
+                let named = e.causes.iter().filter(is_it).count();
+                (named > 0, e.causes.len() > named)
+            });
+            let told: Vec<(bool, bool)> = told.collect();
+            let percent = |n: usize| 100 * n / told.len();
+            let (found, others) = (told.iter().filter(|t| t.0).count(), told.iter().filter(|t| t.1).count());
+            line += &format!(" {} ({}) |", percent(found), percent(others));
+        }
+        println!("{line}");
+    }
+}
+
 fn main() {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "target/chance".to_owned());
     let load = |kind: &str| -> Vec<Arc<Profile>> {
@@ -208,8 +247,12 @@ fn main() {
     let (cpu, heap) = (load("cpu"), load("heap"));
     assert!(cpu.len() >= 16, "benches/chance/record takes the profiles");
     println!("{} profiles; {} samples in the first", cpu.len(), cpu[0].n_samples());
+    if std::env::args().nth(2).as_deref() == Some("fleet") {
+        return fleet(&Model::new(&cpu, SHARE_OF_FLEET));
+    }
     false_rows(&cpu);
     false_failures("CPU", &cpu, &["cum:any>+20%", "flat:any>+20%", "total>+10%", "total>+0%"]);
     false_failures("heap", &heap, &["alloc_space:cum:any>+20%", "alloc_space:total>+1%"]);
-    power(&Model::new(&cpu));
+    power(&Model::new(&cpu, SHARE));
+    fleet(&Model::new(&cpu, SHARE_OF_FLEET));
 }

@@ -3,12 +3,12 @@
 //! Ctrl-C ends a batch with what is done, since it may have run for hours.
 
 use pprofdiff::explain::ExplainOptions;
-use pprofdiff::fleet::{Fleet, PairCauses};
+use pprofdiff::fleet::Fleet;
 use pprofdiff::input::{BatchItem, find_pairs, group_pairs, manifest_pairs};
 use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Source, Work, batch};
-use pprofdiff_report::{EachWriter, Report, Table, View, cause_line};
+use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -68,18 +68,15 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
 /// Compares the pairs, and ranks them when all are done.
 fn rank(args: &BatchArgs, work: &Work, (pairs, count): Pairs, options: LoadOptions, outputs: &Outputs) -> Result<u8> {
     let format = args.output.format()?;
-    if !["text", "json", "csv", "markdown"].contains(&format.name) {
+    if !["text", "json", "csv", "markdown", "html"].contains(&format.name) {
         return Err(Failure::Message(format!(
-            "a ranking is written as text, json, csv or markdown, not {}",
+            "a ranking is written as text, json, csv, markdown or html, not {}",
             format.name
         )));
     }
     let query = args.query.request(View::default()).of_one_type()?.clone();
     let progress = Progress::new(count, "pairs");
-    let found = move |diff: Diff| {
-        let e = diff.explain(&query, &[], &ExplainOptions::default())?;
-        Ok(PairCauses::of(&e, |cause| cause_line(&e, cause)))
-    };
+    let found = move |diff: Diff| Ok(pair_causes(&diff.explain(&query, &[], &ExplainOptions::default())?));
     let mut results = batch::map(pool()?, pairs, options, found);
     let mut fleet = Fleet::default();
     while let Ok(Some((name, found))) = work.run(|| results.next()) {

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::fleet::{Fleet, PairCauses};
 use pprofdiff::{Error, Query};
-use pprofdiff_report::{Format, Report, Style, Table as EngineTable, cause_line};
+use pprofdiff_report::{Format, Report, Style, Table as EngineTable, pair_causes};
 use pyo3::prelude::*;
 
 use crate::batch::describe;
@@ -20,8 +20,7 @@ pub struct Causes(pub PairCauses);
 impl Causes {
     /// Of a pair, by what is asked of it.
     pub fn of(diff: &pprofdiff::Diff, query: &Query) -> pprofdiff::Result<PairCauses> {
-        let e = diff.explain(query, &[], &ExplainOptions::default())?;
-        Ok(PairCauses::of(&e, |cause| cause_line(&e, cause)))
+        Ok(pair_causes(&diff.explain(query, &[], &ExplainOptions::default())?))
     }
 }
 
@@ -139,6 +138,13 @@ impl Ranking {
     /// The ranking as Markdown.
     fn to_markdown(&self) -> &str {
         &self.markdown
+    }
+
+    /// The ranking as a page for a browser, which needs nothing else: each cause and pair opens, with all that is said of it.
+    fn to_html(&self, py: Python<'_>) -> PyResult<String> {
+        let ranking = self.fleet.clone().ranking(self.fdr).map_err(|e| error::from_engine(py, &e))?;
+        let html = Format::named("html").map_err(|e| error::from_engine(py, &e))?;
+        Ok(text(|out| (html.write)(&Report::Ranking(Box::new(ranking)), out, Style::default())))
     }
 
     fn _repr_markdown_(&self) -> &str {

@@ -28,6 +28,9 @@ const MAX_CAUSES: usize = 5;
 /// The names of pairs that are kept of a cause that many share.
 const MAX_NAMED: usize = 10;
 
+/// The pairs whose accounts are kept: those of the largest changes. Each is some KB.
+const MAX_ACCOUNTS: usize = 300;
+
 /// A cause of one pair, or of several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -82,11 +85,19 @@ pub struct PairCauses {
     /// How probable the surest of its causes is by chance.
     p: f64,
     causes: Vec<FleetCause>,
+    sentence: String,
+    account: Option<String>,
 }
 
 impl PairCauses {
-    /// Of a pair's explanation, with what is said of a cause.
-    pub fn of(e: &Explanation, say: impl Fn(&Cause) -> String) -> PairCauses {
+    /// Of a pair's explanation, with what is said of a cause and, in a line and as an account, of the whole. The account is
+    /// asked for if there are causes.
+    pub fn of(
+        e: &Explanation,
+        say: impl Fn(&Cause) -> String,
+        sentence: String,
+        account: impl FnOnce() -> Option<String>,
+    ) -> PairCauses {
         let surest = e.causes.iter().map(|cause| cause.score).fold(0.0, f64::max);
         let causes = e.causes.iter().take(MAX_CAUSES).map(|cause| FleetCause {
             function: cause.function.clone(),
@@ -100,7 +111,14 @@ impl PairCauses {
             sentence: say(cause),
         });
         let p = if e.causes.is_empty() { 1.0 } else { e.noise.p_of(surest) };
-        PairCauses { summary: e.summary.clone(), verdict: e.verdict, p, causes: causes.collect() }
+        let account = if e.causes.is_empty() { None } else { account() };
+        let (summary, causes) = (e.summary.clone(), causes.collect());
+        PairCauses { summary, verdict: e.verdict, p, causes, sentence, account }
+    }
+
+    /// How much its causes change.
+    fn size(&self) -> f64 {
+        size(&self.causes)
     }
 }
 
@@ -119,10 +137,20 @@ pub struct RankedPair {
     pub total_delta: i64,
     /// What is said of it alone.
     pub verdict: Verdict,
+    /// The same in a line.
+    pub sentence: String,
     /// The least rate of false discoveries at which it is among those that changed; 1 if it has no cause.
     pub q: f64,
     /// Its largest causes, of a pair that changed by more than chance.
     pub causes: Vec<FleetCause>,
+    /// All that is said of it, of the largest of those that changed.
+    #[serde(skip)]
+    pub account: Option<String>,
+}
+
+/// How much causes change together.
+fn size(causes: &[FleetCause]) -> f64 {
+    causes.iter().map(|cause| cause.delta).sum::<f64>().abs()
 }
 
 /// A cause that several pairs have.
@@ -168,6 +196,8 @@ pub struct FailedPair {
 pub struct Fleet {
     pairs: Vec<(String, PairCauses)>,
     failed: Vec<FailedPair>,
+    /// How many pairs have an account.
+    accounts: usize,
 }
 
 /// Pairs by what changed, and what they share.
@@ -201,9 +231,26 @@ impl Fleet {
             _ => Ok(found),
         };
         match found.and_then(of_first) {
-            Ok(found) => self.pairs.push((name.to_owned(), found)),
+            Ok(found) => {
+                self.accounts += usize::from(found.account.is_some());
+                self.pairs.push((name.to_owned(), found));
+                // Now and then, so that it costs nothing.
+                if self.accounts >= 2 * MAX_ACCOUNTS {
+                    self.keep_largest_accounts();
+                }
+            }
             Err(e) => self.failed.push(FailedPair { pair: name.to_owned(), error: e.to_string() }),
         }
+    }
+
+    /// Lets go of accounts but the largest pairs'.
+    fn keep_largest_accounts(&mut self) {
+        let mut sizes: Vec<f64> =
+            self.pairs.iter().filter(|(_, pair)| pair.account.is_some()).map(|(_, pair)| pair.size()).collect();
+        sizes.sort_by(|a, b| b.total_cmp(a));
+        let least = sizes.get(MAX_ACCOUNTS).copied().unwrap_or(-1.0);
+        self.pairs.iter_mut().filter(|(_, pair)| pair.size() <= least).for_each(|(_, pair)| pair.account = None);
+        self.accounts = self.pairs.iter().filter(|(_, pair)| pair.account.is_some()).count();
     }
 
     /// The number of pairs that came.
@@ -225,10 +272,11 @@ impl Fleet {
     ///
     /// # Errors
     /// No pair that could be compared; a rate that is none.
-    pub fn ranking(self, fdr: f64) -> Result<Ranking> {
+    pub fn ranking(mut self, fdr: f64) -> Result<Ranking> {
         if !(fdr > 0.0 && fdr < 1.0) {
             return Err(Error::query("the rate of false discoveries is between 0 and 1, such as 0.05"));
         }
+        self.keep_largest_accounts();
         let Some((_, first)) = self.pairs.first() else {
             return Err(Error::query("there is no pair that could be compared"));
         };
@@ -243,8 +291,11 @@ impl Fleet {
         let p: Vec<f64> = self.pairs.iter().map(|(_, pair)| pair.p).collect();
         let mut pairs: Vec<RankedPair> = self.pairs.into_iter().zip(false_discoveries(&p)).map(of_pair).collect();
         let is_changed = |pair: &RankedPair| pair.q <= fdr && !pair.causes.is_empty();
-        pairs.iter_mut().filter(|pair| !is_changed(pair)).for_each(|pair| pair.causes.clear());
-        let size = |pair: &RankedPair| pair.causes.iter().map(|cause| cause.delta).sum::<f64>().abs();
+        pairs
+            .iter_mut()
+            .filter(|pair| !is_changed(pair))
+            .for_each(|pair| (pair.causes, pair.account) = (Vec::new(), None));
+        let size = |pair: &RankedPair| size(&pair.causes);
         // Those without causes stay in their order.
         pairs.sort_by(|a, b| is_changed(b).cmp(&is_changed(a)).then_with(|| size(b).total_cmp(&size(a))));
         let changed = pairs.iter().filter(|pair| is_changed(pair)).count();
@@ -261,8 +312,10 @@ fn of_pair(((name, pair), q): ((String, PairCauses), f64)) -> RankedPair {
         total_new: total.new,
         total_delta: total.delta(),
         verdict: pair.verdict,
+        sentence: pair.sentence,
         q,
         causes: pair.causes,
+        account: pair.account,
     }
 }
 

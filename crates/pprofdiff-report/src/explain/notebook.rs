@@ -19,14 +19,19 @@ const STYLE: &str = concat!(
 /// The explanation as an HTML fragment, readable without JavaScript, in light and in dark. Everything from the input is
 /// escaped.
 pub fn explain_html(e: &Explanation) -> String {
+    let mut html = format!("{}{STYLE}<div class=\"pprofdiff\">{}</div>", style(), account_html(e));
+    e.also.iter().for_each(|also| html.push_str(&explain_html(also)));
+    html
+}
+
+/// The same without a style, of one sample type.
+pub(super) fn account_html(e: &Explanation) -> String {
     let words = ExplanationText { e, markup: Markup::Html };
-    let mut html = format!("{}{STYLE}<div class=\"pprofdiff\"><div>{}</div>", style(), words.head("→"));
+    let mut html = format!("<div>{}</div>", words.head("→"));
     push_account(&words, false, &mut html);
     let is_drawn = |about: &Priority| matches!(about, Priority::Answer | Priority::Account | Priority::Detail);
     for line in words.lines().iter().filter(|line| !is_drawn(&line.about)) {
         let _ = write!(html, "<div class=\"note\">{}</div>", line.text);
     }
-    html.push_str("</div>");
-    e.also.iter().for_each(|also| html.push_str(&explain_html(also)));
     html
 }

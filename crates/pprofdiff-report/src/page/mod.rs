@@ -14,6 +14,7 @@
 mod columns;
 mod file;
 mod names;
+mod ranking;
 mod series;
 mod views;
 
@@ -64,6 +65,7 @@ pub(crate) const FORMAT: Format = Format {
     write: |report, out, _| match report {
         Report::Page(page) => out.write_all(page.html.as_bytes()),
         Report::Listing(listing) => out.write_all(to_html_page(listing).as_bytes()),
+        Report::Ranking(of) => out.write_all(ranking::ranking_page(of).as_bytes()),
         _ => Err(unsupported()),
     },
     ..BASE

@@ -111,7 +111,7 @@ impl Table {
 }
 
 /// What is said first.
-fn head(of: &Ranking) -> String {
+pub(crate) fn head(of: &Ranking) -> String {
     let failed =
         if of.failed.is_empty() { String::new() } else { format!("; {} could not be compared", of.failed.len()) };
     let pairs = if of.pairs.len() == 1 { "pair" } else { "pairs" };

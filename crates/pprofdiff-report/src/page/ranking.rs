@@ -1,0 +1,157 @@
+//! The page of a ranking: the causes that several pairs share, then the pairs; each opens, with all that is said of it. It can be
+//! read without a script, and has none.
+
+use std::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use super::file::page_style;
+use crate::html::{escape, escape_ours};
+use crate::numbers::{CostFormat, counted, counted_of, growth, share_text, signed, total};
+use crate::view::ranking::head;
+use pprofdiff::Pair;
+use pprofdiff::explain::Verdict;
+use pprofdiff::fleet::{RankedPair, Ranking, SharedCause};
+
+/// Pairs of the page. Those that changed come first.
+const MAX_PAIRS: usize = 2000;
+/// Causes that pairs share: more than anybody reads.
+const MAX_SHARED: usize = 100;
+
+/// The whole page. Everything from the input is escaped.
+pub(super) fn ranking_page(of: &Ranking) -> String {
+    let style = format!("{}{}", page_style(), include_str!("ranking.css"));
+    let hash = STANDARD.encode(Sha256::digest(style.as_bytes()));
+    let title = escape(&head(of));
+    let mut html = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{hash}'; \
+         base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>{style}</style>\n</head>\n\
+         <body class=\"ranking\">\n<header><h1>{title}</h1><p><b>{}</b> of all: {}</p></header>\n<main>\n",
+        escape(&of.summary.sample_type),
+        escape_ours(&total(&of.summary, "→"))
+    );
+    let shared = &of.shared[..of.shared.len().min(MAX_SHARED)];
+    if !shared.is_empty() {
+        let _ = writeln!(
+            html,
+            "<section aria-labelledby=\"shared\"><h2 id=\"shared\">Causes that several pairs share{}</h2>",
+            left_out(shared.len(), of.shared.len(), "cause")
+        );
+        let cost = cost(of, shared.iter().map(|cause| sides(cause.base, cause.new)));
+        shared.iter().for_each(|cause| push_shared(of, cause, cost, &mut html));
+        html.push_str("</section>\n");
+    }
+    let pairs = &of.pairs[..of.pairs.len().min(MAX_PAIRS)];
+    let (changed, others) = pairs.split_at(of.changed.min(pairs.len()));
+    let _ = writeln!(
+        html,
+        "<section aria-labelledby=\"pairs\"><h2 id=\"pairs\">Pairs, by what changed{}</h2>",
+        left_out(pairs.len(), of.pairs.len(), "pair")
+    );
+    let cost = cost(of, pairs.iter().map(|pair| Pair { base: pair.total_base, new: pair.total_new }));
+    for (at, pair) in (0..).zip(changed) {
+        push_changed(at, pair, cost, &mut html);
+    }
+    for pair in others {
+        let _ = writeln!(
+            html,
+            "<div class=\"pair\"><span class=\"of\">{}</span><span class=\"size\">{} ({})</span><span>{}{}</span></div>",
+            escape(&pair.pair),
+            escape_ours(&signed(pair.total_delta, cost.delta)),
+            escape_ours(&growth(Pair { base: pair.total_base, new: pair.total_new })),
+            if pair.verdict == Verdict::Change { "Not sure enough, of so many: " } else { "" },
+            escape(&pair.sentence),
+        );
+    }
+    html.push_str("</section>\n");
+    if !of.failed.is_empty() {
+        let _ = writeln!(
+            html,
+            "<section aria-labelledby=\"failed\"><h2 id=\"failed\">Could not be compared{}</h2><ul>",
+            left_out(of.failed.len().min(MAX_PAIRS), of.failed.len(), "pair")
+        );
+        for failed in of.failed.iter().take(MAX_PAIRS) {
+            let _ = writeln!(html, "<li>{}</li>", escape(&failed.error));
+        }
+        html.push_str("</ul></section>\n");
+    }
+    html + "</main>\n</body>\n</html>\n"
+}
+
+/// How many there are, where not all are shown.
+fn left_out(shown: usize, all: usize, what: &str) -> String {
+    if shown == all { String::new() } else { format!(" <span class=\"note\">{}</span>", counted_of(shown, all, what)) }
+}
+
+fn cost(of: &Ranking, shown: impl Iterator<Item = Pair> + Clone) -> CostFormat {
+    CostFormat::for_values(&of.summary, true, shown)
+}
+
+fn sides(base: f64, new: f64) -> Pair {
+    Pair { base: base.round() as i64, new: new.round() as i64 }
+}
+
+fn class(delta: f64) -> &'static str {
+    if delta < 0.0 { "less" } else { "more" }
+}
+
+/// A cause, with links to its pairs.
+fn push_shared(of: &Ranking, cause: &SharedCause, cost: CostFormat, html: &mut String) {
+    let _ = write!(
+        html,
+        "<details><summary><span class=\"of\">{}</span><span class=\"size {}\">{} of all</span>\
+         <span class=\"says\">{}, {}; in {}: {}</span></summary><div class=\"open\"><div>{}</div><ul>",
+        escape(&cause.function),
+        class(cause.delta),
+        escape_ours(&share_text(Some(100.0 * cause.share), true)),
+        counted(cause.pairs, "pair"),
+        escape_ours(&signed(cause.delta.round() as i64, cost.delta)),
+        cause.named.first().map(|pair| escape(pair)).unwrap_or_default(),
+        escape(&cause.sentence),
+        escape_ours(&cost.change(sides(cause.base, cause.new), "→")),
+    );
+    for name in &cause.named {
+        let at = of.pairs[..of.changed].iter().position(|pair| pair.pair == *name);
+        let name = escape(name);
+        let _ = match at.filter(|at| *at < MAX_PAIRS) {
+            Some(at) => write!(html, "<li><a href=\"#pair-{at}\">{name}</a></li>"),
+            None => write!(html, "<li>{name}</li>"),
+        };
+    }
+    let more = cause.pairs - cause.named.len().min(cause.pairs);
+    if more > 0 {
+        let _ = write!(html, "<li>{more} more</li>");
+    }
+    html.push_str("</ul></div></details>\n");
+}
+
+/// A pair that changed: its account, or of a small one, whose account is not kept, its causes.
+fn push_changed(at: usize, pair: &RankedPair, cost: CostFormat, html: &mut String) {
+    let total = Pair { base: pair.total_base, new: pair.total_new };
+    let _ = write!(
+        html,
+        "<details><summary><span class=\"of\">{}</span><span class=\"size {}\">{} ({})</span>\
+         <span class=\"says\">{}</span></summary><div class=\"open\" id=\"pair-{at}\">",
+        escape(&pair.pair),
+        class(total.delta() as f64),
+        escape_ours(&signed(total.delta(), cost.delta)),
+        escape_ours(&growth(total)),
+        escape(&pair.sentence),
+    );
+    match &pair.account {
+        Some(account) => html.push_str(account),
+        None => {
+            let _ = write!(html, "<div>{}</div><ul>", escape_ours(&cost.change(total, "→")));
+            for cause in &pair.causes {
+                let _ = write!(html, "<li>{}</li>", escape(&cause.sentence));
+            }
+            html.push_str("</ul>");
+        }
+    }
+    html.push_str("</div></details>\n");
+}

@@ -1,0 +1,59 @@
+"""The page of a ranking: what many pairs come to, and each of them on a click. It has no script."""
+
+import pytest
+
+import pprofdiff
+from conftest import pair, profile
+from page_model import PHONE, SCREEN, Open
+from test_page_access import violations
+
+STRANGE = '<img src=x onerror="document.title=1">'
+
+
+@pytest.fixture(scope="module")
+def ranking() -> pprofdiff.Ranking:
+    story = pair("story-cpu")
+    work = [
+        profile([(["main", STRANGE], n, {}), (["main"], 9000, {})], sample_type=("cpu", "nanoseconds")) for n in (900, 9000)
+    ]
+    pairs = [
+        pprofdiff.Pair(*story, "api"),
+        pprofdiff.Pair(work[0], work[1], STRANGE),
+        pprofdiff.Pair(*story, "shop"),
+        pprofdiff.Pair(story[0], story[0], "idle"),
+        pprofdiff.Pair("none", story[0], "gone"),
+    ]
+    return pprofdiff.batch(pairs).ranking()
+
+
+def test_pairs_open_with_all_that_is_said_of_them(show: Open, ranking: pprofdiff.Ranking):
+    page = show(ranking.to_html(), viewport=SCREEN)
+    rows = ranking.pairs.to_dicts()
+    assert page.title().startswith(f"{ranking.changed} of {len(rows)} pairs changed") and ranking.changed == 3
+    shown = page.locator("section[aria-labelledby=pairs] :is(summary, .pair) > .of").all_inner_texts()
+    assert shown == [row["pair"] for row in rows]
+    assert page.locator("section[aria-labelledby=pairs] > details").count() == ranking.changed
+    # What is said of a pair is what is said of it alone.
+    page.click("summary:has-text('api') >> nth=-1")
+    opened = page.locator("[open] .account").first
+    alone = pprofdiff.diff(*pair("story-cpu")).explain()
+    assert alone.causes.to_dicts()[0]["function"] in opened.inner_text()
+    assert "Could not be compared" in page.inner_text("main") and "none" in page.inner_text("section:last-child li")
+
+
+def test_a_shared_cause_leads_to_its_pairs(show: Open, ranking: pprofdiff.Ranking):
+    page = show(ranking.to_html(), viewport=SCREEN)
+    (first, *_) = ranking.clusters.to_dicts()
+    summary = page.locator("section[aria-labelledby=shared] summary").first
+    assert first["function"] in summary.inner_text() and "2 pairs" in summary.inner_text()
+    summary.click()
+    page.click("section[aria-labelledby=shared] a:has-text('shop')")
+    assert page.locator("details:has(summary:has-text('shop')) .account >> nth=-1").is_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing(show: Open, ranking: pprofdiff.Ranking, scheme: str):
+    for viewport in (SCREEN, PHONE):
+        page = show(ranking.to_html().replace("<details>", "<details open>"), viewport=viewport, color_scheme=scheme)
+        assert violations(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
