@@ -7,13 +7,13 @@
     d.filter(focus="parse").peek("tokenize")
     d.write("diff.pb.gz")
 
-`load` opens one profile, `merge` adds some up, `batch` compares many pairs (which `pairs` finds) over all cores,
-or on the workers of an executor; `delta` and `deltas` say what happened between snapshots of a growing profile. A view
-(top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and DuckDB
-read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost,
-`flamegraph` and `save_html` are the pictures. `check` says whether what changed is within limits. `series` follows
-frames along a history of builds, or compares many builds with one base. `bench` runs a benchmark of two commits until
-it is decided whether they differ, and `load_runs` reads its runs again.
+`load` opens one profile, `merge` adds some up, `batch` compares many pairs (`pairs` and `group_pairs` find them) over
+all cores, or on the workers of an executor; `delta` and `deltas` say what happened between snapshots of a growing
+profile. A view (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and
+DuckDB read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost, `flamegraph` and
+`save_html` are the pictures. `check` says whether what changed is within limits. `series` follows frames along a
+history of builds, or compares many builds with one base. `bench` runs a benchmark of two commits until it is decided
+whether they differ, and `load_runs` reads its runs again.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
@@ -41,6 +41,7 @@ from ._native import (
     check,
     delta,
     diff,
+    group_pairs,
     load,
     load_runs,
     merge,
@@ -73,6 +74,7 @@ __all__ = [
     "delta",
     "deltas",
     "diff",
+    "group_pairs",
     "load",
     "load_runs",
     "merge",

@@ -264,6 +264,18 @@ def pairs(base: str | PathLike[str], new: None = None) -> Iterator[Pair]:
     Raises PprofError if there is nothing to compare, OSError from the system.
     """
 
+def group_pairs(files: str | PathLike[str] | Iterable[dict[str, Any]], keys: str, base: str, new: str) -> list[Pair]:
+    """Which files belong together by keys: Pairs for batch(), in the natural order of the keys that both sides share.
+
+    `files` is a pattern, of whose paths `keys` are parts ("service={1},version={2}": {1} is what its first sign
+    stands for); or a manifest, of which they are columns ("service,version"), beside the column profile; or an
+    iterable of dicts of such columns, as for URLs that were listed. `base` and `new` say what a side's keys are:
+    "version=v1", or "version=@previous" and "version=@latest". All files of a side are its runs. What only one side
+    has is a Pair with an error.
+
+    Raises PprofError if nothing matches, or of keys and sides that are none; OSError from the system.
+    """
+
 def run(args: Sequence[str]) -> int:
     """The command: arguments (the program's name first) in, exit code out."""
 
@@ -856,9 +868,7 @@ class Ranking:
     def to_markdown(self) -> str:
         """The ranking as Markdown."""
     def to_html(self) -> str:
-        """The ranking as a page for a browser, which needs nothing else: each cause and pair opens, with all that is said
-        of it.
-        """
+        """The ranking as a page for a browser, which needs nothing else: each cause and pair opens with its account."""
     def _repr_markdown_(self) -> str: ...
 
 @final

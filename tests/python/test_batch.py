@@ -1,6 +1,7 @@
 """batch: in order, bounded, and one bad pair stops nothing."""
 
 import copy
+import csv
 import itertools
 import json
 import os
@@ -310,6 +311,30 @@ def test_pairs_are_ranked_and_share_causes(tmp_path: Path):
     assert (copied.to_json(), repr(copied), copied.failed) == (ranking.to_json(), repr(ranking), ranking.failed)
     assert repr(ranking).startswith("3 of 3 pairs changed")
     assert "Causes that several pairs share" in ranking.to_markdown()
+
+
+def test_files_are_paired_by_keys(trees: Path):
+    keys = "service={2},branch={1}"
+    asked = {"base": "branch=main", "new": "branch=branch"}
+    found = pprofdiff.group_pairs("*/*/*.pb.gz", keys, **asked)
+    assert [(pair.name, pair.error is None) for pair in found] == list(
+        zip(SERVICES, [True, True, False, True, False], strict=True)
+    )
+    files = sorted(Path().glob("*/*/*.pb.gz"))
+    rows = [{"profile": str(path), "service": path.parts[1], "branch": path.parts[0]} for path in files]
+    listed = pprofdiff.group_pairs(rows, "service,branch", **asked)
+    with Path("files.csv").open("w", newline="") as file:
+        out = csv.DictWriter(file, ["profile", "service", "branch"])
+        out.writeheader()
+        out.writerows(rows)
+    for other in (listed, pprofdiff.group_pairs("files.csv", "service,branch", **asked)):
+        assert [(p.name, p.base, p.new, str(p.error)) for p in other] == [
+            (p.name, p.base, p.new, str(p.error)) for p in found
+        ]
+    with pytest.raises(KeyError, match="profile"):
+        pprofdiff.group_pairs([{"service": "a"}], "service", **asked)
+    with pytest.raises(pprofdiff.PprofError, match="has no"):
+        pprofdiff.group_pairs(rows, "service,host", base="host=a", new="host=b")
 
 
 def test_what_has_no_ranking():

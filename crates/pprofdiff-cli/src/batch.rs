@@ -122,6 +122,20 @@ pub fn table(
     })
 }
 
+/// Pairs that a manifest lists: each is found when its turn comes.
+fn listed(
+    pairs: impl Iterator<Item = BatchItem> + Send,
+    inputs: Inputs,
+    allow_urls: bool,
+) -> impl Iterator<Item = BatchItem> + Send {
+    pairs.map(move |mut item| {
+        let found =
+            |side: Vec<Source>| side.into_iter().map(|s| inputs.found(s, allow_urls)).collect::<Result<Vec<_>, _>>();
+        item.sides = item.sides.and_then(|(base, new)| Ok((found(base)?, found(new)?)));
+        item
+    })
+}
+
 /// The pairs that the arguments name, and how many there are if that is known.
 pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs> {
     let is_url = |text: &String| fetch::url(Path::new(text)).is_some();
@@ -133,6 +147,12 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
         Ok((Box::new(pairs.into_iter()), Some(count)))
     };
     match args.pairs.as_slice() {
+        [manifest] if args.groups().is_some() && Path::new(manifest).is_file() => {
+            inputs.outputs.check_input(Path::new(manifest))?;
+            let pairs = args.groups().map_or(Ok(Vec::new()), |groups| group_pairs(manifest, &groups))?;
+            let count = pairs.len() as u64;
+            Ok((Box::new(listed(pairs.into_iter(), inputs, allow_urls)), Some(count)))
+        }
         [pattern] if let Some(groups) = args.groups() => found(group_pairs(pattern, &groups)?, &inputs),
         _ if args.groups().is_some() => Err(Failure::Message("--group pairs the files of one pattern".to_owned())),
         [url] if is_url(url) => Err(Failure::Message(format!("{url}: a manifest is a file; a pair is BASE and NEW"))),
@@ -144,14 +164,7 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
         [manifest] => {
             let manifest = Path::new(manifest);
             inputs.outputs.check_input(manifest)?;
-            let pairs = manifest_pairs(manifest)?.map(move |mut item| {
-                let found = |side: Vec<Source>| {
-                    side.into_iter().map(|s| inputs.found(s, allow_urls)).collect::<Result<Vec<_>, _>>()
-                };
-                item.sides = item.sides.and_then(|(base, new)| Ok((found(base)?, found(new)?)));
-                item
-            });
-            Ok((Box::new(pairs), None))
+            Ok((Box::new(listed(manifest_pairs(manifest)?, inputs, allow_urls)), None))
         }
         [base, new] if [base, new].into_iter().any(|name| is_url(name) || is_side(name)) => {
             let side = |name: &String| inputs.sources([&PathBuf::from(name)]);

@@ -1,7 +1,7 @@
 //! Many pairs: what a pair and its result are, the engine's batch as an iterator, and one pair on the calling thread,
 //! which is what a worker of an executor does. `python/pprofdiff/_batch.py` makes `batch` of these.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,11 +12,11 @@ use std::thread::{Builder, JoinHandle};
 use arrow_schema::ArrowError;
 use pprofdiff::batch::Batch;
 use pprofdiff::fleet::PairCauses;
-use pprofdiff::input::{BatchItem, find_pairs, manifest_pairs};
+use pprofdiff::input::{self, BatchItem, Groups, ListedFile, find_pairs, manifest_pairs};
 use pprofdiff::{Query, Source};
 use pprofdiff_report::{Cost, Data, Measured, Report, Request, Role, View};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyException, PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
 use serde::{Deserialize, Serialize};
@@ -187,6 +187,36 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let found = runtime::run(py, move || find_pairs(&text(&base), &text(&new)))?;
     found.into_iter().map(|pair| Pair::found(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
+}
+
+/// Which files belong together by keys: Pairs for batch(), in the natural order of the keys that both sides share.
+///
+/// `files` is a pattern, of whose paths `keys` are parts ("service={1},version={2}": {1} is what its first sign
+/// stands for); or a manifest, of which they are columns ("service,version"), beside the column profile; or an
+/// iterable of dicts of such columns, as for URLs that were listed. `base` and `new` say what a side's keys are:
+/// "version=v1", or "version=@previous" and "version=@latest". All files of a side are its runs. What only one side
+/// has is a Pair with an error.
+///
+/// Raises PprofError if nothing matches, or of keys and sides that are none; OSError from the system.
+#[pyfunction]
+pub fn group_pairs(py: Python<'_>, files: &Bound<'_, PyAny>, keys: &str, base: &str, new: &str) -> PyResult<Vec<Pair>> {
+    let groups = Groups::new(keys, base, new);
+    let found = match files.extract::<PathBuf>() {
+        Ok(of) => runtime::run(py, move || input::group_pairs(&of.to_string_lossy(), &groups))?,
+        Err(_) => {
+            let mut listed = Vec::new();
+            for row in files.try_iter()? {
+                let mut columns = BTreeMap::new();
+                for item in row?.cast::<PyDict>()?.iter() {
+                    columns.insert(item.0.extract::<String>()?, item.1.str()?.to_string());
+                }
+                let profile = columns.remove("profile").ok_or_else(|| PyKeyError::new_err("profile"))?;
+                listed.push(ListedFile::new(profile, columns));
+            }
+            groups.pair_listed(listed, "what is listed").map_err(|e| error::from_engine(py, &e))?
+        }
+    };
+    found.into_iter().map(|pair| Pair::found(py, pair)).collect()
 }
 
 /// What is asked of each pair.

@@ -140,7 +140,7 @@ impl Ranking {
         &self.markdown
     }
 
-    /// The ranking as a page for a browser, which needs nothing else: each cause and pair opens, with all that is said of it.
+    /// The ranking as a page for a browser, which needs nothing else: each cause and pair opens with its account.
     fn to_html(&self, py: Python<'_>) -> PyResult<String> {
         let ranking = self.fleet.clone().ranking(self.fdr).map_err(|e| error::from_engine(py, &e))?;
         let html = Format::named("html").map_err(|e| error::from_engine(py, &e))?;

@@ -41,7 +41,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::batch::{
-        OnThreads, Pair, Question, Result, arrow_stream, compare, pairs, rebuild_pair, rebuild_question, sides,
+        OnThreads, Pair, Question, Result, arrow_stream, compare, group_pairs, pairs, rebuild_pair, rebuild_question,
+        sides,
     };
     #[pymodule_export]
     use crate::check::{Check, rebuild_check};

@@ -120,7 +120,8 @@ pub struct BatchArgs {
     pub allow_urls: bool,
     /// Pair the files of one pattern by keys: service={1},version={2}
     ///
-    /// {1} is what the first * stands for. --base and --new say the keys of either side; all its files are its runs.
+    /// {1} is what the first * stands for. Of a manifest, CSV or lines of JSON with a column profile, keys are columns:
+    /// service,version. --base and --new say the keys of either side; all its files are its runs.
     #[arg(long, value_name = "KEYS", requires_all = ["base", "new"])]
     group: Option<String>,
     /// With --group: the keys of the base, version=v1 or version=@previous

@@ -1,4 +1,4 @@
-//! Which files belong together by keys that their paths say: services and versions, hosts and hours.
+//! Which files belong together by keys that their paths or a manifest say: services and versions, hosts and hours.
 //!
 //! ```text
 //! 's3/*/*/*.pb.gz', service={1},version={2}   each file by its keys
@@ -8,18 +8,23 @@
 //! All files of a side are runs of it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
 
 use super::Source;
 use super::builds::natural;
-use super::pairs::{BatchItem, captured, is_pipe_or_device, not_waited_for};
+use super::pairs::{BatchItem, Lines, captured, is_json, is_pipe_or_device, not_waited_for};
 use crate::error::{Error, ErrorKind, Result};
 
 /// Which files of a pattern are compared with which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Groups {
-    /// The keys of a file: `service={1},version={2}`, where `{2}` is what the pattern's second sign stood for.
+    /// The keys of a file: `service={1},version={2}`, where `{2}` is what the pattern's second sign stood for; of a manifest the
+    /// names of columns, `service,version`.
     pub keys: String,
     /// The base's: `version=v1`; `version=@previous` is the last but one of those that there are, in their natural order.
     pub base: String,
@@ -69,41 +74,30 @@ fn template(text: &str) -> Result<Vec<Template<'_>>> {
 }
 
 /// What a side's keys are.
-fn selector<'a>(text: &'a str, keys: &[Template<'_>]) -> Result<Vec<(usize, &'a str)>> {
+fn selector<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
     let of = |part: &'a str| {
         let (name, value) = part.split_once('=')?;
-        Some((keys.iter().position(|(known, _)| *known == name)?, value)).filter(|(_, value)| !value.is_empty())
+        Some((keys.iter().position(|known| *known == name)?, value)).filter(|(_, value)| !value.is_empty())
     };
-    let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
-    let unknown =
-        |part: &str| Error::query(format!("{part:?} is no KEY=VALUE of a key; keys are {}", names.join(", ")));
+    let unknown = |part: &str| Error::query(format!("{part:?} is no KEY=VALUE of a key; keys are {}", keys.join(", ")));
     text.split(',').map(|part| of(part).ok_or_else(|| unknown(part))).collect()
 }
 
 /// A file's values of all keys.
 type Values = Vec<String>;
 
-/// Pairs the files of a pattern by their keys, in the natural order of what both sides have in common. What only one side has
-/// is an error in its place.
+/// Pairs the files of a pattern by keys of their paths, or those that a manifest lists by its columns (`service,version`), see
+/// [`listed_files`]; in the natural order of what both sides have in common. What only one side has is an error in its place.
 ///
 /// # Errors
-/// An invalid pattern, or one that matches nothing; keys, or sides, that are none.
-pub fn group_pairs(pattern: &str, groups: &Groups) -> Result<Vec<BatchItem>> {
-    let keys = template(&groups.keys)?;
-    let sides = [selector(&groups.base, &keys)?, selector(&groups.new, &keys)?];
-    let names = |side: &[(usize, &str)]| {
-        let mut names: Vec<usize> = side.iter().map(|(key, _)| *key).collect();
-        names.sort_unstable();
-        names
-    };
-    if names(&sides[0]) != names(&sides[1]) || sides[0] == sides[1] {
-        return Err(Error::query(format!(
-            "{:?} and {:?} are not two values of the same keys",
-            groups.base, groups.new
-        )));
+/// An invalid pattern or manifest, or a pattern that matches nothing; keys, or sides, that are none.
+pub fn group_pairs(of: &str, groups: &Groups) -> Result<Vec<BatchItem>> {
+    if Path::new(of).is_file() {
+        return groups.pair_listed(listed_files(Path::new(of))?, of);
     }
+    let keys = template(&groups.keys)?;
     let mut files: Vec<(Values, PathBuf)> = Vec::new();
-    for (stood_for, path) in captured(pattern)? {
+    for (stood_for, path) in captured(of)? {
         let of_sign = |number: usize| stood_for.as_ref()?.get(number - 1).cloned();
         let value = |(_, pieces): &Template<'_>| {
             let text = |piece: &Piece<'_>| match piece {
@@ -113,44 +107,143 @@ pub fn group_pairs(pattern: &str, groups: &Groups) -> Result<Vec<BatchItem>> {
             pieces.iter().map(text).collect::<Option<String>>()
         };
         let values: Option<Values> = keys.iter().map(value).collect();
-        let why = || Error::query(format!("{:?} has more signs than the pattern {pattern:?}", groups.keys));
+        let why = || Error::query(format!("{:?} has more signs than the pattern {of:?}", groups.keys));
         files.push((values.ok_or_else(why)?, path));
     }
     if files.is_empty() {
-        return Err(Error::query(format!("no file matches {pattern:?}")));
+        return Err(Error::query(format!("no file matches {of:?}")));
     }
-    // By what both sides have in common: the files, each with its values of the keys in which they differ.
-    let differs = names(&sides[0]);
-    let mut common: BTreeMap<Vec<String>, Vec<(Values, PathBuf)>> = BTreeMap::new();
-    for (values, path) in files {
-        let rest =
-            values.iter().enumerate().filter(|(key, _)| !differs.contains(key)).map(|(_, v)| v.clone()).collect();
-        common.entry(rest).or_default().push((values, path));
-    }
-    let mut pairs: Vec<BatchItem> = Vec::new();
-    for (rest, files) in common {
-        let of_side = |side: &[(usize, &str)]| -> Vec<PathBuf> {
-            let wanted: Vec<(usize, Option<String>)> =
-                side.iter().map(|&(key, value)| (key, meant(&files, key, value))).collect();
-            let is = |values: &Values| wanted.iter().all(|(key, value)| value.as_ref() == Some(&values[*key]));
-            files.iter().filter(|(values, _)| is(values)).map(|(_, path)| path.clone()).collect()
-        };
-        let found = [of_side(&sides[0]), of_side(&sides[1])];
-        // A build that has neither is asked by nobody.
-        if found.iter().all(Vec::is_empty) {
-            continue;
+    let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
+    groups.pair(&names, files, of)
+}
+
+impl Groups {
+    /// Pairs files whose values of all keys, and of others, are known. `of` is where they are listed, for errors.
+    ///
+    /// # Errors
+    /// As [`group_pairs`]; a file without one of the keys.
+    pub fn pair_listed(&self, files: Vec<ListedFile>, of: &str) -> Result<Vec<BatchItem>> {
+        let names: Vec<&str> = self.keys.split(',').collect();
+        if names.iter().any(|name| name.is_empty() || name.contains(['=', '{'])) {
+            let why = format!(
+                "the keys {:?} are invalid: of what is listed they are names, such as service,version",
+                self.keys
+            );
+            return Err(Error::query(why));
         }
-        let name = if rest.is_empty() { groups.new.clone() } else { rest.join("/") };
-        pairs.push(BatchItem { sides: pair(&name, groups, found), name });
+        let values = |mut file: ListedFile| {
+            let value = |name: &&str| {
+                let why = || format!("{} has no {name:?}", file.profile.display());
+                file.keys.remove(*name).ok_or_else(|| Error::malformed(why()).in_input(of))
+            };
+            Ok((names.iter().map(value).collect::<Result<Values>>()?, file.profile))
+        };
+        self.pair(&names, files.into_iter().map(values).collect::<Result<_>>()?, of)
     }
-    if pairs.is_empty() {
-        return Err(Error::query(format!(
-            "no file that matches {pattern:?} has {:?} or {:?}",
-            groups.base, groups.new
-        )));
+
+    /// Pairs files, each with its values of the keys of these names.
+    fn pair(&self, keys: &[&str], files: Vec<(Values, PathBuf)>, of: &str) -> Result<Vec<BatchItem>> {
+        let sides = [selector(&self.base, keys)?, selector(&self.new, keys)?];
+        let names = |side: &[(usize, &str)]| {
+            let mut names: Vec<usize> = side.iter().map(|(key, _)| *key).collect();
+            names.sort_unstable();
+            names
+        };
+        if names(&sides[0]) != names(&sides[1]) || sides[0] == sides[1] {
+            return Err(Error::query(format!(
+                "{:?} and {:?} are not two values of the same keys",
+                self.base, self.new
+            )));
+        }
+        // By what both sides have in common: the files, each with its values of the keys in which they differ.
+        let differs = names(&sides[0]);
+        let mut common: BTreeMap<Vec<String>, Vec<(Values, PathBuf)>> = BTreeMap::new();
+        for (values, path) in files {
+            let rest =
+                values.iter().enumerate().filter(|(key, _)| !differs.contains(key)).map(|(_, v)| v.clone()).collect();
+            common.entry(rest).or_default().push((values, path));
+        }
+        let mut pairs: Vec<BatchItem> = Vec::new();
+        for (rest, files) in common {
+            let of_side = |side: &[(usize, &str)]| -> Vec<PathBuf> {
+                let wanted: Vec<(usize, Option<String>)> =
+                    side.iter().map(|&(key, value)| (key, meant(&files, key, value))).collect();
+                let is = |values: &Values| wanted.iter().all(|(key, value)| value.as_ref() == Some(&values[*key]));
+                files.iter().filter(|(values, _)| is(values)).map(|(_, path)| path.clone()).collect()
+            };
+            let found = [of_side(&sides[0]), of_side(&sides[1])];
+            // A build that has neither is asked by nobody.
+            if found.iter().all(Vec::is_empty) {
+                continue;
+            }
+            let name = if rest.is_empty() { self.new.clone() } else { rest.join("/") };
+            pairs.push(BatchItem { sides: pair(&name, self, found), name });
+        }
+        if pairs.is_empty() {
+            return Err(Error::query(format!("no file of {of:?} has {:?} or {:?}", self.base, self.new)));
+        }
+        pairs.sort_by_cached_key(|pair| natural(&pair.name));
+        Ok(pairs)
     }
-    pairs.sort_by_cached_key(|pair| natural(&pair.name));
-    Ok(pairs)
+}
+
+/// A profile with its keys.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[non_exhaustive]
+pub struct ListedFile {
+    /// A file, or a URL.
+    pub profile: PathBuf,
+    /// Its keys, and what else is said of it.
+    #[serde(flatten, deserialize_with = "texts")]
+    pub keys: BTreeMap<String, String>,
+}
+
+impl ListedFile {
+    /// A profile with these keys.
+    pub fn new(profile: impl Into<PathBuf>, keys: BTreeMap<String, String>) -> ListedFile {
+        ListedFile { profile: profile.into(), keys }
+    }
+}
+
+/// Values as they are written; of JSON numbers, too.
+fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTreeMap<String, String>, D::Error> {
+    let values = BTreeMap::<String, serde_json::Value>::deserialize(from)?;
+    let text = |value: serde_json::Value| match value {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Ok(values.into_iter().map(|(name, value)| (name, text(value))).collect())
+}
+
+/// What a manifest lists: CSV with a column `profile`, whose other columns are keys, or lines of JSON with such names.
+///
+/// # Errors
+/// A file that can't be read, or a line that is no such file's.
+pub fn listed_files(manifest: &Path) -> Result<Vec<ListedFile>> {
+    let name = manifest.display().to_string();
+    let invalid = |line: u64, why: &dyn std::fmt::Display| {
+        let why = format!("a line names a profile and its keys: {why}");
+        Error::malformed(why).in_input(&name).in_record(|| format!("line {line}"))
+    };
+    let file = BufReader::new(File::open(manifest).map_err(|e| Error::io(e).in_input(&name))?);
+    if is_json(manifest) {
+        let lines =
+            (1..).zip(Lines(file)).filter(|(_, text)| !text.as_ref().is_ok_and(|text| text.trim_ascii().is_empty()));
+        let read = |(line, text): (u64, std::io::Result<Vec<u8>>)| {
+            serde_json::from_slice(&text.map_err(|e| invalid(line, &e))?).map_err(|e| invalid(line, &e))
+        };
+        return lines.map(read).collect();
+    }
+    let mut reader = csv::Reader::from_reader(file).into_deserialize::<ListedFile>();
+    let mut files = Vec::new();
+    loop {
+        let line = reader.reader().position().line();
+        match reader.next() {
+            None => return Ok(files),
+            Some(Ok(file)) => files.push(file),
+            Some(Err(e)) => return Err(invalid(e.position().map_or(line, csv::Position::line), &e)),
+        }
+    }
 }
 
 /// The value that is meant of those that some files have.
@@ -279,5 +372,45 @@ mod tests {
         assert!(none("*/*/*.gz", usual).contains("no file matches"));
         let unknown = none("*/*/*.pb", [usual[0], "version=v8", "version=v9"]);
         assert!(unknown.contains("has \"version=v8\" or \"version=v9\""), "{unknown}");
+    }
+
+    #[test]
+    fn what_a_manifest_lists_is_paired_by_its_columns() {
+        let dir = std::env::temp_dir().join(format!("pprofdiff-listed-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let asked = Groups::new("service,version", "version=1", "version=2");
+        let of = |name: &str, text: &str| {
+            let manifest = dir.join(name);
+            std::fs::write(&manifest, text).unwrap();
+            let said = |pair: BatchItem| match pair.sides {
+                Ok(sides) => format!("{}: {:?}", pair.name, [sides.0, sides.1].map(|side| side.len())),
+                Err(e) => format!("{}: {e}", pair.name),
+            };
+            match group_pairs(&manifest.display().to_string(), &asked) {
+                Ok(pairs) => pairs.into_iter().map(said).collect(),
+                Err(e) => vec![e.to_string()],
+            }
+        };
+        let csv = "service,profile,version,host\napi,a,1,x\napi,b,1,y\napi,s3://c,2,x\ndb,d,1,x\n";
+        let listed = ["api: [2, 1]", "db: db: there is no file of version=2"];
+        assert_eq!(of("a.csv", csv), listed);
+        // Numbers of JSON are what CSV has of them.
+        let json = "{\"profile\":\"a\",\"service\":\"api\",\"version\":1}\n\n{\"profile\":\"b\",\"service\":\"api\",\"version\":1}\n\
+                    {\"profile\":\"s3://c\",\"service\":\"api\",\"version\":\"2\"}\n{\"profile\":\"d\",\"service\":\"db\",\"version\":1}\n";
+        assert_eq!(of("a.jsonl", json), listed);
+        for (name, text, why) in [
+            ("b.csv", "profile,service\na,api\n", "a has no \"version\""),
+            ("c.csv", "file,service,version\na,api,1\n", "line 2: a line names a profile and its keys"),
+            ("d.csv", "profile,service,version\na,api,1\nb,api\n", "line 3: a line names a profile"),
+            ("e.jsonl", "{\"profile\":\"a\"}\n[]\n", "line 2: a line names a profile"),
+            ("f.csv", "profile,service,version\na,api,3\n", "has \"version=1\" or \"version=2\""),
+        ] {
+            let said = of(name, text);
+            assert!(said.len() == 1 && said[0].contains(name) && said[0].contains(why), "{text}: {said:?}");
+        }
+        let by_signs = Groups::new("service={1},version={2}", "version=1", "version=2");
+        let error = group_pairs(&dir.join("a.csv").display().to_string(), &by_signs).unwrap_err().to_string();
+        assert!(error.contains("they are names, such as service,version"), "{error}");
+        std::fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -320,8 +320,12 @@ impl Entry {
 pub fn manifest_pairs(path: &Path) -> Result<Box<dyn Iterator<Item = BatchItem> + Send>> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|e| Error::io(e).in_input(&name))?;
-    let json = path.extension().is_some_and(|e| ["jsonl", "ndjson", "json"].iter().any(|j| e.eq_ignore_ascii_case(j)));
-    Ok(read_manifest(BufReader::new(file), name, json))
+    Ok(read_manifest(BufReader::new(file), name, is_json(path)))
+}
+
+/// True of a manifest that is lines of JSON, by its name; others are CSV.
+pub(super) fn is_json(path: &Path) -> bool {
+    path.extension().is_some_and(|e| ["jsonl", "ndjson", "json"].iter().any(|j| e.eq_ignore_ascii_case(j)))
 }
 
 fn read_manifest(
@@ -360,7 +364,7 @@ fn read_manifest(
 }
 
 /// Lines of bytes, of at most a mebibyte each: the end of the first that is longer, which is no manifest.
-struct Lines<R>(R);
+pub(super) struct Lines<R>(pub(super) R);
 
 impl<R: BufRead> Iterator for Lines<R> {
     type Item = std::io::Result<Vec<u8>>;
