@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -286,6 +287,39 @@ fn hostile_answers_are_errors() {
     let server = Server::new(|_, _| {});
     let address = whole(&server).replace("pyroscope:", "pyroscope+https:");
     assert_eq!(failure(&run(&["top", &address])).lines().count(), 1);
+}
+
+#[test]
+fn who_is_busy_is_asked_again() {
+    let profile = std::fs::read(corpus().join("go-mutex.base.pb.gz")).unwrap();
+    // Busy so often, and then with the profile; or always.
+    let busy = |times: usize, status: &'static str, wait: &'static str| {
+        let (profile, left) = (profile.clone(), AtomicUsize::new(times));
+        Server::new(move |_, stream| match left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)) {
+            Ok(_) => send(stream, status, wait, b"slow down"),
+            Err(_) => send(stream, "200 OK", "Content-Type: application/octet-stream\r\n", &profile),
+        })
+    };
+    let page = |server: &Server| format!("http://127.0.0.1:{}/profile.pb.gz", server.port);
+    let expected = succeed(&["top", "go-mutex.base.pb.gz", "--format", "csv"]);
+    for (status, wait) in [("503 Busy", ""), ("429 Slow", "Retry-After: 0\r\n")] {
+        let server = busy(2, status, wait);
+        assert_eq!(succeed(&["top", &page(&server), "--format", "csv"]), expected);
+        assert_eq!(server.asked().len(), 3, "{status}");
+    }
+    let server = busy(usize::MAX, "503 Busy", "Retry-After: 0\r\n");
+    let line = failure(&run(&["top", &page(&server)]));
+    assert!(line.contains("the server answers 503") && line.contains("slow down"), "{line}");
+    assert_eq!(server.asked().len(), 5);
+    let server = busy(usize::MAX, "429 Slow", "Retry-After: 0\r\n");
+    assert!(failure(&run(&["top", &whole(&server)])).contains("the server answers 429: slow down"));
+    assert_eq!(server.asked().len(), 5);
+    // Who is to wait for longer than there is time is told at once, and so is what no waiting mends.
+    for (status, wait) in [("503 Busy", "Retry-After: 4294967295\r\n"), ("500 No", ""), ("403 No", "")] {
+        let server = busy(usize::MAX, status, wait);
+        assert!(failure(&run(&["top", &page(&server)])).contains(&format!("the server answers {}", &status[..3])));
+        assert_eq!(server.asked().len(), 1, "{status}");
+    }
 }
 
 #[test]

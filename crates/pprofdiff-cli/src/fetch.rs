@@ -84,14 +84,17 @@ mod network {
     use pprofdiff::input::{Answer, Request, ServerQuery};
     use pprofdiff::text::redacted;
     use pprofdiff::{Error, Result};
-    use ureq::Agent;
-    use ureq::http::HeaderMap;
+    use ureq::http::{HeaderMap, Response};
     use ureq::tls::{RootCerts, TlsConfig};
+    use ureq::{Agent, Body};
 
     use super::SECURE;
 
     /// Most bytes of an answer that is an error which are read for the server's own words.
     const MAX_MESSAGE_BYTES: u64 = 4096;
+    /// How often who is busy is asked again, and after how long first.
+    const RETRIES: u32 = 4;
+    const FIRST_WAIT: Duration = Duration::from_millis(250);
 
     /// Fetches profiles; from one place, again and again over one connection.
     pub struct Fetcher {
@@ -152,25 +155,27 @@ mod network {
             if left.is_zero() {
                 return Err(late());
             }
-            let left = Some(left);
-            let response = match request.body {
+            let ask = |left: Duration| match &request.body {
                 Some(body) => {
-                    let post =
-                        request.headers.into_iter().fold(self.agent.post(&request.url), |r, (k, v)| r.header(k, v));
+                    let post = request.headers.iter().fold(self.agent.post(&request.url), |r, (k, v)| r.header(k, v));
                     post.config()
-                        .timeout_global(left)
+                        .timeout_global(Some(left))
                         .max_redirects(0)
                         .max_redirects_will_error(false)
                         .build()
                         .send(body)
                 }
                 None => {
-                    let get =
-                        request.headers.into_iter().fold(self.agent.get(&request.url), |r, (k, v)| r.header(k, v));
-                    get.config().timeout_global(left).max_redirects(0).max_redirects_will_error(false).build().call()
+                    let get = request.headers.iter().fold(self.agent.get(&request.url), |r, (k, v)| r.header(k, v));
+                    get.config()
+                        .timeout_global(Some(left))
+                        .max_redirects(0)
+                        .max_redirects_will_error(false)
+                        .build()
+                        .call()
                 }
             };
-            let mut response = response.map_err(failure)?;
+            let mut response = patiently(left, ask).map_err(failure)?;
             let header = |headers: &HeaderMap, name: &str| {
                 headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
             };
@@ -199,8 +204,10 @@ mod network {
         fn body(&self, url: &str) -> Result<Vec<u8>, String> {
             let is_secure = url.get(..SECURE.len()).is_some_and(|s| s.eq_ignore_ascii_case(SECURE));
             let failure = |e| self.reason(e);
-            let request = self.agent.get(url).config().https_only(is_secure).build();
-            let mut response = request.call().map_err(failure)?;
+            let ask = |left: Duration| {
+                self.agent.get(url).config().timeout_global(Some(left)).https_only(is_secure).build().call()
+            };
+            let mut response = patiently(self.timeout, ask).map_err(failure)?;
             let status = response.status();
             if !status.is_success() {
                 // The server's own words, if it has some.
@@ -212,6 +219,27 @@ mod network {
                 return Err(format!("the server answers {status}{said}"));
             }
             response.body_mut().with_config().limit(self.limit).read_to_vec().map_err(failure)
+        }
+    }
+
+    /// Asks in so much time; and again, where the server says that it is asked too much (429, 503): after as long as it says,
+    /// or a while that doubles.
+    fn patiently(
+        time: Duration,
+        ask: impl Fn(Duration) -> Result<Response<Body>, ureq::Error>,
+    ) -> Result<Response<Body>, ureq::Error> {
+        let begin = Instant::now();
+        let mut tries = 0;
+        loop {
+            let response = ask(time.saturating_sub(begin.elapsed()))?;
+            let said = response.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse::<u32>().ok());
+            let wait = said.map_or(FIRST_WAIT * (1 << tries), |seconds| Duration::from_secs(seconds.into()));
+            let is_busy = [429, 503].contains(&response.status().as_u16());
+            if !is_busy || tries == RETRIES || begin.elapsed() + wait >= time {
+                return Ok(response);
+            }
+            std::thread::sleep(wait);
+            tries += 1;
         }
     }
 
