@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -231,6 +232,27 @@ def programs() -> list[str]:
     return re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
 
 
+def of_spark(program: str, names: dict) -> None:
+    """A program with a DataFrame of the pairs, on two cores of a session that is ended."""
+    from pyspark.sql import SparkSession  # starts nothing, but takes a while
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    try:
+        pairs = [tuple(map(str, sides)) for sides in names["pairs"]]
+        names["frame"] = spark.createDataFrame(pairs, "base string, new string")
+        exec(program, names)
+        rows = names["results"].collect()
+    finally:
+        spark.stop()
+    expected = pprofdiff.diff(*names["pairs"][0]).top(10).to_dicts()
+    found = sorted((row for row in rows if row.error is None), key=lambda row: row.name)
+    assert [(row.name, row.flat_base, row.flat_new) for row in found] == sorted(
+        (row["name"], row["flat_base"], row["flat_new"]) for row in expected
+    )
+    assert ["none" in row.error for row in rows if row.error is not None] == [True]
+
+
 @pytest.mark.parametrize("program", programs(), ids=lambda program: program.split("\n")[0])
 def test_programs_of_the_documentation(
     program: str, nodes: ray.cluster_utils.Cluster, dask: distributed.Client, monkeypatch: pytest.MonkeyPatch
@@ -238,6 +260,9 @@ def test_programs_of_the_documentation(
     monkeypatch.setenv("RAY_ADDRESS", nodes.address)  # where "auto" looks
     program = program.replace("tcp://scheduler:8786", dask.scheduler.address)
     names: dict = {"pprofdiff": pprofdiff, "pairs": [pair("go-mutex"), ("none", "none")]}
+    if "mapInArrow" in program:
+        of_spark(program, names)
+        return
     try:
         exec(program, names)
     finally:
