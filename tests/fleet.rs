@@ -33,8 +33,9 @@ fn found(
     base: &[std::sync::Arc<pprofdiff::Profile>],
     new: &[std::sync::Arc<pprofdiff::Profile>],
 ) -> pprofdiff::Result<PairCauses> {
-    let e = Diff::new(base, new)?.explain(&Query::default(), &[], &ExplainOptions::default())?;
-    Ok(PairCauses::of(&e, |cause| format!("{:?}", cause.function), String::new(), || None))
+    let diff = Diff::new(base, new)?;
+    let e = diff.explain(&Query::default(), &[], &ExplainOptions::default())?;
+    PairCauses::of(&diff, &e, |cause| format!("{:?}", cause.function), String::new(), || None)
 }
 
 #[test]
@@ -73,6 +74,53 @@ fn a_cause_that_services_share_is_one() {
 fn of_equal_pairs_none_is_named() {
     let ranking = ranked(150, FDR, |_, program| program);
     assert_eq!((ranking.changed, ranking.shared.len(), ranking.pairs.len()), (0, 0, 150));
+    assert!(ranking.common.is_empty(), "{:?}", ranking.common);
+}
+
+/// Pairs of equal size of which the new sides work as often as `work` says.
+fn worked(services: usize, work: impl Fn(usize) -> f64, change: impl Fn(Program) -> Program) -> Ranking {
+    let mut fleet = Fleet::default();
+    for number in 0..services {
+        let seed = 104_729 * number as u64 + 1;
+        let base = [service(number, 6.0).sampled(4000.0, 1.0, seed)];
+        let new = [change(service(number, 6.0)).sampled(4000.0, work(number), seed + 1)];
+        fleet.push(&format!("svc{number}"), found(&base, &new));
+    }
+    fleet.ranking(FDR).unwrap()
+}
+
+#[test]
+fn what_no_pair_is_sure_of_many_are_together() {
+    let grow = |program: Program| program.times_own(LIBRARY, 1.15);
+    let ranking = worked(60, |_| 1.0, grow);
+    // No pair has it as a cause, and nothing else is named.
+    assert_eq!((ranking.changed, ranking.shared.len()), (0, 0));
+    let names: Vec<&str> = ranking.common.iter().map(|change| change.function.as_str()).collect();
+    assert_eq!(names, [LIBRARY]);
+    let change = &ranking.common[0];
+    assert!(change.pairs == 60 && change.q < 0.01, "{change:?}");
+    let grown = change.delta / change.base;
+    assert!((0.1..0.2).contains(&grown) && change.delta == change.new - change.base, "{change:?}");
+    assert!((change.share - change.delta / ranking.summary.total.base as f64).abs() < 1e-12);
+    // Ten pairs are not enough; in the pairs in which it is a cause it is one.
+    assert!(worked(10, |_| 1.0, grow).common.is_empty());
+    let much = worked(60, |_| 1.0, |program| program.times_own(LIBRARY, 3.0));
+    assert!(much.shared[0].pairs > 50 && much.common.iter().all(|change| change.pairs < 10), "{:?}", much.common);
+    // What became cheaper is less.
+    let less = worked(60, |_| 1.0, |program| program.times_own(LIBRARY, 0.85));
+    assert!(less.common.len() == 1 && less.common[0].delta < 0.0, "{:?}", less.common);
+}
+
+#[test]
+fn more_work_is_no_change_of_a_function() {
+    // All new sides did a tenth more; or each another amount.
+    for work in [|_: usize| 1.1, |number: usize| 0.6 + 0.05 * (number % 17) as f64] {
+        let ranking = worked(60, work, |program| program);
+        assert!(ranking.common.is_empty(), "{:?}", ranking.common);
+        let grown = worked(60, work, |program| program.times_own(LIBRARY, 1.2));
+        let names: Vec<&str> = grown.common.iter().map(|change| change.function.as_str()).collect();
+        assert_eq!(names, [LIBRARY]);
+    }
 }
 
 #[test]

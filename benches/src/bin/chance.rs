@@ -164,7 +164,7 @@ impl Model {
         let leaf = (0..message.sample.len()).map(|i| stack(i).next().unwrap_or(0)).collect();
         let share = value as f64 / total as f64;
         let function = message.function.iter().find(|f| f.id == chosen).expect("a function");
-        let name = message.string_table[function.name as usize].clone();
+        let name = String::from_utf8_lossy(&message.string_table[function.name as usize]).into_owned();
         Model { message, column, total: total as f64, leaf, is_dearer, share, name }
     }
 

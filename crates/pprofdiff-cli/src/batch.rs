@@ -2,7 +2,6 @@
 //!
 //! Ctrl-C ends a batch with what is done, since it may have run for hours.
 
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::fleet::Fleet;
 use pprofdiff::input::{BatchItem, find_pairs, group_pairs, manifest_pairs};
 use pprofdiff::recording::{RecordedSide, Recording};
@@ -76,8 +75,7 @@ fn rank(args: &BatchArgs, work: &Work, (pairs, count): Pairs, options: LoadOptio
     }
     let query = args.query.request(View::default()).of_one_type()?.clone();
     let progress = Progress::new(count, "pairs");
-    let found = move |diff: Diff| Ok(pair_causes(&diff.explain(&query, &[], &ExplainOptions::default())?));
-    let mut results = batch::map(pool()?, pairs, options, found);
+    let mut results = batch::map(pool()?, pairs, options, move |diff: Diff| pair_causes(&diff, &query));
     let mut fleet = Fleet::default();
     while let Ok(Some((name, found))) = work.run(|| results.next()) {
         // A manifest names files while others are compared.

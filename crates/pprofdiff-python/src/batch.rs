@@ -14,7 +14,7 @@ use pprofdiff::batch::Batch;
 use pprofdiff::fleet::PairCauses;
 use pprofdiff::input::{self, BatchItem, Groups, ListedFile, find_pairs, manifest_pairs};
 use pprofdiff::{Query, Source};
-use pprofdiff_report::{Cost, Data, Measured, Report, Request, Role, View};
+use pprofdiff_report::{Cost, Data, Measured, Report, Request, Role, View, pair_causes};
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::{PyException, PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -391,7 +391,7 @@ fn maker(
     let asked = question.map(|q| q.0.clone());
     move |diff| match asked.as_deref() {
         Some(Asked::Report(request)) => Ok(Answer::Report(request.answer(&diff)?)),
-        Some(Asked::Causes(query)) => Ok(Answer::Causes(Causes::of(&diff, query)?)),
+        Some(Asked::Causes(query)) => Ok(Answer::Causes(pair_causes(&diff, query)?)),
         None => Ok(Answer::Diff(diff)),
     }
 }

@@ -2,10 +2,9 @@
 
 use std::sync::Mutex;
 
-use pprofdiff::explain::ExplainOptions;
+use pprofdiff::Error;
 use pprofdiff::fleet::{Fleet, PairCauses};
-use pprofdiff::{Error, Query};
-use pprofdiff_report::{Format, Report, Style, Table as EngineTable, pair_causes};
+use pprofdiff_report::{Format, Report, Style, Table as EngineTable};
 use pyo3::prelude::*;
 
 use crate::batch::describe;
@@ -16,13 +15,6 @@ use crate::table::{Table, text};
 /// What is kept of a pair: it comes from a worker.
 #[pyclass(frozen, name = "_PairCauses", module = "pprofdiff._native")]
 pub struct Causes(pub PairCauses);
-
-impl Causes {
-    /// Of a pair, by what is asked of it.
-    pub fn of(diff: &pprofdiff::Diff, query: &Query) -> pprofdiff::Result<PairCauses> {
-        Ok(pair_causes(&diff.explain(query, &[], &ExplainOptions::default())?))
-    }
-}
 
 #[pymethods]
 impl Causes {

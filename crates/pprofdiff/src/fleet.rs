@@ -6,17 +6,22 @@
 //! ```
 //!
 //! Of many pairs some have a cause by chance alone, so pairs are told by the rate of false discoveries among those that are
-//! named (Benjamini and Hochberg), over all that were compared.
+//! named (Benjamini and Hochberg), over all that were compared. What is too small for any of them may show in all together.
+
+mod common;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use crate::diff::matching::canonical;
-use crate::diff::{Pair, Summary};
+use crate::diff::{Pair, Sort, Summary};
 use crate::explain::{Cause, CauseKind, Explanation, Verdict, package_of};
 use crate::statistics::rank::false_discoveries;
-use crate::{Error, Result};
+use crate::{Diff, Error, Result};
+use common::{Evidence, OwnChange, own_changes};
+
+pub use common::CommonChange;
 use pprofdiff_profile::random::HashMap;
 
 /// The rate of false discoveries among the pairs that are said to have changed, unless another is asked for.
@@ -87,17 +92,22 @@ pub struct PairCauses {
     causes: Vec<FleetCause>,
     sentence: String,
     account: Option<String>,
+    changes: Vec<OwnChange>,
 }
 
 impl PairCauses {
-    /// Of a pair's explanation, with what is said of a cause and, in a line and as an account, of the whole. The account is
-    /// asked for if there are causes.
+    /// Of a pair and its explanation, with what is said of a cause and, in a line and as an account, of the whole. The account
+    /// is asked for if there are causes.
+    ///
+    /// # Errors
+    /// As [`Diff::measure`].
     pub fn of(
+        diff: &Diff,
         e: &Explanation,
         say: impl Fn(&Cause) -> String,
         sentence: String,
         account: impl FnOnce() -> Option<String>,
-    ) -> PairCauses {
+    ) -> Result<PairCauses> {
         let surest = e.causes.iter().map(|cause| cause.score).fold(0.0, f64::max);
         let causes = e.causes.iter().take(MAX_CAUSES).map(|cause| FleetCause {
             function: cause.function.clone(),
@@ -112,8 +122,10 @@ impl PairCauses {
         });
         let p = if e.causes.is_empty() { 1.0 } else { e.noise.p_of(surest) };
         let account = if e.causes.is_empty() { None } else { account() };
-        let (summary, causes) = (e.summary.clone(), causes.collect());
-        PairCauses { summary, verdict: e.verdict, p, causes, sentence, account }
+        let (summary, causes) = (e.summary.clone(), causes.collect::<Vec<_>>());
+        let top = diff.measure(&summary.query)?.top(Sort::Flat);
+        let changes = own_changes(&top, e.noise.event, &causes);
+        Ok(PairCauses { summary, verdict: e.verdict, p, causes, sentence, account, changes })
     }
 
     /// How much its causes change.
@@ -198,6 +210,8 @@ pub struct Fleet {
     failed: Vec<FailedPair>,
     /// How many pairs have an account.
     accounts: usize,
+    /// What pairs say together.
+    evidence: Evidence,
 }
 
 /// Pairs by what changed, and what they share.
@@ -216,6 +230,8 @@ pub struct Ranking {
     pub pairs: Vec<RankedPair>,
     /// Causes that two pairs or more have, the largest change first.
     pub shared: Vec<SharedCause>,
+    /// Changes of a function's own cost that many pairs share, of which each alone is no more than chance, the largest first.
+    pub common: Vec<CommonChange>,
     /// What could not be compared.
     pub failed: Vec<FailedPair>,
 }
@@ -231,7 +247,8 @@ impl Fleet {
             _ => Ok(found),
         };
         match found.and_then(of_first) {
-            Ok(found) => {
+            Ok(mut found) => {
+                self.evidence.add(std::mem::take(&mut found.changes));
                 self.accounts += usize::from(found.account.is_some());
                 self.pairs.push((name.to_owned(), found));
                 // Now and then, so that it costs nothing.
@@ -300,7 +317,8 @@ impl Fleet {
         pairs.sort_by(|a, b| is_changed(b).cmp(&is_changed(a)).then_with(|| size(b).total_cmp(&size(a))));
         let changed = pairs.iter().filter(|pair| is_changed(pair)).count();
         let shared = shared(&pairs[..changed], summary.total.base as f64);
-        Ok(Ranking { summary: Arc::new(summary), fdr, changed, pairs, shared, failed: self.failed })
+        let common = self.evidence.common(fdr, summary.total.base as f64);
+        Ok(Ranking { summary: Arc::new(summary), fdr, changed, pairs, shared, common, failed: self.failed })
     }
 }
 

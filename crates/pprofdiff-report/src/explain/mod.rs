@@ -18,8 +18,9 @@ pub use notebook::explain_html;
 #[cfg(feature = "html")]
 pub(crate) use panel::{explain_panel, nearest_cause, whole_changed};
 use pprofdiff::advice::{operand, typed, word};
-use pprofdiff::explain::{Cause, Explanation, ScaleRule, Verdict};
+use pprofdiff::explain::{Cause, ExplainOptions, Explanation, ScaleRule, Verdict};
 use pprofdiff::fleet::PairCauses;
+use pprofdiff::{Diff, Query};
 #[cfg(feature = "check")]
 use words::MAX_CAUSES;
 use words::{ExplanationText, Priority, within};
@@ -218,13 +219,17 @@ pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -
 }
 
 /// What a fleet keeps of a pair: its causes, and what it comes to, each in a line; and its account as HTML.
-pub fn pair_causes(e: &Explanation) -> PairCauses {
+///
+/// # Errors
+/// As [`Diff::explain`].
+pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> {
+    let e = &diff.explain(query, &[], &ExplainOptions::default())?;
     let words = ExplanationText { e, markup: Markup::Plain };
     let line = explain_line(e).unwrap_or_else(|| {
         let scale = if e.scale.rule == ScaleRule::Same { String::new() } else { words.scale() };
         format!("{} {scale}", words.verdict().unwrap_or_default()).trim_end().to_owned()
     });
-    PairCauses::of(e, |cause| words.cause(cause), line, || Some(notebook::account_html(e)))
+    PairCauses::of(diff, e, |cause| words.cause(cause), line, || Some(notebook::account_html(e)))
 }
 
 /// What an explanation comes to in one line, where it is sure: the largest cause, or that nothing changed.

@@ -46,6 +46,29 @@ pub(super) fn ranking_page(of: &Ranking) -> String {
         shared.iter().for_each(|cause| push_shared(of, cause, cost, &mut html));
         html.push_str("</section>\n");
     }
+    let common = &of.common[..of.common.len().min(MAX_SHARED)];
+    if !common.is_empty() {
+        let _ = writeln!(
+            html,
+            "<section aria-labelledby=\"common\"><h2 id=\"common\">Small changes that many pairs share, each within chance by \
+             itself{}</h2>",
+            left_out(common.len(), of.common.len(), "function")
+        );
+        let cost = cost(of, common.iter().map(|change| sides(change.base, change.new)));
+        for change in common {
+            let _ = writeln!(
+                html,
+                "<div class=\"pair\"><span class=\"of\">{}</span><span class=\"size {}\">{} of all</span>\
+                 <span>{}: {}</span></div>",
+                escape(&change.function),
+                class(change.delta),
+                escape_ours(&share_text(Some(100.0 * change.share), true)),
+                counted(change.pairs, "pair"),
+                escape_ours(&cost.change(sides(change.base, change.new), "→")),
+            );
+        }
+        html.push_str("</section>\n");
+    }
     let pairs = &of.pairs[..of.pairs.len().min(MAX_PAIRS)];
     let (changed, others) = pairs.split_at(of.changed.min(pairs.len()));
     let _ = writeln!(

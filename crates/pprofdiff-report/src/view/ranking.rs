@@ -10,7 +10,7 @@ use crate::format::json::{header, object};
 use crate::numbers::total;
 use crate::table::schema::{Holds, label, spec};
 use crate::table::{Cell, Data, Kind, Measured, Role, Table};
-use pprofdiff::fleet::{FleetCause, RankedPair, Ranking, SharedCause};
+use pprofdiff::fleet::{CommonChange, FleetCause, RankedPair, Ranking, SharedCause};
 use pprofdiff::text::sanitize;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
@@ -18,7 +18,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     about: "Rank many pairs by what changed beyond chance, with the causes that several share",
     of: Of::ManyPairs,
     shown_by: ShownBy::Rows,
-    kinds: &[&PAIRS, &SHARED],
+    kinds: &[&PAIRS, &SHARED, &COMMON],
     ..ViewSpec::BASE
 };
 
@@ -68,6 +68,25 @@ pub(crate) static SHARED: Kind = Kind {
     ..Kind::BASE
 };
 
+/// Small changes that many pairs share.
+pub(crate) static COMMON: Kind = Kind {
+    name: "common_changes",
+    row: "function",
+    has_sides: |two_sided| two_sided,
+    several_types: false,
+    columns: |shape| {
+        let mut all = vec![label("function"), spec("pairs", Role::Key, Holds::Line)];
+        all.extend(shape.costs(&[Measured::Weight]));
+        all.extend(["share", "q"].map(|name| spec(name, Role::Figure, Holds::Ratio)));
+        all
+    },
+    row_label: |table, row| match table.column("pairs").map(|column| column.cell(row)) {
+        Some(Cell::Int(pairs)) => format!("{} in {pairs} pairs", table.text_of("function", row)),
+        _ => table.text_of("function", row).to_owned(),
+    },
+    ..Kind::BASE
+};
+
 impl Table {
     /// One pair a row, those that changed by more than chance first. Columns: pair; function and cause (the largest, in words)
     /// of one that changed; `base, new, delta` of its totals; q.
@@ -108,6 +127,24 @@ impl Table {
         ];
         Table::new(&SHARED, &of.summary, data)
     }
+
+    /// One function a row whose own cost changed by little in many pairs, the largest change first. Columns: function; pairs, in
+    /// how many it is no cause by itself; `base, new, delta` of its own cost, summed, the base at the new sides' amounts of
+    /// work; share, the delta as a part of all bases' totals; q.
+    pub fn common_changes(of: &Ranking) -> Table {
+        let all = &of.common;
+        let value = |f: fn(&CommonChange) -> f64| Data::Value(all.iter().map(|c| f(c).round() as i64).collect());
+        let data = vec![
+            Data::Text(all.iter().map(|change| Some(change.function.as_str())).collect()),
+            Data::Line(all.iter().map(|change| Some(change.pairs as i64)).collect()),
+            value(|change| change.base),
+            value(|change| change.new),
+            value(|change| change.new.round() - change.base.round()),
+            Data::Ratio(all.iter().map(|change| Some(change.share)).collect()),
+            Data::Ratio(all.iter().map(|change| Some(change.q)).collect()),
+        ];
+        Table::new(&COMMON, &of.summary, data)
+    }
 }
 
 /// What is said first.
@@ -131,7 +168,11 @@ fn tables(of: &Ranking, rows: Option<usize>) -> Vec<(String, Table)> {
         true => what.to_owned(),
         false => format!("{what}, {most} of {}", table.len()),
     };
-    let all = [("Causes that several pairs share", shared), ("Pairs, by what changed", pairs)];
+    let all = [
+        ("Causes that several pairs share", shared),
+        ("Small changes that many pairs share, each within chance by itself", Table::common_changes(of)),
+        ("Pairs, by what changed", pairs),
+    ];
     let all = all.into_iter().filter(|(_, table)| !table.is_empty());
     all.map(|(what, table)| (counted(what, &table), table.head(most))).collect()
 }
