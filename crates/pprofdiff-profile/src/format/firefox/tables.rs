@@ -33,6 +33,21 @@ impl<'t> Places<'t> {
         self.0[STACKS].is_some() || self.0[FRAMES].is_some()
     }
 
+    /// True if it has strings of its own.
+    pub fn has_strings(&self) -> bool {
+        self.0[STRINGS].is_some()
+    }
+
+    pub fn strings(&self) -> Result<Vec<Text<'t>>> {
+        let Some(mut json) = self.0[STRINGS] else { return Err(Error::malformed("it has no `stringArray`")) };
+        let mut strings = Vec::new();
+        let mut array = json.array()?;
+        while json.element(&mut array)? {
+            strings.push(json.string()?);
+        }
+        Ok(strings)
+    }
+
     /// These, or else others.
     pub fn or(&self, others: &Places<'t>) -> Places<'t> {
         let mut places = *self;
@@ -145,7 +160,7 @@ impl Stacks {
         builder: &mut ProfileBuilder,
         texts: &mut TextBudget,
     ) -> Result<Stacks> {
-        let strings = read_strings(places)?;
+        let strings = places.strings()?;
         let functions = read_functions(places, &strings, builder, texts)?;
         let [of, lines, columns, of_libraries] = places.columns(FRAMES, ["func", "line", "column", "lib"])?;
         let mut locations = Vec::with_capacity(of.len());
@@ -200,16 +215,6 @@ impl Stacks {
         let caller = self.callers.get(stack as usize).copied().unwrap_or(NONE);
         (self.locations[self.frames[stack as usize] as usize], caller)
     }
-}
-
-fn read_strings<'t>(places: &Places<'t>) -> Result<Vec<Text<'t>>> {
-    let Some(mut json) = places.0[STRINGS] else { return Err(Error::malformed("it has no `stringArray`")) };
-    let mut strings = Vec::new();
-    let mut array = json.array()?;
-    while json.element(&mut array)? {
-        strings.push(json.string()?);
-    }
-    Ok(strings)
 }
 
 fn read_functions(

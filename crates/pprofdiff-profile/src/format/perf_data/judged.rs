@@ -210,6 +210,34 @@ fn recordings_of_the_corpus_are_what_perf_script_said() {
     }
 }
 
+/// Up to the first sample of the clock, and from it on, is what `perf script` prints before that line and behind it.
+#[test]
+fn a_part_ends_with_the_first_sample_of_an_event() {
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
+    let mut script = String::new();
+    let packed = std::fs::File::open(inputs.join("clocks.base.perf.script.txt.gz")).unwrap();
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut script).unwrap();
+    // Where the sample before it has ended.
+    let (before, after) = script.split_at(script[..script.find(" cpu-clock:").unwrap()].rfind("\n\n").unwrap() + 2);
+    for (window, printed_part) in [("..cpu-clock", before), ("cpu-clock..", after)] {
+        let options = LoadOptions::default().with_time(window.parse().unwrap());
+        let p = Profile::open(inputs.join("clocks.base.perf.data.gz"), &options).unwrap();
+        let expected =
+            printed(printed_part, |address, is_return, rest| printed_place(address, is_return, rest, u64::MAX));
+        assert!(expected.len() >= 4, "{}", expected.len());
+        assert_eq!(read(&p, |p, l| place(p, l, u64::MAX)), expected, "{window}");
+        let text = Profile::from_bytes("text", script.as_bytes(), &options).unwrap();
+        let totals = |p: &Profile| {
+            let types = p.sample_types().into_iter().enumerate().map(|(i, of)| (of, p.total(i)));
+            types.collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(totals(&text), totals(&p), "{window}");
+    }
+    let options = LoadOptions::default().with_time("..instructions".parse().unwrap());
+    let error = Profile::open(inputs.join("clocks.base.perf.data.gz"), &options).unwrap_err();
+    assert_eq!(error.detail(), "it has no event \"instructions\", but these: cpu-clock, page-faults");
+}
+
 /// Functions of the program and of the kernel have the names that perf has for them; of others the file is compared.
 #[test]
 fn binaries_name_what_perf_names() {
