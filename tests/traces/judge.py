@@ -173,6 +173,8 @@ def firefox(text):
     profile = json.loads(text, parse_float=Decimal)
     shared = profile.get("shared", {})
     sums = collections.defaultdict(lambda: [0, 0])
+    first = min(time for thread in profile["threads"] for time in thread["samples"]["time"])
+    began = profile["meta"].get("profilingStartTime", first)
     for thread in profile["threads"]:
         tables = shared | thread
         strings, functions, frames = (tables[t] for t in ("stringArray", "funcTable", "frameTable"))
@@ -181,8 +183,8 @@ def firefox(text):
         def shown(frame, tables=tables, strings=strings, functions=functions, frames=frames):
             function = frames["func"][frame]
             name, resource = strings[functions["name"][function]], functions["resource"][function]
-            if re.fullmatch(r"0x[0-9a-f]+", name) and resource >= 0:
-                name = f"[{profile['libs'][tables['resourceTable']['lib'][resource]]['name']}]"
+            if re.fullmatch(r"0x[0-9a-f]+", name):
+                name = "[unknown]" if resource < 0 else f"[{profile['libs'][tables['resourceTable']['lib'][resource]]['name']}]"
             if "source" in functions:
                 source = functions["source"][function]
                 file = None if source is None else tables["sources"]["filename"][source]
@@ -190,7 +192,6 @@ def firefox(text):
                 file = functions["fileName"][function]
             return f"{name} {'' if file is None else strings[file]}:{frames['line'][frame] or 0}"
 
-        began = profile["meta"]["profilingStartTime"]
         markers = thread["markers"]
         for name, start, data in zip(markers["name"], markers["startTime"], markers["data"], strict=True):
             if start is not None:

@@ -425,7 +425,9 @@ mod tests {
     #[test]
     fn an_event_is_the_first_of_its_name() {
         let mut events = Events::default();
-        for (name, at) in [("jdk.GC", 5), ("jdk.GC", 3), ("a.Rare", 4), ("b:Rare", 1), ("Rare.x", 9), ("plain", 7)] {
+        for (name, at) in
+            [("jdk.GC", 5), ("jdk.GC", 3), ("a.Rare", 4), ("b:Rare", 1), ("Rare.x", 9), ("plain", 7), ("jdk.GC", 8)]
+        {
             events.see(name.as_bytes(), at * SECOND);
         }
         let time = |name: &str| events.time_of(name).map(|at| at / SECOND).map_err(|e| e.to_string());

@@ -12,10 +12,10 @@
 //! - Of a part of a recording, samples are read that were taken within it (`time`, or `timeDeltas`), with the CPU time up to
 //!   them. It may begin or end with a marker (`markers.rs`).
 //! - `thread`, `process`, `pid` and `tid` are labels.
-//! - A frame has its function's file, its own line and column, and the library as its mapping. One without a symbol, which has
-//!   an address for a name, has the name of its library, `[libc.so.6]`.
+//! - A frame has its function's file, its own line and column, and the library as its mapping. One without a symbol has an
+//!   address for a name: it keeps the address, counted from the library's beginning, so that binaries can name it.
 //!
-//! Lost: other markers, counters, times, samples without a stack (nothing ran), addresses, recorded allocations.
+//! Lost: other markers, counters, times, samples without a stack (nothing ran), addresses of what has a name, recorded allocations.
 
 mod markers;
 mod tables;
