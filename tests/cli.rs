@@ -192,6 +192,11 @@ fn mistakes_end_with_2_and_one_line() {
         assert!(said.contains("base_binary is for a comparison of two sides"), "{without_base:?}: {said}");
         let said = failure(&[without_base, &["--base-time", "1s.."]].concat());
         assert!(said.contains("base_time is for a comparison of two sides"), "{without_base:?}: {said}");
+        // These compare then.
+        if !["top", "info"].contains(&without_base[0]) {
+            let said = failure(&[without_base, &["--split-at", "1s"]].concat());
+            assert!(said.contains("split_at is for a comparison of two sides"), "{without_base:?}: {said}");
+        }
     }
 }
 
@@ -239,6 +244,30 @@ fn two_parts_of_one_recording_are_sides() {
         "{said}"
     );
     assert!(failure(&["top", &run, "--time", "3s"]).contains("invalid value '3s' for '--time': "));
+}
+
+#[test]
+fn a_recording_is_divided_at_a_time_or_an_event() {
+    let run = corpus("inputs/press.base.jfr.gz");
+    let top = |words: &[&str]| json(&[&["top", &run][..], words, &["--format", "json"]].concat());
+    // `jfr print` has the first sample at 1.456500783 s, and 44 of them; allocations began before.
+    for (at, end) in [("3s", "3s"), ("ExecutionSample", "1456500783ns"), ("jdk.ExecutionSample", "1456500783ns")] {
+        let mut split = top(&["--sample-type", "alloc_space", "--split-at", at]);
+        let (before, after) = (format!("..{end}"), format!("{end}.."));
+        let windows = ["--base-time", &before, "--new-time", &after];
+        let mut parts = top(&[&["--sample-type", "alloc_space"], &windows[..]].concat());
+        assert_eq!(split["base"]["time"], format!("..{at}"));
+        for d in [&mut split, &mut parts] {
+            ["base", "new"].into_iter().for_each(|side| d[side]["time"] = "".into());
+        }
+        assert_eq!(split, parts, "{at}");
+        assert!(split["total_base"].as_i64() > Some(0) && split["total_new"].as_i64() > Some(0));
+    }
+    let said = failure(&["explain", &run, "--split-at", "GarbageCollection"]);
+    assert!(said.contains("it has no event \"GarbageCollection\", but these: jdk.ActiveSetting, "), "{said}");
+    let said = failure(&["explain", &run, "--split-at", "3s", "--time", "..5s"]);
+    assert!(said.contains("split_at says which times both sides have"), "{said}");
+    assert!(failure(&["explain", &run, "--split-at", "1s..2s"]).contains("a recording is divided at a time"));
 }
 
 #[test]

@@ -94,9 +94,12 @@ def load(
     - `base_binary`: The same for the base alone.
     - `new_binary`: The same for the new side alone.
     - `time`: The time inside each recording that is read, such as 10s..25s. Either end may be missing. Times
-      count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) where its format has them.
+      count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) or names of events, the first
+      of which counts (..GarbageCollection), where its format has them.
     - `base_time`: The same for the base alone. One recording may be both sides.
     - `new_time`: The same for the new side alone.
+    - `split_at`: Compare each recording before a time or event with what comes after it. The same as
+      base_time=..AT and new_time=AT.. together. One recording may be both sides.
     - `any_build`: Use given binaries even if their build ids are not the profiles'.
     - `inflated_limit`: Maximum bytes that a profile may inflate to. Unless given that of PPROFDIFF_MAX_INFLATED in
       the environment, or 2 GiB; 4 GiB minus one at most. A URL's answer may be as long.

@@ -90,6 +90,8 @@ class LoadOptions(TypedDict, total=False):
     """The same for the base alone."""
     new_time: str | None
     """The same for the new side alone."""
+    split_at: str | None
+    """Compare each recording before a time or event with what comes after it."""
     any_build: bool | None
     """Use given binaries even if their build ids are not the profiles'."""
     inflated_limit: int | None

@@ -381,6 +381,11 @@ def test_two_parts_of_one_recording_are_sides():
     d = pprofdiff.diff(run, run, base_time="0..3s", new_time="3s..6s")
     sides = d.top().summary
     assert (sides["base"]["time"], sides["new"]["time"]) == ("0..3s", "3s..6s")
+    split = pprofdiff.diff(run, run, split_at="ExecutionSample").top(sample_type="alloc_space").summary
+    assert (split["base"]["time"], split["new"]["time"]) == ("..ExecutionSample", "ExecutionSample..")
+    assert split["total_base"] > 0
+    with pytest.raises(pprofdiff.PprofError, match="split_at is for a comparison of two sides"):
+        pprofdiff.load(run, split_at="3s")
     part = pprofdiff.load(run, time="3s..6s")
     assert (sides["total_new"], sides["new"]["duration_nanos"]) == (part.top().summary["total"], 3_000_000_000)
     assert part.duration == datetime.timedelta(seconds=3)

@@ -90,7 +90,7 @@ def without_next(answer: str) -> str:
 def test_tools_take_options_of_the_verbs(mode: str):
     view = "sample_type normalize focus ignore show tagfocus"
     takes = {
-        "load": "base new input_format time base_time new_time",
+        "load": "base new input_format time base_time new_time split_at",
         "explain": f"diff ops {view}",
         "top": f"diff sort significant granularity {view}".replace("focus", "hide_below focus", 1),
         "peek": f"diff regex {view}",

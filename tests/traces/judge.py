@@ -5,7 +5,7 @@
 Written from the formats' descriptions, with nothing in common with the readers, and slow. Usage: judge.py FILE...; for
 each FILE writes FILE.expected.json (without .gz), `{"types": [...], "samples": [[stack, labels, values], ...]}`,
 a stack from the root. With `--time FROM..UNTIL`, in seconds from where the recording begins, it is what lies within, in
-FILE.cut.json, which also has the `time`. Of Java's recordings `jfr print` is asked. What `perf report` and `jeprof` say
+FILE.cut.json, which also has the `time`, and when the first of all `events` of each name was, in nanoseconds. Of Java's recordings `jfr print` is asked. What `perf report` and `jeprof` say
 is recorded beside it, by `tests/producers/make traces`.
 """
 
@@ -24,6 +24,9 @@ from decimal import Decimal
 # The part of a recording that is read, in nanoseconds from where it begins.
 WINDOW = [0, 10**18]
 
+# When the first event of each name was.
+EVENTS = {}
+
 
 def is_read(time):
     """True if what happens then is read."""
@@ -33,6 +36,11 @@ def is_read(time):
 def overlap(begin, end):
     """How much of what lasts so long is read."""
     return max(0, min(end, WINDOW[1]) - max(begin, WINDOW[0]))
+
+
+def note(event, time):
+    """An event of this name was then."""
+    EVENTS[event] = min(time, EVENTS.get(event, time))
 
 
 def cpuprofile(text):
@@ -132,6 +140,7 @@ def perf_script(text):
             comm, pid, tid, time, period, event, rest = header.groups()
             time = whole(time, 10**9)
             first = time if first is None else first
+            note(event, time - first)
             if event not in types:
                 types.append(event)
             period = int(period) if is_read(time - first) else 0
@@ -164,6 +173,8 @@ def firefox(text):
     profile = json.loads(text, parse_float=Decimal)
     shared = profile.get("shared", {})
     sums = collections.defaultdict(lambda: [0, 0])
+    first = min(time for thread in profile["threads"] for time in thread["samples"]["time"])
+    began = profile["meta"].get("profilingStartTime", first)
     for thread in profile["threads"]:
         tables = shared | thread
         strings, functions, frames = (tables[t] for t in ("stringArray", "funcTable", "frameTable"))
@@ -172,8 +183,8 @@ def firefox(text):
         def shown(frame, tables=tables, strings=strings, functions=functions, frames=frames):
             function = frames["func"][frame]
             name, resource = strings[functions["name"][function]], functions["resource"][function]
-            if re.fullmatch(r"0x[0-9a-f]+", name) and resource >= 0:
-                name = f"[{profile['libs'][tables['resourceTable']['lib'][resource]]['name']}]"
+            if re.fullmatch(r"0x[0-9a-f]+", name):
+                name = "[unknown]" if resource < 0 else f"[{profile['libs'][tables['resourceTable']['lib'][resource]]['name']}]"
             if "source" in functions:
                 source = functions["source"][function]
                 file = None if source is None else tables["sources"]["filename"][source]
@@ -181,11 +192,17 @@ def firefox(text):
                 file = functions["fileName"][function]
             return f"{name} {'' if file is None else strings[file]}:{frames['line'][frame] or 0}"
 
+        markers = thread["markers"]
+        for name, start, data in zip(markers["name"], markers["startTime"], markers["data"], strict=True):
+            if start is not None:
+                note(strings[name], whole(start - began, 10**6))
+                if strings[name] == "UserTiming":
+                    note(data["name"] if isinstance(data["name"], str) else strings[data["name"]], EVENTS[strings[name]])
         samples, labels = thread["samples"], []
         for key, member in [("thread", "name"), ("process", "processName"), ("pid", "pid"), ("tid", "tid")]:
             labels.append(f"{key}={thread[member]}")
         for i, stack in enumerate(samples["stack"]):
-            time = samples["time"][i] - profile["meta"]["profilingStartTime"]
+            time = samples["time"][i] - began
             if stack is None or not is_read(whole(time, 10**6)):
                 continue
             path, at = [], stack
@@ -228,6 +245,7 @@ def jfr(data):
     sums = collections.defaultdict(lambda: [0] * len(types))
     for event in events:
         kind, values = event["type"].removeprefix("jdk."), event["values"]
+        note(event["type"], since_1970(values["startTime"]) - began)
         if kind not in adds or not is_read(since_1970(values["startTime"]) - began):
             continue
         thread = values.get("eventThread") or values.get("sampledThread")
@@ -308,7 +326,8 @@ def main(paths):
         types, sums = read(data if read is jfr else data.decode())
         rows = sorted([list(stack), list(labels), values] for (stack, labels), values in sums.items() if any(values))
         lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
-        head = json.dumps(time | {"types": types})[:-1]
+        head = json.dumps(time | ({"events": EVENTS} if time and EVENTS else {}) | {"types": types})[:-1]
+        EVENTS.clear()
         ending = ".cut.json" if time else ".expected.json"
         path.with_name(name + ending).write_text(f'{head}, "samples": [\n{lines}\n]}}\n')
 

@@ -42,6 +42,8 @@ pub struct InputFormat {
     pub about: &'static str,
     /// True if it says when samples were taken, so that a part of a recording can be read ([`LoadOptions::time`]).
     pub has_times: bool,
+    /// True if its recordings have events with names, at which such a part may begin or end.
+    pub has_events: bool,
     /// True if content that begins like this (the first [`HEAD`] bytes, or all of it) is in this format, as far as that
     /// shows. It is asked of content that is no valid `profile.proto`, in the order of the table.
     recognises: fn(&[u8]) -> bool,
@@ -57,6 +59,7 @@ static FORMATS: &[InputFormat] = &[
         name: "pprof",
         about: "profile.proto, as pprof writes it",
         has_times: false,
+        has_events: false,
         // It is tried before all others.
         recognises: |_| false,
         read: |name, data, _| Profile::decode(name, data),
@@ -97,25 +100,36 @@ impl InputFormat {
     /// There is none; the error names all.
     pub fn named(name: &str) -> Result<&'static InputFormat> {
         InputFormat::all().find(|f| f.name == name).ok_or_else(|| {
-            let names: Vec<&str> = InputFormat::all().map(|f| f.name).collect();
-            Error::query(format!("there is no input format {name:?}; there are {}", names.join(", ")))
+            Error::query(format!("there is no input format {name:?}; there are {}", InputFormat::names(|_| true)))
         })
     }
 
     fn read(&self, name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
-        match options.time {
+        match &options.time {
             Some(_) if !self.has_times => Err(self.without_times()),
+            Some(window) if window.names_event() && !self.has_events => Err(self.without_events()),
             _ => (self.read)(name, data, options),
         }
     }
 
     fn without_times(&self) -> Error {
-        let timed: Vec<&str> = InputFormat::all().filter(|format| format.has_times).map(|format| format.name).collect();
         Error::query(format!(
             "no time inside of it can be chosen, since {} does not say when each sample was taken; these formats do: {}",
             self.name,
-            timed.join(", ")
+            InputFormat::names(|format| format.has_times)
         ))
+    }
+
+    fn without_events(&self) -> Error {
+        Error::query(format!(
+            "no event can be chosen in it, since {} has none with names; these formats have: {}",
+            self.name,
+            InputFormat::names(|format| format.has_events)
+        ))
+    }
+
+    fn names(is_wanted: impl Fn(&InputFormat) -> bool) -> String {
+        InputFormat::all().filter(|format| is_wanted(format)).map(|format| format.name).collect::<Vec<_>>().join(", ")
     }
 }
 

@@ -40,7 +40,7 @@ pub use input::Source;
 pub use profile::proto;
 pub use profile::{Compression, LoadOptions, Profile, WriteOptions, merge, merge_weighted};
 pub use profile::{builder, columns, samples};
-pub use window::TimeWindow;
+pub use window::{TimeSplit, TimeWindow};
 pub use work::Work;
 
 /// Text of profiles and URLs, made safe to show.

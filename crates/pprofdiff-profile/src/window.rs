@@ -1,9 +1,14 @@
-//! A time inside of a recording: `10s..25s` of it, or from one moment to another. Readers of formats that say when each
-//! sample was taken ask a [`Timeline`] which of them are within.
+//! A time inside of a recording: `10s..25s` of it, from one moment to another, or from or up to an event. Readers of formats
+//! that say when each sample was taken ask a [`Timeline`] which of them are within.
+//!
+//! An event is an end of a window and no option of its own, so all that takes a window takes events, also two of them:
+//! `deploy..rollback`. It is the first one of its name, since a name that stands for many times would be no end.
 //!
 //! A window has the time that it begins at and not the one that it ends at, so that the samples of two adjoining windows
 //! are those of both together. What lasts, as a sample of V8 until the next one, is cut at the ends.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
@@ -16,7 +21,8 @@ const UNITS: [(&str, i64); 6] =
     [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", SECOND), ("m", 60 * SECOND), ("h", 3600 * SECOND)];
 
 /// A part of a recording, such as `10s..25s`. Either end may be missing, and is then that of the recording. Times count
-/// from where the recording begins (`1m30s`, `250ms`, `0`), or are moments (RFC 3339, `2026-11-25T10:00:00Z`).
+/// from where the recording begins (`1m30s`, `250ms`, `0`), are moments (RFC 3339, `2026-11-25T10:00:00Z`), or the name of
+/// an event, of which the first one counts (`..GarbageCollection`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeWindow {
     /// As it was written.
@@ -26,16 +32,23 @@ pub struct TimeWindow {
 }
 
 /// An end of a window, in nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Time {
     SinceStart(i64),
     Since1970(i64),
+    /// When the first event of this name was.
+    Event(String),
 }
 
 impl TimeWindow {
     /// As it was written.
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+
+    /// True if an end is an event, which only some formats have.
+    pub(crate) fn names_event(&self) -> bool {
+        [&self.from, &self.until].into_iter().any(|end| matches!(end, Some(Time::Event(_))))
     }
 }
 
@@ -46,7 +59,7 @@ impl FromStr for TimeWindow {
         let wrong = || {
             Error::query(format!(
                 "a time inside a recording is written as 10s..25s, ..1m30s or 250ms.., or with moments such as \
-                 2026-11-25T10:00:00Z, not {text:?}"
+                 2026-11-25T10:00:00Z or names of events, not {text:?}"
             ))
         };
         let (from, until) = text.split_once("..").ok_or_else(wrong)?;
@@ -55,11 +68,12 @@ impl FromStr for TimeWindow {
             text => parse_duration(text)
                 .map(Time::SinceStart)
                 .or_else(|| parse_moment(text).map(Time::Since1970))
+                .or_else(|| is_event_name(text).then(|| Time::Event(text.to_owned())))
                 .map(Some)
                 .ok_or_else(wrong),
         };
         let window = TimeWindow { text: text.to_owned(), from: end(from)?, until: end(until)? };
-        match (window.from, window.until) {
+        match (&window.from, &window.until) {
             (None, None) => Err(wrong()),
             (Some(Time::SinceStart(from)), Some(Time::SinceStart(until)))
             | (Some(Time::Since1970(from)), Some(Time::Since1970(until)))
@@ -70,6 +84,97 @@ impl FromStr for TimeWindow {
             _ => Ok(window),
         }
     }
+}
+
+/// A time that divides a recording, `30s` or the name of an event: what was before it, and what came from then on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeSplit {
+    text: String,
+    /// The part before it.
+    pub before: TimeWindow,
+    /// The part that begins with it.
+    pub after: TimeWindow,
+}
+
+impl TimeSplit {
+    /// As it was written.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+}
+
+impl FromStr for TimeSplit {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<TimeSplit> {
+        if text.trim().is_empty() || text.contains("..") {
+            return Err(Error::query(format!(
+                "a recording is divided at a time such as 30s or 2026-11-25T10:00:00Z, or at an event by its name, not {text:?}"
+            )));
+        }
+        let (before, after) = (format!("..{text}").parse()?, format!("{text}..").parse()?);
+        Ok(TimeSplit { text: text.to_owned(), before, after })
+    }
+}
+
+/// True of what can't be a time that is written wrongly.
+fn is_event_name(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii_digit() || ['-', '+', '.'].contains(&c))
+}
+
+/// When the first event of each name was, in nanoseconds from where a recording begins.
+#[derive(Debug, Default)]
+pub(crate) struct Events(BTreeMap<String, i64>);
+
+/// How many names of events an error has, and how many characters of each.
+const MAX_NAMES: usize = 20;
+const MAX_NAME: usize = 60;
+
+impl Events {
+    pub fn see(&mut self, name: &[u8], at: i64) {
+        let name = String::from_utf8_lossy(name);
+        match self.0.get_mut(&*name) {
+            Some(first) => *first = at.min(*first),
+            None => _ = self.0.insert(name.into_owned(), at),
+        }
+    }
+
+    /// When the first event of a name was. `GarbageCollection` stands for `jdk.GarbageCollection`, `sched_switch` for
+    /// `sched:sched_switch`, if nothing else ends so.
+    fn time_of(&self, name: &str) -> Result<i64> {
+        if let Some(&at) = self.0.get(name) {
+            return Ok(at);
+        }
+        let ends_so = |full: &str| full.strip_suffix(name).is_some_and(|before| before.ends_with(['.', ':']));
+        let short: Vec<(&String, &i64)> = self.0.iter().filter(|(full, _)| ends_so(full)).collect();
+        if let [(_, &at)] = short[..] {
+            return Ok(at);
+        }
+        if !short.is_empty() {
+            let names = listed(short.into_iter().map(|(full, _)| full.as_str()).collect());
+            return Err(Error::query(format!("{name:?} is the end of several events' names: {names}")));
+        }
+        // Those that the user may have meant come first.
+        let wanted = name.to_lowercase();
+        let mut names: Vec<&str> = self.0.keys().map(String::as_str).collect();
+        names.sort_by_key(|full| Reverse(full.to_lowercase().contains(&wanted)));
+        Err(Error::query(match names[..] {
+            [] => format!("it has no events, and so none that is called {name:?}"),
+            _ => format!("it has no event {name:?}, but these: {}", listed(names)),
+        }))
+    }
+}
+
+/// The first of some names, and how many others there are.
+fn listed(mut names: Vec<&str>) -> String {
+    let others = names.len().saturating_sub(MAX_NAMES);
+    names.truncate(MAX_NAMES);
+    let shown = names.iter().map(|name| match name.char_indices().nth(MAX_NAME) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => (*name).to_owned(),
+    });
+    let more = if others > 0 { format!(", and {others} more") } else { String::new() };
+    shown.collect::<Vec<_>>().join(", ") + &more
 }
 
 /// Decimal digits, with or without a point, as a number of a unit.
@@ -176,22 +281,41 @@ impl Timeline {
     /// Of a recording that began at a moment, in nanoseconds since 1970, if that is known.
     ///
     /// # Errors
-    /// A window with moments where the recording has none; one that is none.
+    /// A window with moments or events where the recording has none; one that is none.
     pub fn new(window: &TimeWindow, began: Option<i64>) -> Result<Timeline> {
-        let of = |time: Option<Time>, open: i64| match (time, began) {
+        Timeline::with_events(window, began, || Ok(Events::default()))
+    }
+
+    /// The same of a recording with events, which are only looked for if the window names one.
+    ///
+    /// # Errors
+    /// As [`Timeline::new`]; those of `events`.
+    pub fn with_events(
+        window: &TimeWindow,
+        began: Option<i64>,
+        events: impl FnOnce() -> Result<Events>,
+    ) -> Result<Timeline> {
+        let events = if window.names_event() { events()? } else { Events::default() };
+        let mut text = window.text.clone();
+        let mut of = |time: &Option<Time>, open: i64| match (time, began) {
             (None, _) => Ok(open),
-            (Some(Time::SinceStart(nanos)), _) => Ok(nanos),
+            (Some(Time::SinceStart(nanos)), _) => Ok(*nanos),
             (Some(Time::Since1970(nanos)), Some(began)) => Ok(nanos.saturating_sub(began)),
             (Some(Time::Since1970(_)), None) => Err(Error::query(format!(
                 "{}: it does not say at what time of day it was recorded; times count from its beginning, such as 10s..25s",
                 window.text
             ))),
+            (Some(Time::Event(name)), _) => {
+                let at = events.time_of(name)?;
+                text += &format!(" ({name} is at {})", show_time(at));
+                Ok(at)
+            }
         };
-        let (from, until) = (of(window.from, i64::MIN)?, of(window.until, i64::MAX)?);
+        let (from, until) = (of(&window.from, i64::MIN)?, of(&window.until, i64::MAX)?);
         if from >= until {
-            return Err(Error::query(format!("{}: in this recording it ends before it begins", window.text)));
+            return Err(Error::query(format!("{text}: in this recording it ends before it begins")));
         }
-        Ok(Timeline { text: window.text.clone(), from, until, began, range: None, is_hit: false })
+        Ok(Timeline { text, from, until, began, range: None, is_hit: false })
     }
 
     /// True if what happens at a time is within.
@@ -258,12 +382,16 @@ mod tests {
         let ends = |text: &str| text.parse::<TimeWindow>().map(|window| (window.from, window.until)).ok();
         let since = |nanos: i64| Some(Time::SinceStart(nanos));
         let moment = |seconds: i64| Some(Time::Since1970(seconds * SECOND));
+        let event = |name: &str| Some(Time::Event(name.to_owned()));
         for (text, expected) in [
             ("10s..25s", (since(10 * SECOND), since(25 * SECOND))),
             ("..1m30s", (None, since(90 * SECOND))),
             ("250ms..", (since(250_000_000), None)),
             ("0..1.5s", (since(0), since(1_500_000_000))),
             (" 1us .. 1h", (since(1000), since(3600 * SECOND))),
+            ("..jdk.GarbageCollection", (None, event("jdk.GarbageCollection"))),
+            ("(start) of it .. 1h", (event("(start) of it"), since(3600 * SECOND))),
+            ("b..a", (event("b"), event("a"))),
             ("1970-01-01T00:00:00Z..1970-01-01T00:00:01z", (moment(0), moment(1))),
             ("2026-11-25T10:00:00.25+02:00..", (Some(Time::Since1970(1_795_593_600_250_000_000)), None)),
             ("2024-02-29 23:59:59-00:30..2000-03-01T00:00:00Z", (moment(1_709_252_999), moment(951_868_800))),
@@ -277,6 +405,66 @@ mod tests {
         for text in wrong.split('|') {
             assert_eq!(ends(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_split_has_two_windows() {
+        for text in ["30s", "2026-11-25T10:00:00Z", "gc"] {
+            let split: TimeSplit = text.parse().unwrap();
+            assert_eq!(split.as_str(), text);
+            assert_eq!(
+                (split.before, split.after),
+                (format!("..{text}").parse().unwrap(), format!("{text}..").parse().unwrap())
+            );
+        }
+        for text in ["", " ", "1s..2s", "..", "30", "-1s"] {
+            assert!(text.parse::<TimeSplit>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_event_is_the_first_of_its_name() {
+        let mut events = Events::default();
+        for (name, at) in
+            [("jdk.GC", 5), ("jdk.GC", 3), ("a.Rare", 4), ("b:Rare", 1), ("Rare.x", 9), ("plain", 7), ("jdk.GC", 8)]
+        {
+            events.see(name.as_bytes(), at * SECOND);
+        }
+        let time = |name: &str| events.time_of(name).map(|at| at / SECOND).map_err(|e| e.to_string());
+        let names = ["jdk.GC", "GC", "b:Rare", "x", "plain"];
+        assert_eq!(names.map(time), [Ok(3), Ok(3), Ok(1), Ok(9), Ok(7)]);
+        assert_eq!(time("gc").unwrap_err(), "it has no event \"gc\", but these: jdk.GC, Rare.x, a.Rare, b:Rare, plain");
+        assert_eq!(time("Rare").unwrap_err(), "\"Rare\" is the end of several events' names: a.Rare, b:Rare");
+        assert!(time("C").is_err());
+        for i in 0..30 {
+            events.see(format!("more{i}").as_bytes(), 0);
+        }
+        let said = events.time_of("none").unwrap_err().to_string();
+        assert!(said.ends_with(", more22, and 15 more") && said.matches(", ").count() == MAX_NAMES + 1, "{said}");
+
+        let cut = |window: &str| {
+            Timeline::with_events(&window.parse().unwrap(), None, || {
+                Ok(Events(BTreeMap::from([("a".to_owned(), SECOND), ("b".to_owned(), 2 * SECOND)])))
+            })
+        };
+        let timeline = cut("a..b").unwrap();
+        assert_eq!((timeline.from, timeline.until), (SECOND, 2 * SECOND));
+        assert!(
+            cut("b..a")
+                .unwrap_err()
+                .to_string()
+                .ends_with("(b is at 2.000s) (a is at 1.000s): in this recording it ends before it begins")
+        );
+        let mut timeline = cut("..a").unwrap();
+        timeline.contains(3 * SECOND);
+        let said = timeline.finish(&mut Header::default()).unwrap_err().to_string();
+        assert!(said.starts_with("no sample is within ..a (a is at 1.000s): those"), "{said}");
+        assert!(
+            Timeline::new(&"..a".parse().unwrap(), None)
+                .unwrap_err()
+                .to_string()
+                .ends_with("it has no events, and so none that is called \"a\"")
+        );
     }
 
     #[test]

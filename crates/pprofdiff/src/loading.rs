@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::input::InputFormat;
 use crate::options::{OptionRow, options};
-use crate::{Error, LoadOptions, Result, TimeWindow};
+use crate::{Error, LoadOptions, Result, TimeSplit, TimeWindow};
 
 /// The variable of the environment that says the most bytes that a profile may inflate to.
 const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
@@ -59,7 +59,7 @@ options! {
         }
         time: Option<TimeWindow> = "time" {
             about: "The time inside each recording that is read, such as 10s..25s",
-            notes: " Either end may be missing. Times\n  count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) where its format has them.",
+            notes: " Either end may be missing. Times\n  count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) or names of events, the first\n  of which counts (..GarbageCollection), where its format has them.",
             value: "FROM..UNTIL",
             annotation: "str | None",
             is: Always Everything Elsewhere,
@@ -75,6 +75,13 @@ options! {
             about: "The same for the new side alone",
             notes: "",
             value: "FROM..UNTIL",
+            annotation: "str | None",
+            is: Always Everything Elsewhere,
+        }
+        split_at: Option<TimeSplit> = "split_at" {
+            about: "Compare each recording before a time or event with what comes after it",
+            notes: " The same as\n  base_time=..AT and new_time=AT.. together. One recording may be both sides.",
+            value: "AT",
             annotation: "str | None",
             is: Always Everything Elsewhere,
         }
@@ -130,11 +137,25 @@ impl Loading {
             options = options.with_inflated_limit(limit)?;
         }
         options.input_format = self.input_format;
-        let of_side = |own: &Option<TimeWindow>| own.as_ref().or(self.time.as_ref()).cloned();
-        (options.base_time, options.time) = (of_side(&self.base_time), of_side(&self.new_time));
+        (options.base_time, options.time) = self.times()?;
         match &self.input_type {
             Some(text) => options.with_input_type(text),
             None => Ok(options),
+        }
+    }
+
+    /// The parts that are read of the base and of the new side.
+    fn times(&self) -> Result<(Option<TimeWindow>, Option<TimeWindow>)> {
+        let given = [&self.time, &self.base_time, &self.new_time];
+        match &self.split_at {
+            Some(_) if given.iter().any(|window| window.is_some()) => {
+                Err(Error::query("split_at says which times both sides have; time, base_time or new_time are too many"))
+            }
+            Some(split) => Ok((Some(split.before.clone()), Some(split.after.clone()))),
+            None => {
+                let of_side = |own: &Option<TimeWindow>| own.as_ref().or(self.time.as_ref()).cloned();
+                Ok((of_side(&self.base_time), of_side(&self.new_time)))
+            }
         }
     }
 
@@ -146,6 +167,11 @@ impl Loading {
         if !self.base_binary.is_empty() {
             return Err(Error::query("base_binary is for a comparison of two sides; here name the binary with binary"));
         }
+        if self.split_at.is_some() {
+            return Err(Error::query(
+                "split_at is for a comparison of two sides; of one profile name a part with time",
+            ));
+        }
         if self.base_time.is_some() {
             return Err(Error::query("base_time is for a comparison of two sides; of one profile it is time"));
         }
@@ -154,7 +180,7 @@ impl Loading {
 
     /// True if each side is a part of a recording of its own, which may be the same recording.
     pub fn has_both_times(&self) -> bool {
-        self.base_time.is_some() && self.new_time.is_some()
+        self.split_at.is_some() || self.base_time.is_some() && self.new_time.is_some()
     }
 
     #[cfg(feature = "binary")]

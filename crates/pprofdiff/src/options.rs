@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Granularity, Matching, Normalize, Result, TimeWindow};
+use crate::{Error, Granularity, Matching, Normalize, Result, TimeSplit, TimeWindow};
 use pprofdiff_profile::input::InputFormat;
 
 /// An option of a `T`.
@@ -247,6 +247,20 @@ impl Field for Option<TimeWindow> {
 
     fn to_value(&self) -> OptionValue {
         OptionValue::Texts(self.iter().map(|window| window.as_str().to_owned()).collect())
+    }
+}
+
+impl Field for Option<TimeSplit> {
+    fn kind() -> OptionKind {
+        OptionKind::Text
+    }
+
+    fn from_value(value: OptionValue) -> Result<Option<TimeSplit>> {
+        value.one()?.map(|text| text.parse()).transpose()
+    }
+
+    fn to_value(&self) -> OptionValue {
+        OptionValue::Texts(self.iter().map(|split| split.as_str().to_owned()).collect())
     }
 }
 

@@ -178,6 +178,11 @@ impl Binary {
             return Some(address);
         };
         let Some(format) = self.format else { return Some(address) };
+        if (m.start, m.offset) == (0, 0) {
+            // No process has anything there: its addresses count from the file's first, as those of the Firefox profiler.
+            let first = self.segments.first().map_or(0, |segment| segment.address);
+            return address.checked_add(if format == BinaryFormat::Elf { first } else { self.image_base });
+        }
         let in_file = address.checked_sub(m.start)?.checked_add(m.offset)?;
         if format != BinaryFormat::Elf {
             return in_file.checked_add(self.image_base);

@@ -38,6 +38,7 @@ pub(super) const CPU: InputFormat = InputFormat {
     name: "cpuprofile",
     about: "a CPU profile of Chrome or Node: .cpuprofile",
     has_times: true,
+    has_events: false,
     recognises: |head| {
         let keys = json::keys(head);
         let has = |key: &str| keys.iter().any(|k| **k == *key.as_bytes());
@@ -50,6 +51,7 @@ pub(super) const HEAP: InputFormat = InputFormat {
     name: "heapprofile",
     about: "a sampled heap profile of Chrome or Node: .heapprofile",
     has_times: false,
+    has_events: false,
     recognises: |head| {
         json::keys(head).iter().any(|key| **key == *b"head")
             && json::contains(head, "\"callFrame\"")

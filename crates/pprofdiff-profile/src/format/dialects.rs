@@ -22,6 +22,7 @@ pub(super) const PY_SPY: InputFormat = InputFormat {
     name: "py-spy",
     about: "folded stacks of py-spy: name (file:line)",
     has_times: false,
+    has_events: false,
     recognises: |head| {
         mostly(head, |stack| stack.rsplit(|&b| b == b';').next().is_some_and(|leaf| parens(leaf).line > 0))
     },
@@ -35,6 +36,7 @@ pub(super) const AUSTIN: InputFormat = InputFormat {
     name: "austin",
     about: "samples of Austin: P1;T2;file:function:line",
     has_times: false,
+    has_events: false,
     recognises: |head| {
         is_text(head)
             && (head.starts_with(b"# austin:")
@@ -61,6 +63,7 @@ pub(super) const CPYTHON: InputFormat = InputFormat {
     name: "cpython",
     about: "folded stacks of CPython's profiling.sampling: tid:1;file:function:line",
     has_times: false,
+    has_events: false,
     recognises: |head| {
         mostly(head, |stack| !of_cpython(stack.split(|&b| b == b';').next().unwrap_or_default()).is_empty())
     },
@@ -74,6 +77,7 @@ pub(super) const PERF_FOLDED: InputFormat = InputFormat {
     name: "perf-folded",
     about: "folded stacks of perf's scripts: comm-1/2;name_[k]",
     has_times: false,
+    has_events: false,
     recognises: |head| {
         mostly(head, |stack| !of_perf(stack.split(|&b| b == b';').next().unwrap_or_default()).is_empty())
     },

@@ -9,13 +9,15 @@
 //!
 //! - A sample counts 1, or its weight: `samples`, `time/nanoseconds` or `space/bytes`, as the thread says.
 //! - What CPU time the thread had since the sample before is `cpu/nanoseconds`, where it is recorded in units of time.
-//! - Of a part of a recording, samples are read that were taken within it (`time`, or `timeDeltas`), with the CPU time up to them.
+//! - Of a part of a recording, samples are read that were taken within it (`time`, or `timeDeltas`), with the CPU time up to
+//!   them. It may begin or end with a marker (`markers.rs`).
 //! - `thread`, `process`, `pid` and `tid` are labels.
-//! - A frame has its function's file, its own line and column, and the library as its mapping. One without a symbol, which has
-//!   an address for a name, has the name of its library, `[libc.so.6]`.
+//! - A frame has its function's file, its own line and column, and the library as its mapping. One without a symbol has an
+//!   address for a name: it keeps the address, counted from the library's beginning, so that binaries can name it.
 //!
-//! Lost: markers, counters, times, samples without a stack (nothing ran), addresses, recorded allocations.
+//! Lost: other markers, counters, times, samples without a stack (nothing ran), addresses of what has a name, recorded allocations.
 
+mod markers;
 mod tables;
 
 use super::InputFormat;
@@ -32,6 +34,7 @@ pub(super) const FIREFOX: InputFormat = InputFormat {
     name: "firefox",
     about: "a profile of the Firefox profiler, samply's too",
     has_times: true,
+    has_events: true,
     recognises: |head| {
         json::keys(head).iter().any(|key| **key == *b"meta")
             && ["preprocessedProfileVersion", "\"markerSchema\"", "\"stackwalk\""]
@@ -113,7 +116,7 @@ impl File {
         let mut shared_stacks = None;
         let Some(mut threads) = threads else { return Err(Error::malformed("it has no `threads`")) };
         if let Some(window) = window {
-            self.begin_timeline(window, threads)?;
+            self.begin_timeline(window, threads, &shared)?;
         }
         let mut array = threads.array()?;
         while threads.element(&mut array)? {
@@ -135,7 +138,8 @@ impl File {
     }
 
     /// Where a recording does not say when it began, that is when its first sample was taken.
-    fn begin_timeline(&mut self, window: &TimeWindow, mut threads: Json<'_>) -> Result<()> {
+    fn begin_timeline(&mut self, window: &TimeWindow, all: Json<'_>, shared: &Places<'_>) -> Result<()> {
+        let mut threads = all;
         let (mut array, mut first) = (threads.array()?, None);
         while self.start.is_none() && threads.element(&mut array)? {
             let [samples] = threads.members(["samples"])?;
@@ -148,7 +152,8 @@ impl File {
         // Without a start of the whole, times are of no day; it says when it is that times are 0, or when it began.
         let began = (began != 0).then(|| began.saturating_add(first.unwrap_or(0)));
         self.start = self.start.or(first);
-        self.timeline = Some(Timeline::new(window, began)?);
+        let start = self.start.unwrap_or(0);
+        self.timeline = Some(Timeline::with_events(window, began, || markers::events_of(all, shared, start))?);
         Ok(())
     }
 

@@ -28,6 +28,7 @@ pub(super) const FOLDED: InputFormat = InputFormat {
     name: "folded",
     about: "folded stacks: root;leaf 12",
     has_times: false,
+    has_events: false,
     recognises: |head| recognises(head, false),
     read: |name, data, options| read(name, data, options, false),
 };
@@ -36,6 +37,7 @@ pub(super) const FOLDED2: InputFormat = InputFormat {
     name: "folded2",
     about: "folded stacks of two sides: root;leaf BASE NEW",
     has_times: false,
+    has_events: false,
     recognises: |head| recognises(head, true),
     read: |name, data, options| read(name, data, options, true),
 };

@@ -23,6 +23,7 @@ pub(super) const JEMALLOC: InputFormat = InputFormat {
     name: "jemalloc",
     about: "a heap profile of jemalloc: heap_v2/RATE",
     has_times: false,
+    has_events: false,
     recognises: |head| HEADER.is_match(Lines::new(head).next().unwrap_or_default()),
     read: |name, text, _| {
         let mut lines = Lines::new(&text);

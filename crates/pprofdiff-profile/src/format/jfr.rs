@@ -14,7 +14,8 @@
 //! - `jdk.JavaMonitorEnter` is `contentions` and `delay`, `jdk.ThreadPark` `parks` and `park`. They are apart, as idle
 //!   threads of pools are parked most of the time.
 //!
-//! An event is of the time at which it starts, also one that lasts: of a part of a recording these are read.
+//! An event is of the time at which it starts, also one that lasts: of a part of a recording these are read. A part may
+//! begin or end with the first event of any type, such as `jdk.GarbageCollection`.
 //!
 //! The thread's name and state are labels, as is the class that is allocated or waited for. A frame is a function, `a.b.C.f`,
 //! and a line. The JVM numbers hidden classes anew in each run, such as those of lambdas; the numbers are left out
@@ -39,16 +40,17 @@ use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
 use crate::random::{HashMap, RandomState};
-use crate::window::Timeline;
+use crate::window::{Events, Timeline};
 use crate::work::Pace;
 use chunk::Chunk;
 use constants::Constants;
-use metadata::{Field, Metadata, Places, Pool};
+use metadata::{Field, Metadata, Places, Pool, Steps};
 
 pub(super) const JFR: InputFormat = InputFormat {
     name: "jfr",
     about: "a recording of Java's Flight Recorder",
     has_times: true,
+    has_events: true,
     recognises: |head| head.starts_with(chunk::MAGIC),
     read,
 };
@@ -143,10 +145,32 @@ fn start_of(data: &[u8]) -> Result<i64> {
     Ok(first)
 }
 
+/// When the first event of each type was. Events are not in the order of their times.
+fn events_of(data: &[u8], start: i64) -> Result<Events> {
+    let (mut events, mut at, mut pace) = (Events::default(), 0, Pace::default());
+    while at < data.len() {
+        let chunk = Chunk::read(data, at)?;
+        at = chunk.end;
+        let metadata = Metadata::read(&chunk)?;
+        let mut steps = Steps::for_chunk(chunk.size());
+        for event in chunk.events() {
+            let (id, mut cursor) = event?;
+            pace.step(1);
+            let Some(class) = metadata.class_of(id) else { continue };
+            let places = metadata.places(class, &mut cursor, &mut steps)?;
+            if let Some(mut ticks) = places[Field::StartTime as usize] {
+                let time = chunk.time(ticks.long()?)?;
+                events.see(class.full_name(), time.checked_sub(start).ok_or_else(too_large)?);
+            }
+        }
+    }
+    Ok(events)
+}
+
 fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let timeline = options.time.as_ref().map(|window| {
         let start = start_of(&data)?;
-        Ok::<_, Error>((start, Timeline::new(window, Some(start))?))
+        Ok::<_, Error>((start, Timeline::with_events(window, Some(start), || events_of(&data, start))?))
     });
     let mut recording = Recording {
         builder: ProfileBuilder::new(),

@@ -63,7 +63,7 @@ fn assert_is_expected(profile: &Path, expected: &Path) {
 #[test]
 fn recorded_profiles_are_what_their_judges_said() {
     let inputs = tests().join("corpus/inputs");
-    for name in ["press.SIDE.jfr", "sampled.SIDE.jfr", "press.SIDE.firefox.json"] {
+    for name in ["press.SIDE.jfr", "sampled.SIDE.jfr", "press.SIDE.firefox.json", "samply.SIDE.firefox.json"] {
         for side in ["base", "new"] {
             let name = name.replace("SIDE", side);
             assert_is_expected(&inputs.join(format!("{name}.gz")), &inputs.join(format!("{name}.expected.json")));
@@ -77,7 +77,7 @@ fn timed() -> Vec<(String, Vec<u8>)> {
     let names = std::fs::read_dir(&inputs).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let cut = names.filter_map(|name| name.strip_suffix(".cut.json").map(|name| format!("{name}.gz")));
     let mut all: Vec<_> = cut.map(|name| (name.clone(), std::fs::read(inputs.join(name)).unwrap())).collect();
-    assert_eq!(all.len(), 9);
+    assert_eq!(all.len(), 10);
     all.push(("perf-data".to_owned(), std::fs::read(inputs.join("clocks.base.perf.data.gz")).unwrap()));
     let message = |numbering: &str| (numbering.to_owned(), super::otlp::timed(numbering));
     all.extend(["otlp", "otlp-1.9"].map(message));
@@ -91,6 +91,66 @@ fn parts_of_recordings_are_what_their_judges_said() {
         let cut = name.replace(".gz", ".cut.json");
         assert_is_expected(&inputs.join(name), &inputs.join(cut));
     }
+}
+
+/// Reads a recording up to, and from, the first event of each name that the judge saw, by that name and by its time.
+/// Returns how often both sides of an event have samples.
+fn assert_events(name: &str, bytes: &[u8], judged: &Path) -> usize {
+    let judged: serde_json::Value = serde_json::from_slice(&std::fs::read(judged).unwrap()).unwrap();
+    let load = |window: String| {
+        let options = LoadOptions::default().with_time(window.parse().unwrap());
+        let mut sums = Sums::new();
+        match Profile::from_bytes(name, bytes, &options) {
+            Ok(p) => add_samples(&p, &mut sums),
+            Err(e) => assert!(e.detail().starts_with("no sample is within"), "{name} {window}: {e}"),
+        }
+        sums
+    };
+    let mut n_divided = 0;
+    for (event, nanos) in judged["events"].as_object().into_iter().flatten() {
+        let short = event.rsplit('.').next().unwrap();
+        // What the judge has of before the recording's first sample.
+        let nanos = nanos.as_i64().unwrap().max(0);
+        let [before, after] = [load(format!("..{nanos}ns")), load(format!("{nanos}ns.."))];
+        for event in [event, short] {
+            assert_eq!(load(format!("..{event}")), before, "{name} {event}");
+            assert_eq!(load(format!("{event}..")), after, "{name} {event}");
+        }
+        n_divided += usize::from(!before.is_empty() && !after.is_empty());
+    }
+    n_divided
+}
+
+#[test]
+fn events_are_when_their_judges_said() {
+    let inputs = tests().join("corpus/inputs");
+    let mut n_divided = BTreeMap::new();
+    for (name, bytes) in timed().into_iter().filter(|(name, _)| name.ends_with(".gz")) {
+        let n = assert_events(&name, &bytes, &inputs.join(name.replace(".gz", ".cut.json")));
+        n_divided.insert(name, n);
+    }
+    n_divided.retain(|_, n| *n > 0);
+    let expected = [("press.base.jfr.gz", 6), ("sampled.base.jfr.gz", 5)];
+    assert_eq!(n_divided, expected.map(|(name, n)| (name.to_owned(), n)).into());
+}
+
+#[test]
+fn formats_without_events_say_which_have_them() {
+    let mut said = Vec::new();
+    for (name, bytes) in timed() {
+        let options = LoadOptions::default().with_time("..nothing".parse().unwrap());
+        let e = Profile::from_bytes(&name, &bytes, &options).unwrap_err();
+        if let Some((format, formats)) = e.detail().split_once(" has none with names; these formats have: ") {
+            said.push(format.rsplit(' ').next().unwrap().to_owned());
+            assert_eq!(formats, "jfr, perf-data, firefox, perf-script");
+        } else {
+            assert!(e.detail().starts_with("it has no event"), "{name}: {e}");
+        }
+    }
+    said.sort();
+    said.dedup();
+    // Which numbering a message has is not looked at before.
+    assert_eq!(said, ["cpuprofile", "otlp", "speedscope"]);
 }
 
 /// A format that says that it has times has some here.
@@ -159,10 +219,16 @@ fn a_recording_made_here_is_what_the_jdk_prints() {
     run(Command::new("javac").args(["-g", "-d", "."]).arg(programs.join("Press.java")));
     for settings in ["press", "sampled"] {
         let settings = programs.join(format!("{settings}.jfc"));
-        let start = format!("-XX:StartFlightRecording=filename=made.jfr,settings={}", settings.display());
+        let start = format!(
+            "-XX:StartFlightRecording=filename=made.jfr,settings={},+jdk.GarbageCollection#enabled=true",
+            settings.display()
+        );
         run(Command::new("java").args(["-Xmx128m", &start, "-cp", ".", "Press", "4"]));
         run(Command::new("python3").arg(tests().join("traces/judge.py")).arg("made.jfr"));
         assert_is_expected(&folder.join("made.jfr"), &folder.join("made.jfr.expected.json"));
+        run(Command::new("python3").arg(tests().join("traces/judge.py")).args(["--time", "0..1000", "made.jfr"]));
+        let bytes = std::fs::read(folder.join("made.jfr")).unwrap();
+        assert!(assert_events("made.jfr", &bytes, &folder.join("made.jfr.cut.json")) > 2);
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }

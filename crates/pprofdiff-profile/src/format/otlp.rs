@@ -83,6 +83,7 @@ pub(super) const OTLP: InputFormat = InputFormat {
     name: "otlp",
     about: "OpenTelemetry profiles in protobuf or JSON, from protocol 1.10 on",
     has_times: true,
+    has_events: false,
     recognises,
     read: |name, data, options| read(name, data, options, CURRENT),
 };
@@ -91,6 +92,7 @@ pub(super) const OTLP_1_9: InputFormat = InputFormat {
     name: "otlp-1.9",
     about: "OpenTelemetry profiles, protocol 1.8 and 1.9",
     has_times: true,
+    has_events: false,
     // `otlp` is recognised, and then looks which of them it is.
     recognises: |_| false,
     read: |name, data, options| read(name, data, options, BEFORE),

@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::profile::{Label, LabelValue, LoadOptions, Mapping, NONE, Profile, StringId};
 use crate::random::{HashMap, RandomState};
-use crate::window::Timeline;
+use crate::window::{Events, Timeline};
 use crate::work::Pace;
 use event::Sample;
 use file::{File, Record};
@@ -49,6 +49,7 @@ pub(super) const PERF_DATA: InputFormat = InputFormat {
     name: "perf-data",
     about: "perf.data, as perf record writes it",
     has_times: true,
+    has_events: true,
     recognises: |head| head.starts_with(file::MAGIC),
     read,
 };
@@ -199,6 +200,25 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     Ok(builder.build(name)?.with_notes(notes))
 }
 
+/// When the first sample of each event was taken, from the first of all.
+fn events_of(file: &File<'_>) -> Result<Events> {
+    let (mut events, mut first, mut pace) = (Events::default(), None, Pace::default());
+    let names: Vec<String> = file.events.all.iter().map(|event| event.name()).collect();
+    for record in file.records() {
+        let record = record?;
+        pace.step(1);
+        if record.kind != kinds::SAMPLE {
+            continue;
+        }
+        if let Some((number, sample)) = file.events.sample(record.body).map_err(|e| e.at(record.body.offset()))? {
+            // They come in the order of their times.
+            let since_first = sample.time.saturating_sub(*first.get_or_insert(sample.time));
+            events.see(names[number as usize].as_bytes(), i64::try_from(since_first).map_err(|_| too_large())?);
+        }
+    }
+    Ok(events)
+}
+
 /// What the records add up to.
 struct Recording<'f, 't> {
     file: &'f File<'t>,
@@ -225,7 +245,8 @@ struct Recording<'f, 't> {
 
 impl<'f, 't> Recording<'f, 't> {
     fn new(file: &'f File<'t>, size: usize, options: &LoadOptions) -> Result<Recording<'f, 't>> {
-        let timeline = options.time.as_ref().map(|window| Timeline::new(window, None)).transpose()?;
+        let timeline = options.time.as_ref();
+        let timeline = timeline.map(|window| Timeline::with_events(window, None, || events_of(file))).transpose()?;
         Ok(Recording {
             file,
             builder: ProfileBuilder::new(),

@@ -18,7 +18,7 @@
 //!   symbol has the name of its binary, `[libc.so.6]`. Inlined frames share a location with the frame they are inlined
 //!   into, which has the same address.
 //!
-//! Of a part of a recording, times count from the first sample.
+//! Of a part of a recording, times count from the first sample, and a part may begin or end with the first one of an event.
 //!
 //! Lost: addresses and offsets in functions, which differ from run to run, times, CPUs, and the fields of tracepoints.
 
@@ -31,11 +31,17 @@ use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, LoadOptions, Mapping, Profile, StringId};
 use crate::random::HashMap;
-use crate::window::{Timeline, decimal};
+use crate::window::{Events, Timeline, decimal};
 use parse::{Frame, Header, is_comment, is_indented, is_record, number, source_line};
 
-pub(super) const PERF_SCRIPT: InputFormat =
-    InputFormat { name: "perf-script", about: "the text of perf script", has_times: true, recognises, read };
+pub(super) const PERF_SCRIPT: InputFormat = InputFormat {
+    name: "perf-script",
+    about: "the text of perf script",
+    has_times: true,
+    has_events: true,
+    recognises,
+    read,
+};
 
 /// A sample's line is followed by a frame, or ends in one; or there is another such line, and nothing else.
 fn recognises(head: &[u8]) -> bool {
@@ -54,9 +60,11 @@ fn recognises(head: &[u8]) -> bool {
 }
 
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
-    let mut script = Script::new(options)?;
-    each_line(&text, |_, line| script.line(line))?;
-    script.end_sample().map_err(|e| e.in_record(|| "the last sample".to_owned()))?;
+    let mut script = Script::new(options);
+    if let Some(window) = &options.time {
+        script.timeline = Some(Timeline::with_events(window, None, || events_of(&text, options))?);
+    }
+    script.read(&text)?;
     if script.has_samples && !script.names_something {
         let none = "no sample has an event or a frame up to the end; is this the text of perf script?";
         return Err(Error::malformed(none).at(text.len()));
@@ -64,6 +72,13 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let builder = script.finish(text.len())?;
     drop(text);
     builder.build(name)
+}
+
+/// When the first sample of each event was: known once all samples were read, of whatever part.
+fn events_of(text: &[u8], options: &LoadOptions) -> Result<Events> {
+    let mut script = Script { events: Some(Events::default()), ..Script::new(options) };
+    script.read(text)?;
+    Ok(script.events.unwrap_or_default())
 }
 
 /// What samples are added up under.
@@ -105,17 +120,20 @@ struct Script<'t> {
     value: i64,
     frames: Vec<Frame<'t>>,
     root_first: Vec<LocationId>,
-    /// What is read, if that is a part of the recording, and when its first sample was.
-    timeline: Option<(Timeline, Option<i64>)>,
+    /// What is read, if that is a part of the recording.
+    timeline: Option<Timeline>,
+    /// When the first sample was, if that is asked.
+    first: Option<i64>,
+    /// When those of each event were, if that is asked; nothing else is read then.
+    events: Option<Events>,
     has_samples: bool,
     /// Some sample has an event or a frame.
     names_something: bool,
 }
 
 impl<'t> Script<'t> {
-    fn new(options: &LoadOptions) -> Result<Script<'t>> {
-        let timeline = options.time.as_ref().map(|window| Ok((Timeline::new(window, None)?, None))).transpose()?;
-        Ok(Script {
+    fn new(options: &LoadOptions) -> Script<'t> {
+        Script {
             builder: ProfileBuilder::new(),
             input_type: options.input_type.clone(),
             tree: Tree::new(),
@@ -127,10 +145,17 @@ impl<'t> Script<'t> {
             value: 0,
             frames: Vec::new(),
             root_first: Vec::new(),
-            timeline,
+            timeline: None,
+            first: None,
+            events: None,
             has_samples: false,
             names_something: false,
-        })
+        }
+    }
+
+    fn read(&mut self, text: &'t [u8]) -> Result<()> {
+        each_line(text, |_, line| self.line(line))?;
+        self.end_sample().map_err(|e| e.in_record(|| "the last sample".to_owned()))
     }
 
     fn line(&mut self, line: &'t [u8]) -> Result<()> {
@@ -235,7 +260,9 @@ impl<'t> Script<'t> {
 
     /// True of a sample of the part that is read. The recording begins with its first sample: perf prints them in their order.
     fn is_within(&mut self, header: &Header<'_>) -> Result<bool> {
-        let Some((timeline, first)) = &mut self.timeline else { return Ok(true) };
+        if self.timeline.is_none() && self.events.is_none() {
+            return Ok(true);
+        }
         let seconds = header.time.and_then(|time| std::str::from_utf8(time).ok());
         let time = seconds.and_then(|seconds| decimal(seconds, 1_000_000_000)).ok_or_else(|| {
             Error::query(
@@ -243,7 +270,11 @@ impl<'t> Script<'t> {
             )
         })?;
         // Neither is negative.
-        Ok(timeline.contains(time - *first.get_or_insert(time)))
+        let since_first = time - *self.first.get_or_insert(time);
+        if let Some(events) = &mut self.events {
+            header.event.into_iter().for_each(|event| events.see(event, since_first));
+        }
+        Ok(self.timeline.as_mut().is_some_and(|timeline| timeline.contains(since_first)))
     }
 
     /// The location of a frame and of those that are inlined into it.
@@ -286,7 +317,7 @@ impl<'t> Script<'t> {
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
         let Script { mut builder, input_type, tree, columns, timeline, .. } = self;
-        if let Some((timeline, _)) = timeline {
+        if let Some(timeline) = timeline {
             timeline.finish(builder.header())?;
         }
         for column in &columns {

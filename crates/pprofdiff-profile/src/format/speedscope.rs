@@ -33,6 +33,7 @@ pub(super) const SPEEDSCOPE: InputFormat = InputFormat {
     name: "speedscope",
     about: "a file of speedscope.app: .speedscope.json",
     has_times: true,
+    has_events: false,
     recognises: |head| {
         let keys = json::keys(head);
         let has = |key: &str| keys.iter().any(|k| **k == *key.as_bytes());

@@ -176,6 +176,12 @@ pub(super) fn rows(p: &crate::profile::Profile) -> Vec<String> {
     let sample = |s: crate::samples::Sample<'_>| {
         let mut frames = Vec::new();
         s.for_each_location(|l| {
+            // As views call it.
+            if let (0, Some(mapping)) =
+                (locations.lines(l).len(), p.mappings().get(locations.mapping[l as usize] as usize))
+            {
+                frames.push(format!("[{}]", p.text(mapping.file).rsplit('/').next().unwrap_or_default()));
+            }
             for line in locations.lines(l).map(|line| line as usize) {
                 let function = locations.line_function[line] as usize;
                 let mut frame = p.text(functions.name[function]);

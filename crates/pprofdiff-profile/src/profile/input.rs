@@ -103,11 +103,9 @@ impl LoadOptions {
 
     /// What is done with each profile that was read.
     fn finish(&self, profile: Profile) -> Result<Profile> {
-        let profile = profile.with_window(self.time.clone());
         #[cfg(feature = "binary")]
-        return Ok(self.binaries.symbolize(profile, self.limit()?)?.with_binaries(self.binaries.clone()));
-        #[cfg(not(feature = "binary"))]
-        Ok(profile)
+        let profile = self.binaries.symbolize(profile, self.limit()?)?.with_binaries(self.binaries.clone());
+        Ok(profile.with_window(self.time.clone()))
     }
 
     /// With the format that all inputs are in, by its name.

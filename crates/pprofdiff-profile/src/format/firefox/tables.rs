@@ -10,6 +10,9 @@ use crate::random::HashMap;
 /// No number.
 pub(super) const NONE: u32 = u32::MAX;
 
+/// Addresses of a library count from where it begins, in 32 bits.
+const ADDRESSES: u64 = 1 << 32;
+
 /// Where the tables are that a thread, or all of them, have.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Places<'t>([Option<Json<'t>>; NAMES.len()]);
@@ -31,6 +34,21 @@ impl<'t> Places<'t> {
     /// True if it has stacks of its own.
     pub fn has_stacks(&self) -> bool {
         self.0[STACKS].is_some() || self.0[FRAMES].is_some()
+    }
+
+    /// True if it has strings of its own.
+    pub fn has_strings(&self) -> bool {
+        self.0[STRINGS].is_some()
+    }
+
+    pub fn strings(&self) -> Result<Vec<Text<'t>>> {
+        let Some(mut json) = self.0[STRINGS] else { return Err(Error::malformed("it has no `stringArray`")) };
+        let mut strings = Vec::new();
+        let mut array = json.array()?;
+        while json.element(&mut array)? {
+            strings.push(json.string()?);
+        }
+        Ok(strings)
     }
 
     /// These, or else others.
@@ -64,13 +82,13 @@ impl<'t> Places<'t> {
     }
 }
 
-/// A column of numbers, of which some may be missing, as `null` or below zero.
+/// A column of numbers, of which some may be missing, as `null`, below zero, or as an address that is none.
 fn numbers(mut json: Json<'_>) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     let mut array = json.array()?;
     while json.element(&mut array)? {
-        let number = if json.null() { None } else { u32::try_from(json.number()?.scaled(0)?.0).ok() };
-        numbers.push(number.unwrap_or(NONE));
+        let number = if json.null() { None } else { json.number()?.scaled(0).ok() };
+        numbers.push(number.and_then(|(number, _)| u32::try_from(number).ok()).unwrap_or(NONE));
     }
     Ok(numbers)
 }
@@ -107,7 +125,7 @@ impl Libraries {
                 let (name, path, code) = (name?, path?, code?);
                 let file = builder.string(if path.is_empty() { &name } else { &path });
                 let build_id = builder.string(&code);
-                let mapping = Mapping { start: 0, limit: 0, offset: 0, file, build_id, flags: 0 };
+                let mapping = Mapping { start: 0, limit: ADDRESSES, offset: 0, file, build_id, flags: 0 };
                 Ok((builder.mapping(mapping), name))
             };
             libraries.0.push(one().map_err(|e| e.in_record(|| format!("library {number}")))?);
@@ -145,21 +163,27 @@ impl Stacks {
         builder: &mut ProfileBuilder,
         texts: &mut TextBudget,
     ) -> Result<Stacks> {
-        let strings = read_strings(places)?;
+        let strings = places.strings()?;
         let functions = read_functions(places, &strings, builder, texts)?;
-        let [of, lines, columns, of_libraries] = places.columns(FRAMES, ["func", "line", "column", "lib"])?;
+        let [of, lines, columns, of_libraries, addresses] =
+            places.columns(FRAMES, ["func", "line", "column", "lib", "address"])?;
         let mut locations = Vec::with_capacity(of.len());
         for (i, &function) in of.iter().enumerate() {
             let function = find(&functions, function, "function", FRAMES)?;
             let own = number(&of_libraries, i).map(|library| libraries.get(library, FRAMES)).transpose()?;
             let library = own.or(function.library.and_then(|library| libraries.0.get(library as usize)));
             let mapping = library.map(|&(mapping, _)| mapping);
-            let function = match library {
-                Some((_, name)) if function.is_unnamed => {
+            let function = match (library, number(&addresses, i)) {
+                _ if !function.is_unnamed => function.id,
+                (Some(_), Some(address)) => {
+                    locations.push(builder.location(mapping, u64::from(address), &[])?);
+                    continue;
+                }
+                (Some((_, name)), None) => {
                     texts.take(name.len())?;
                     builder.function([b"[", &**name, b"]"].concat(), "", 0)
                 }
-                _ => function.id,
+                (None, _) => builder.function("[unknown]", "", 0),
             };
             let line = builder.line(function, number(&lines, i).map_or(0, i64::from));
             let line = line.with_column(number(&columns, i).map_or(0, i64::from));
@@ -200,16 +224,6 @@ impl Stacks {
         let caller = self.callers.get(stack as usize).copied().unwrap_or(NONE);
         (self.locations[self.frames[stack as usize] as usize], caller)
     }
-}
-
-fn read_strings<'t>(places: &Places<'t>) -> Result<Vec<Text<'t>>> {
-    let Some(mut json) = places.0[STRINGS] else { return Err(Error::malformed("it has no `stringArray`")) };
-    let mut strings = Vec::new();
-    let mut array = json.array()?;
-    while json.element(&mut array)? {
-        strings.push(json.string()?);
-    }
-    Ok(strings)
 }
 
 fn read_functions(

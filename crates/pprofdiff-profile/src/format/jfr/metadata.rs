@@ -307,6 +307,10 @@ impl<'t> Class<'t> {
         Class { name, shape, fields: Vec::new(), event, pool }
     }
 
+    pub fn full_name(&self) -> &[u8] {
+        &self.name
+    }
+
     /// Its name, as far as an error has room for it.
     pub fn name(&self) -> String {
         super::super::quoted(&self.name)

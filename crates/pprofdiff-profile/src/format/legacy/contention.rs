@@ -19,6 +19,7 @@ pub(in crate::format) const CONTENTION: InputFormat = InputFormat {
     name: "contention",
     about: "waiting for locks as text, of gperftools or Go (debug=1)",
     has_times: false,
+    has_events: false,
     recognises: |head| is_header(Lines::new(head).next().unwrap_or_default()) && !java::is_contention(head),
     read: |name, text, _| {
         let mut lines = Lines::new(&text);

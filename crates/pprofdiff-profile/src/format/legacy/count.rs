@@ -17,6 +17,7 @@ pub(in crate::format) const GO_COUNT: InputFormat = InputFormat {
     name: "go-count",
     about: "a Go profile as text (debug=1): goroutine, threadcreate",
     has_times: false,
+    has_events: false,
     recognises: |head| kind(Lines::new(head).next_content()).is_some(),
     read: |name, text, _| {
         let mut lines = Lines::new(&text);

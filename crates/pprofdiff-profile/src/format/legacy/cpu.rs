@@ -22,6 +22,7 @@ pub(in crate::format) const GPERFTOOLS_CPU: InputFormat = InputFormat {
     name: "gperftools-cpu",
     about: "a CPU profile of gperftools",
     has_times: false,
+    has_events: false,
     recognises: |head| header(head).is_some(),
     read: |name, data, _| read(name, &data),
 };

@@ -16,6 +16,7 @@ pub(in crate::format) const HEAP: InputFormat = InputFormat {
     name: "heap",
     about: "a heap profile as text, of gperftools or Go (debug=1)",
     has_times: false,
+    has_events: false,
     recognises: |head| is_header(Lines::new(head).next().unwrap_or_default()),
     read: |name, text, _| {
         let mut lines = Lines::new(&text);

@@ -23,6 +23,7 @@ pub(in crate::format) const JAVA: InputFormat = InputFormat {
     name: "java",
     about: "a heap or contention profile of Java as text",
     has_times: false,
+    has_events: false,
     recognises: |head| is_heap(head) || is_contention(head),
     read: |name, text, _| {
         let mut lines = Lines::new(&text);

@@ -18,6 +18,7 @@ pub(in crate::format) const THREADS: InputFormat = InputFormat {
     name: "threads",
     about: "stacks of threads as text (threadz)",
     has_times: false,
+    has_events: false,
     recognises: |head| {
         let line = Lines::new(head).next_content().unwrap_or_default();
         START.is_match(line) || THREAD.is_match(line)

@@ -210,6 +210,78 @@ fn recordings_of_the_corpus_are_what_perf_script_said() {
     }
 }
 
+/// What samply makes of a recording has the clock's samples where it has them: addresses of files, and names of the kernel's.
+#[test]
+fn samply_reads_the_same_samples() {
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
+    for side in ["base", "new"] {
+        let data = open(&inputs.join(format!("clocks.{side}.perf.data.gz")));
+        let samply = open(&inputs.join(format!("samply.{side}.firefox.json.gz")));
+        let in_file = |p: &Profile, location: u32| match place(p, location, u64::MAX) {
+            place if place.ends_with(KERNEL) => KERNEL.to_owned(),
+            place => place,
+        };
+        let is_samples = |line: &str| !line.starts_with("page-faults") && !line.starts_with("cpu ");
+        // Threads are told apart by the number of the program that they are of. To samply, where the kernel interrupted a
+        // program is an address to return to as well.
+        let key = |line: &str, interrupted: u64| {
+            let (labels, frames) = line.split_once(" | ").unwrap_or((line, ""));
+            let mut key = labels.split_once(" tid=").unwrap().1.split([' ', '.']).next().unwrap().to_owned();
+            let mut is_after_kernel = false;
+            for frame in frames.split(" | ") {
+                let (address, file) = frame.split_once(' ').unwrap_or((frame, ""));
+                key += &match u64::from_str_radix(address, 16) {
+                    Ok(address) if is_after_kernel => format!(" | {:x} {file}", address - interrupted),
+                    _ => format!(" | {frame}"),
+                };
+                is_after_kernel = frame == KERNEL;
+            }
+            key
+        };
+        let sums = |p: &Profile, period: i64, interrupted: u64| {
+            let mut sums = Sums::new();
+            for (line, value) in read(p, in_file).iter().filter(|(line, _)| is_samples(line)) {
+                assert_eq!(value % period, 0, "{line}");
+                *sums.entry(key(line, interrupted)).or_default() += value / period;
+            }
+            sums
+        };
+        let expected = sums(&data, 2_004_008, 1);
+        assert!(expected.len() > 15 && expected.values().sum::<i64>() > 100, "{}", expected.len());
+        assert_eq!(sums(&samply, 1, 0), expected, "{side}");
+        let program = samply.mappings().iter().find(|m| samply.text(m.file) == "/press/press").unwrap();
+        assert_eq!(samply.text(program.build_id), data.text(data.mappings()[0].build_id));
+    }
+}
+
+/// Up to the first sample of the clock, and from it on, is what `perf script` prints before that line and behind it.
+#[test]
+fn a_part_ends_with_the_first_sample_of_an_event() {
+    let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
+    let mut script = String::new();
+    let packed = std::fs::File::open(inputs.join("clocks.base.perf.script.txt.gz")).unwrap();
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut script).unwrap();
+    // Where the sample before it has ended.
+    let (before, after) = script.split_at(script[..script.find(" cpu-clock:").unwrap()].rfind("\n\n").unwrap() + 2);
+    for (window, printed_part) in [("..cpu-clock", before), ("cpu-clock..", after)] {
+        let options = LoadOptions::default().with_time(window.parse().unwrap());
+        let p = Profile::open(inputs.join("clocks.base.perf.data.gz"), &options).unwrap();
+        let expected =
+            printed(printed_part, |address, is_return, rest| printed_place(address, is_return, rest, u64::MAX));
+        assert!(expected.len() >= 4, "{}", expected.len());
+        assert_eq!(read(&p, |p, l| place(p, l, u64::MAX)), expected, "{window}");
+        let text = Profile::from_bytes("text", script.as_bytes(), &options).unwrap();
+        let totals = |p: &Profile| {
+            let types = p.sample_types().into_iter().enumerate().map(|(i, of)| (of, p.total(i)));
+            types.collect::<BTreeMap<_, _>>()
+        };
+        assert_eq!(totals(&text), totals(&p), "{window}");
+    }
+    let options = LoadOptions::default().with_time("..instructions".parse().unwrap());
+    let error = Profile::open(inputs.join("clocks.base.perf.data.gz"), &options).unwrap_err();
+    assert_eq!(error.detail(), "it has no event \"instructions\", but these: cpu-clock, page-faults");
+}
+
 /// Functions of the program and of the kernel have the names that perf has for them; of others the file is compared.
 #[test]
 fn binaries_name_what_perf_names() {
