@@ -157,7 +157,7 @@ mod network {
             }
             let ask = |left: Duration| match &request.body {
                 Some(body) => {
-                    let post = request.headers.iter().fold(self.agent.post(&request.url), |r, (k, v)| r.header(k, v));
+                    let post = request.headers.iter().fold(self.agent.post(&request.url), |r, (k, v)| r.header(*k, v));
                     post.config()
                         .timeout_global(Some(left))
                         .max_redirects(0)
@@ -166,7 +166,7 @@ mod network {
                         .send(body)
                 }
                 None => {
-                    let get = request.headers.iter().fold(self.agent.get(&request.url), |r, (k, v)| r.header(k, v));
+                    let get = request.headers.iter().fold(self.agent.get(&request.url), |r, (k, v)| r.header(*k, v));
                     get.config()
                         .timeout_global(Some(left))
                         .max_redirects(0)
