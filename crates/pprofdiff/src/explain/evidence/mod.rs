@@ -4,6 +4,7 @@
 pub(super) mod calls;
 pub(super) mod costs;
 pub(super) mod labels;
+mod light;
 mod making;
 pub(super) mod read;
 pub(super) mod rows;

@@ -2,9 +2,10 @@
 //! these.
 
 use super::labels::Labels;
+use super::light::Light;
 use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
 use super::samples::{DEEPEST, OfRun, Part, Run};
-use super::weights::{Beginnings, Weight, fitting, heavy, mix};
+use super::weights::{Beginnings, Weight, heavy, mix};
 use crate::diff::matching::{Variants, canonical_of};
 use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
@@ -48,7 +49,7 @@ pub(in crate::explain) struct Columns<'m> {
 pub(in crate::explain) struct Reader<'m> {
     pub kind: Kind,
     runtime: &'static Runtime,
-    names: &'m [Name],
+    pub names: &'m [Name],
     /// By frame.
     pub canonical: &'m [u32],
     has_background: bool,
@@ -83,21 +84,6 @@ impl Reader<'_> {
                 || stack.iter().any(|f| class(f).background)
                 || self.kind == Kind::Delay && waits())
     }
-}
-
-/// What one run adds up to: of each heavy stack that it has, and of the lighter ones by what is left of them. The latter are known by
-/// their beginning, or by their first frame if no heavy stack begins with it, and their labels.
-struct Sums {
-    heavy: Vec<(u32, Part)>,
-    light: HashMap<LightKey, (Vec<u32>, Part), State>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct LightKey {
-    beginning: u32,
-    /// [`NONE`] unless no heavy stack begins with it, and of what has no stack.
-    root: u32,
-    labels: u32,
 }
 
 /// The value of one event in each run, in the order of the profiles; 0 where that is not known.
@@ -142,11 +128,13 @@ impl Rows {
         let mut found = Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
         let (of_runs, pruned) = {
             let distinct = Distinct::new(&runs, &read, &labels);
-            let (row_of, beginnings, pruned) = found.heavy(&runs, &read, &distinct, frames);
-            let sums = |i: &usize| distinct.sums(&runs[*i], *i, &read[*i], &reader, &row_of, &beginnings);
-            let mut sums = parallel::map(&(0..runs.len()).collect::<Vec<_>>(), sums);
-            found.lighten(&runs, &mut sums, &beginnings, frames);
-            (found.add_up(&runs, sums, m.iter().all(|&m| m > 1) || learned > 1), pruned)
+            let (mut row_of, beginnings, pruned) = found.heavy(&runs, &read, &distinct, frames);
+            if pruned > 0 {
+                let mut light = Light::new(&runs, &read, &distinct, &reader, &row_of, beginnings);
+                light.cut(&distinct, frames);
+                light.make_rows(&mut found, &distinct, &mut row_of);
+            }
+            (found.add_up(&runs, &read, &distinct, &row_of, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };
         let mut negative = [0.0; 2];
         let of_sides = runs.iter().zip(&read).filter_map(|(run, of)| Some((run.side?, of.negative)));
@@ -184,14 +172,14 @@ impl Rows {
 }
 
 /// The distinct stacks with labels of all runs.
-struct Distinct {
+pub(super) struct Distinct {
     /// By run and its own number of a row: the number among all.
-    of_run: Vec<Vec<u32>>,
-    weights: Vec<Weight>,
+    pub of_run: Vec<Vec<u32>>,
+    pub weights: Vec<Weight>,
     /// The stack of each, and its set of labels.
-    rows: Vec<(u32, u32)>,
+    pub rows: Vec<(u32, u32)>,
     /// By stack: the first run that has it, and its number there.
-    first: Vec<(u32, u32)>,
+    pub first: Vec<(u32, u32)>,
 }
 
 impl Distinct {
@@ -230,62 +218,37 @@ impl Distinct {
         Distinct { of_run, weights, rows: rows.values, first }
     }
 
-    /// What a run adds up to; `row_of` is each heavy one's row, and [`NONE`] for the others.
-    fn sums(
+    /// Calls `each` with those of the stacks that are wanted, and their frames, which are those of the first run that has it.
+    pub(super) fn each_stack(
         &self,
-        run: &Run<'_>,
-        number: usize,
-        of: &OfRun,
+        runs: &[Run<'_>],
+        read: &[OfRun],
         reader: &Reader<'_>,
-        row_of: &[u32],
-        beginnings: &Beginnings,
-    ) -> Sums {
-        let mut sums = Sums { heavy: Vec::new(), light: HashMap::default() };
-        let rows = &self.of_run[number];
-        // Of each stack with a light row: where its beginning is found among those of heavy ones.
-        let mut places: Vec<Option<(u32, u32)>> = vec![None; of.hashes.len()];
-        let mut is_light = vec![false; of.hashes.len()];
-        for (&row, &(stack, _)) in paced(rows.iter().zip(&of.rows)) {
-            is_light[stack as usize] |= row_of[row as usize] == NONE;
+        is_wanted: &[bool],
+        mut each: impl FnMut(u32, &[u32]),
+    ) {
+        // By run: which of all stacks are those that it is the first to have.
+        let mut firsts: Vec<Vec<u32>> = read.iter().map(|of| vec![NONE; of.hashes.len()]).collect();
+        for (&(run, own), stack) in self.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
+            firsts[run as usize][own as usize] = stack;
         }
-        let mut shared: HashMap<(u32, u32), Vec<u32>, State> = HashMap::default();
-        let mut hashes = Vec::new();
-        of.each_stack(
-            run,
-            reader,
-            |stack| is_light[stack as usize],
-            |stack, frames| {
-                let (length, beginning) = beginnings.longest(frames, &mut hashes);
-                let root = || frames.first().copied().unwrap_or(NONE);
-                let place = if length == 0 { (NONE, root()) } else { (beginning, NONE) };
-                places[stack as usize] = Some(place);
-                shared.entry(place).or_insert_with(|| frames[..length.max(1).min(frames.len())].to_vec());
-            },
-        );
-        for ((&row, &(stack, _)), &part) in paced(rows.iter().zip(&of.rows).zip(&of.parts)) {
-            let heavy = row_of[row as usize];
-            if heavy != NONE {
-                sums.heavy.push((heavy, part));
-            } else if let Some((beginning, root)) = places[stack as usize] {
-                let key = LightKey { beginning, root, labels: self.rows[row as usize].1 };
-                let stack = || shared.get(&(beginning, root)).cloned().unwrap_or_default();
-                sums.light.entry(key).or_insert_with(|| (stack(), Part::default())).1 += part;
-            }
+        for ((run, of), firsts) in runs.iter().zip(read).zip(firsts) {
+            let wants = |own: u32| firsts[own as usize] != NONE;
+            of.each_stack(run, reader, wants, |own, frames| each(firsts[own as usize], frames));
         }
-        sums
     }
 }
 
 /// Rows while they are collected.
-struct Collected<'r, 'm> {
+pub(super) struct Collected<'r, 'm> {
     reader: &'r Reader<'m>,
-    stacks: Stacks,
+    pub stacks: Stacks,
     rows: Vec<Row>,
 }
 
 impl Collected<'_, '_> {
     /// Adds a row of a stack.
-    fn push(&mut self, stack: u32, labels: u32) -> u32 {
+    pub fn push(&mut self, stack: u32, labels: u32) -> u32 {
         let background = self.reader.is_background(self.stacks.get(stack));
         self.rows.push(Row {
             stack,
@@ -313,21 +276,9 @@ impl Collected<'_, '_> {
         let mut stack_of = vec![NONE; distinct.first.len()];
         let mut is_wanted = vec![false; distinct.first.len()];
         heavy.iter().for_each(|&row| is_wanted[distinct.rows[row as usize].0 as usize] = true);
-        // By run: which of all stacks are those that it is the first to have.
-        let mut firsts: Vec<Vec<u32>> = read.iter().map(|of| vec![NONE; of.hashes.len()]).collect();
-        for (&(run, own), stack) in distinct.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
-            firsts[run as usize][own as usize] = stack;
-        }
-        for ((run, of), firsts) in runs.iter().zip(read).zip(firsts) {
-            of.each_stack(
-                run,
-                self.reader,
-                |own| firsts[own as usize] != NONE,
-                |own, frames| {
-                    stack_of[firsts[own as usize] as usize] = self.stacks.push(frames.iter().copied());
-                },
-            );
-        }
+        distinct.each_stack(runs, read, self.reader, &is_wanted, |stack, frames| {
+            stack_of[stack as usize] = self.stacks.push(frames.iter().copied());
+        });
         let mut row_of = vec![NONE; distinct.rows.len()];
         for &row in paced(&heavy) {
             let (stack, labels) = distinct.rows[row as usize];
@@ -341,60 +292,32 @@ impl Collected<'_, '_> {
         (row_of, beginnings, light)
     }
 
-    /// Where what is left of lighter stacks has more frames than there is room for, all but the heaviest are cut further:
-    /// to what these, the heavy stacks or all have.
-    fn lighten(&self, runs: &[Run<'_>], sums: &mut [Sums], beginnings: &Beginnings, room: usize) {
-        let all = || sums.iter().flat_map(|sums| sums.light.values()).map(|(stack, _)| stack.len());
-        if all().sum::<usize>() <= room {
-            return;
-        }
-        let mut weights: HashMap<LightKey, ([f64; 2], &[u32]), State> = HashMap::default();
-        for (run, sums) in runs.iter().zip(&*sums) {
-            for (key, (stack, part)) in paced(&sums.light) {
-                let (weight, _) = weights.entry(*key).or_insert(([0.0; 2], stack));
-                weight[run.side.unwrap_or(0)] += if run.side.is_some() { part.value } else { 0.0 };
-            }
-        }
-        let total = [0, 1].map(|side| weights.values().map(|(weight, _)| weight[side]).sum::<f64>().max(1e-300));
-        let weight = |of: &([f64; 2], &[u32])| (of.0[0] / total[0]).max(of.0[1] / total[1]);
-        let mut order: Vec<_> = weights.iter().collect();
-        // Of equal weights by content, so that no order decides.
-        order.sort_unstable_by(|a, b| {
-            weight(b.1).total_cmp(&weight(a.1)).then_with(|| (a.1.1, a.0.labels).cmp(&(b.1.1, b.0.labels)))
-        });
-        order.truncate(fitting(order.iter().map(|(_, (_, stack))| stack.len()), room));
-        let kept: HashSet<LightKey, State> = order.into_iter().map(|(key, _)| *key).collect();
-        drop(weights);
-        for sums in sums {
-            let mut light: HashMap<LightKey, (Vec<u32>, Part), State> = HashMap::default();
-            for (mut key, (mut stack, part)) in paced(std::mem::take(&mut sums.light)) {
-                if !kept.contains(&key) && key.root == NONE {
-                    let numbers = beginnings.numbers(&stack);
-                    let labels = key.labels;
-                    let of = |length: &usize| LightKey { beginning: numbers[*length - 1], root: NONE, labels };
-                    let length = (1..stack.len()).rev().find(|length| kept.contains(&of(length))).unwrap_or(1);
-                    (key, _) = (of(&length), stack.truncate(length));
-                }
-                light.entry(key).or_insert_with(|| (stack, Part::default())).1 += part;
-            }
-            sums.light = light;
-        }
-    }
-
-    /// Adds up the runs; gives their values by row where noise `is_measured` by them.
-    fn add_up(&mut self, runs: &[Run<'_>], sums: Vec<Sums>, is_measured: bool) -> RunValues {
+    /// Adds up the runs, by the row of each distinct stack with labels; gives their values by row where noise `is_measured` by
+    /// them.
+    fn add_up(
+        &mut self,
+        runs: &[Run<'_>],
+        read: &[OfRun],
+        distinct: &Distinct,
+        row_of: &[u32],
+        is_measured: bool,
+    ) -> RunValues {
         let mut cells = Vec::new();
-        let mut row_of: HashMap<LightKey, u32, State> = HashMap::default();
-        for (run, Sums { heavy, light }) in runs.iter().zip(sums) {
-            let row = |(key, (stack, part)): (LightKey, (Vec<u32>, Part))| {
-                let row = *row_of.entry(key).or_insert_with(|| {
-                    let stack = self.stacks.push(stack);
-                    self.push(stack, key.labels)
-                });
-                (row, part)
-            };
-            let light: Vec<_> = light.into_iter().map(row).collect();
-            for (row, part) in paced(heavy.into_iter().chain(light)) {
+        // Of the run: what each row has, and the rows that have anything.
+        let (mut parts, mut found) = (vec![Part::default(); self.rows.len()], Vec::new());
+        let mut is_found = vec![false; self.rows.len()];
+        for ((run, of), own) in runs.iter().zip(read).zip(&distinct.of_run) {
+            for (&number, &part) in paced(own.iter().zip(&of.parts)) {
+                let row = row_of[number as usize];
+                if !std::mem::replace(&mut is_found[row as usize], true) {
+                    parts[row as usize] = Part::default();
+                    found.push(row);
+                }
+                parts[row as usize] += part;
+            }
+            for row in paced(found.drain(..)) {
+                is_found[row as usize] = false;
+                let part = parts[row as usize];
                 if is_measured {
                     cells.push(Cell { row, column: run.column as u32, value: part.value });
                 }
