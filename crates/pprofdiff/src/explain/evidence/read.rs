@@ -3,19 +3,18 @@
 
 use super::labels::Labels;
 use super::light::Light;
+use super::names::Texts;
 use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
 use super::samples::{DEEPEST, OfRun, Part, Run};
 use super::weights::{Beginnings, Weight, heavy, mix};
-use crate::diff::matching::{Variants, canonical_of};
 use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
-use crate::diff::{Frames, Measure, Sort, State, Walk};
-use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
+use crate::diff::{Frames, Measure, State, Walk};
+use crate::runtimes::{Asked, Class, Runtime, UserRules};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::work::paced;
 
 /// The frames of stacks are kept in an eighth of the bytes of the profiles and so many more, while they are read.
@@ -41,8 +40,6 @@ pub(in crate::explain) struct Columns<'m> {
     pub learned: usize,
     /// True of what there is, and not of what is done.
     pub is_level: bool,
-    /// What the user says of the program's own runtime.
-    pub own: &'m UserRules,
 }
 
 /// Reads samples by their frames' canonical numbers.
@@ -108,40 +105,78 @@ pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     })
 }
 
-impl Rows {
-    pub(in crate::explain) fn read(columns: &Columns<'_>) -> Rows {
-        let (runtime, names, canonical) = names_of(columns.value.frames(), columns.own, Some(columns));
-        let runs = runs(columns);
-        let Columns { kind, has_background, learned, .. } = *columns;
-        let reader = Reader { kind, runtime, names: &names, canonical: &canonical, has_background };
-        let keys = Keys::new();
-        let bytes = columns.value.profile_bytes();
-        let of_each = ROOM / runs.len().max(1);
-        let read = |run: &Run<'_>| {
-            let room = run.walk.input.profile.inflated_size() / 8 + of_each;
-            OfRun::read(run, &reader, &keys, room)
-        };
-        let read = parallel::map(&runs, read);
-        let labels = Labels::new(&runs, &read);
+/// The profiles of a sample type as they are read.
+pub(in crate::explain) struct Look<'m> {
+    columns: &'m Columns<'m>,
+    runtime: &'static Runtime,
+    names: Vec<Name>,
+    /// By frame.
+    canonical: Vec<u32>,
+    runs: Vec<Run<'m>>,
+    read: Vec<OfRun>,
+}
+
+impl<'m> Look<'m> {
+    /// Without what is read.
+    fn unread(columns: &'m Columns<'m>, texts: &Texts) -> Look<'m> {
+        let (names, canonical) = texts.names(Some(columns));
+        Look { columns, runtime: texts.runtime, names, canonical, runs: runs(columns), read: Vec::new() }
+    }
+
+    pub(in crate::explain) fn new(columns: &'m Columns<'m>, texts: &Texts) -> Look<'m> {
+        let mut look = Look::unread(columns, texts);
+        look.read = read_runs(&[&look]).into_iter().flatten().collect();
+        look
+    }
+
+    /// Of two sample types: in one, where both give frames the same names.
+    pub(in crate::explain) fn both(columns: [&'m Columns<'m>; 2], texts: &Texts) -> [Look<'m>; 2] {
+        let [mut a, mut b] = columns.map(|columns| Look::unread(columns, texts));
+        let is_same_name = |(a, b): (&Name, &Name)| a.text == b.text;
+        let are_same = a.canonical == b.canonical && a.names.iter().zip(&b.names).all(is_same_name);
+        if !are_same || columns[0].kind != columns[1].kind {
+            return columns.map(|columns| Look::new(columns, texts));
+        }
+        for (of_a, of_b) in a.runs.iter_mut().zip(&mut b.runs) {
+            (of_a.beside, of_b.beside) = (Some(of_b.walk.clone()), Some(of_a.walk.clone()));
+        }
+        for mut read in read_runs(&[&a, &b]) {
+            b.read.extend(read.pop());
+            a.read.extend(read.pop());
+        }
+        [a, b]
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        let Columns { kind, has_background, .. } = *self.columns;
+        Reader { kind, runtime: self.runtime, names: &self.names, canonical: &self.canonical, has_background }
+    }
+
+    pub(in crate::explain) fn rows(self) -> Rows {
+        let Columns { kind, learned, .. } = *self.columns;
+        let bytes = self.columns.value.profile_bytes();
+        let reader = self.reader();
+        let Look { runs, read, .. } = &self;
+        let labels = Labels::new(runs, read);
         let frames = (bytes / BYTES_OF_FRAME).max(FRAMES) / 2;
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.side == side).count());
         let mut found = Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
         let (of_runs, pruned) = {
-            let distinct = Distinct::new(&runs, &read, &labels);
-            let (mut row_of, beginnings, pruned) = found.heavy(&runs, &read, &distinct, frames);
+            let distinct = Distinct::new(runs, read, &labels);
+            let (mut row_of, beginnings, pruned) = found.heavy(runs, read, &distinct, frames);
             if pruned > 0 {
-                let mut light = Light::new(&runs, &read, &distinct, &reader, &row_of, beginnings);
+                let mut light = Light::new(runs, read, &distinct, &reader, &row_of, beginnings);
                 light.cut(&distinct, frames);
                 light.make_rows(&mut found, &distinct, &mut row_of);
             }
-            (found.add_up(&runs, &read, &distinct, &row_of, m.iter().all(|&m| m > 1) || learned > 1), pruned)
+            (found.add_up(runs, read, &distinct, &row_of, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };
         let mut negative = [0.0; 2];
-        let of_sides = runs.iter().zip(&read).filter_map(|(run, of)| Some((run.side?, of.negative)));
+        let of_sides = runs.iter().zip(read).filter_map(|(run, of)| Some((run.side?, of.negative)));
         of_sides.for_each(|(side, sum)| negative[side] += sum);
-        let sides = if pruned > 0 { sides(&runs, &read, &canonical, names.len()) } else { Vec::new() };
-        drop(read);
+        let sides = if pruned > 0 { sides(runs, read, &self.canonical, self.names.len()) } else { Vec::new() };
         let Collected { stacks, rows, .. } = found;
+        let Look { runtime, names, .. } = self;
         let (label_sets, labels) = (labels.sets, labels.texts);
         let mut read = Rows {
             kind,
@@ -171,6 +206,17 @@ impl Rows {
     }
 }
 
+/// Reads the profiles of one sample type, or of two in one look: by profile what it has of each.
+fn read_runs(looks: &[&Look<'_>]) -> Vec<Vec<OfRun>> {
+    let (reader, keys, n) = (looks[0].reader(), Keys::new(), looks[0].runs.len());
+    let read = |run: &usize| {
+        let runs: Vec<&Run<'_>> = looks.iter().map(|look| &look.runs[*run]).collect();
+        let room = runs[0].walk.input.profile.inflated_size() / 8 + ROOM / n.max(1);
+        OfRun::read(&runs, &reader, &keys, room)
+    };
+    parallel::map(&(0..n).collect::<Vec<_>>(), read)
+}
+
 /// The distinct stacks with labels of all runs.
 pub(super) struct Distinct {
     /// By run and its own number of a row: the number among all.
@@ -184,7 +230,7 @@ pub(super) struct Distinct {
 
 impl Distinct {
     fn new(runs: &[Run<'_>], read: &[OfRun], labels: &Labels) -> Distinct {
-        let mut index = Index::with_capacity(read.iter().map(|of| of.hashes.len()).max().unwrap_or(0));
+        let mut index = Index::with_capacity(read.iter().map(|of| of.stacks.hashes.len()).max().unwrap_or(0));
         let (mut hashes, mut first): (Vec<u128>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
         let mut rows: Interner<(u32, u32), State> = Interner::default();
         let mut weights: Vec<Weight> = Vec::new();
@@ -200,13 +246,13 @@ impl Distinct {
                 }
                 found.number()
             };
-            let stacks: Vec<u32> = paced(of.hashes.iter().zip(0..)).map(number).collect();
+            let stacks: Vec<u32> = paced(of.stacks.hashes.iter().zip(0..)).map(number).collect();
             let row = |(&(stack, set), part): (&(u32, u32), &Part)| {
                 let set = labels.set_of(i, set);
                 let number = rows.number((stacks[stack as usize], set));
                 if number as usize == weights.len() {
-                    let tie = mix(of.ties[stack as usize] ^ u64::from(set));
-                    weights.push(Weight { values: [0.0; 2], tie, depth: of.depths[stack as usize] });
+                    let tie = mix(of.stacks.ties[stack as usize] ^ u64::from(set));
+                    weights.push(Weight { values: [0.0; 2], tie, depth: of.stacks.depths[stack as usize] });
                 }
                 if let Some(side) = run.side {
                     weights[number as usize].values[side] += part.value;
@@ -228,7 +274,7 @@ impl Distinct {
         mut each: impl FnMut(u32, &[u32]),
     ) {
         // By run: which of all stacks are those that it is the first to have.
-        let mut firsts: Vec<Vec<u32>> = read.iter().map(|of| vec![NONE; of.hashes.len()]).collect();
+        let mut firsts: Vec<Vec<u32>> = read.iter().map(|of| vec![NONE; of.stacks.hashes.len()]).collect();
         for (&(run, own), stack) in self.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
             firsts[run as usize][own as usize] = stack;
         }
@@ -360,7 +406,7 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
             walk.for_each_sample(|_, sample| step = gcd(step, count.value(&sample).unsigned_abs()));
         }
         let is_counted = columns.value.summary().unit == "count";
-        Run { walk, count, bytes, side, column, step, is_level: columns.is_level, is_counted }
+        Run { walk, beside: None, count, bytes, side, column, step, is_level: columns.is_level, is_counted }
     };
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
 }
@@ -368,132 +414,14 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
 /// Of each frame: why it is chance whether a profile has it, if it is. Profiling itself puts some there; and of inlined
 /// library functions it is chance, in some languages, which one a profile shows, which is the second answer.
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
-    let own = UserRules::default();
-    let (runtime, names, canonical) = names_of(frames, &own, None);
+    let texts = Texts::of(frames, &UserRules::default(), Asked::LeftOut);
+    let (runtime, (names, canonical)) = (texts.runtime, texts.names(None));
     let why = |class: Class| match class {
         Class { artefact: true, .. } => Some(LeftOut::Profiling),
         Class { system: true, .. } if runtime.unstable_inlining => Some(LeftOut::Inlining),
         _ => None,
     };
     Ok((canonical.iter().map(|&name| why(names[name as usize].class)).collect(), runtime.unstable_inlining))
-}
-
-/// The canonical names in their order, and by frame which it has. A text that frames share is looked at once. Of what is left
-/// out alone, without columns, it is not asked what a name costs.
-fn names_of(
-    frames: &Frames,
-    own: &UserRules,
-    columns: Option<&Columns<'_>>,
-) -> (&'static Runtime, Vec<Name>, Vec<u32>) {
-    let asked = if columns.is_some() { Asked::All } else { Asked::LeftOut };
-    let mut known: HashMap<u32, u32> = HashMap::default();
-    let mut texts: Vec<String> = Vec::new();
-    let mut raw = Vec::with_capacity(frames.len());
-    // By file, whether it is of a library; by text, whether a function of that name is of none.
-    let mut libraries: HashMap<u32, bool> = HashMap::default();
-    let mut of_program: Vec<bool> = Vec::new();
-    for frame in paced(0..frames.len() as u32) {
-        let (name, file) = frames.texts_of(frame);
-        let number = match known.get(&name) {
-            Some(&number) => number,
-            None => {
-                let text = frames.short(name);
-                let nameless = text.is_empty();
-                texts.push(if nameless { frames.label(frame) } else { text });
-                of_program.push(false);
-                let number = texts.len() as u32 - 1;
-                if !nameless {
-                    known.insert(name, number);
-                }
-                number
-            }
-        };
-        of_program[number as usize] |=
-            asked == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
-        raw.push(number);
-    }
-    let (runtime, classes) = classify(&texts, own, asked);
-    let mut canonical: Vec<(String, Variants)> = paced(&texts).map(|text| canonical_of(text)).collect();
-    let costs = columns.and_then(|columns| costs_of_shared(&canonical, &raw, columns));
-    if let Some(costs) = &costs {
-        keep_apart(&texts, &mut canonical, costs);
-    }
-    let mut order: Vec<u32> = (0..texts.len() as u32).collect();
-    order.sort_unstable_by_key(|&i| &canonical[i as usize].0);
-    let mut names: Vec<Name> = Vec::new();
-    let mut of_text = vec![0; texts.len()];
-    for i in order.iter().map(|&i| i as usize) {
-        let text = &canonical[i].0;
-        if names.last().is_none_or(|last| last.text != *text) {
-            names.push(Name { text: text.clone(), class: Class::default(), shown: Vec::new() });
-        }
-        let number = names.len() - 1;
-        let (class, other) = (&mut names[number].class, classes[i]);
-        class.system |= other.system;
-        class.background |= other.background;
-        class.artefact |= other.artefact;
-        class.own_waits |= other.own_waits;
-        class.benchmark |= other.benchmark;
-        class.collects |= other.collects;
-        class.allocates |= other.allocates;
-        class.program |= other.program && of_program[i];
-        of_text[i] = number as u32;
-    }
-    let of = raw.iter().map(|&i| of_text[i as usize]).collect();
-    let texts: Vec<(String, u32)> = texts.into_iter().zip(of_text).collect();
-    show(&mut names, &texts, costs.as_deref());
-    (runtime, names, of)
-}
-
-/// What each name costs on both sides, if some share a canonical one.
-fn costs_of_shared(canonical: &[(String, Variants)], raw: &[u32], columns: &Columns<'_>) -> Option<Vec<[f64; 2]>> {
-    let mut known: HashSet<&str> = HashSet::default();
-    if paced(canonical).all(|(text, _)| known.insert(text)) {
-        return None;
-    }
-    let runs = columns.value.walks_of(true).count() as f64;
-    let of_base = (runs - columns.learned as f64) / runs.max(1.0);
-    let mut costs = vec![[0.0; 2]; canonical.len()];
-    for row in columns.value.top(Sort::Cum).rows {
-        let cost = &mut costs[raw[row.frame as usize] as usize];
-        *cost = [cost[0] + row.cum.base as f64 * of_base, cost[1] + row.cum.new as f64];
-    }
-    Some(costs)
-}
-
-/// Leaves names as they are where both sides have them, so that only what has no partner is looked for by another name.
-fn keep_apart(texts: &[String], canonical: &mut [(String, Variants)], costs: &[[f64; 2]]) {
-    let is_on_both = |i: usize| costs[i].iter().all(|&cost| cost != 0.0);
-    let is_on_one = |i: usize| !is_on_both(i) && costs[i] != [0.0; 2];
-    let mut changed: HashSet<String> = HashSet::default();
-    for (i, (text, variants)) in paced(canonical.iter().enumerate()) {
-        if *variants == Variants::Numbered && is_on_one(i) {
-            changed.insert(text.clone());
-        }
-    }
-    for (i, (text, variants)) in paced(canonical.iter_mut().enumerate()) {
-        let is_kept = match variants {
-            Variants::Own => is_on_both(i),
-            Variants::Numbered => is_on_both(i) && !changed.contains(text.as_str()),
-            Variants::One => false,
-        };
-        if is_kept {
-            text.clone_from(&texts[i]);
-        }
-    }
-}
-
-/// Lists the names that each canonical one has, with their costs; of a name that is its own there is nothing to choose.
-fn show(names: &mut [Name], texts: &[(String, u32)], costs: Option<&[[f64; 2]]>) {
-    let mut sharing = vec![0u32; names.len()];
-    texts.iter().for_each(|(_, name)| sharing[*name as usize] += 1);
-    for (i, (text, name)) in texts.iter().enumerate() {
-        let cost = costs.map_or([0.0; 2], |costs| costs[i]);
-        if sharing[*name as usize] == 1 || cost != [0.0; 2] {
-            names[*name as usize].shown.push((text.clone(), cost));
-        }
-    }
-    names.iter_mut().for_each(|name| name.shown.sort_unstable_by(|a, b| a.0.cmp(&b.0)));
 }
 
 /// Of each canonical name whether a side has it.
