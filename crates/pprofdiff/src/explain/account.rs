@@ -40,7 +40,7 @@ pub(super) struct Uncut {
 
 impl Uncut {
     pub(super) fn of(rows: &Rows) -> Uncut {
-        let mut stacks = Stacks::default();
+        let mut stacks = Stacks::with_room_for(&rows.stacks);
         (0..rows.rows.len()).for_each(|row| {
             stacks.push(rows.stack(row).iter().copied());
         });

@@ -30,9 +30,9 @@ pub use answer::{
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
 };
 use asked::{ALLOCATED, Asked, COUNTS, WALL, is_level};
+use evidence::names::Texts;
 pub(crate) use evidence::read::by_chance;
 use evidence::read::{Columns, Look};
-use evidence::names::Texts;
 use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::{parallel, work};
@@ -200,7 +200,8 @@ impl Diff {
         let learned = options.noise_runs;
         let measure = |number: usize| selection.measure_type(number, Normalize::None);
         let (value, beside) = (measure(asked.number)?, allocated.map(measure).transpose()?);
-        let explained = |value: &Measure, look: Look<'_>, heap: Option<&Rows>| explain(self, value, look.rows(), heap, options);
+        let explained =
+            |value: &Measure, look: Look<'_>, heap: Option<&Rows>| explain(self, value, look.rows(), heap, options);
         let first = |columns: &Columns<'_>| explained(&value, Look::new(columns, &texts), heap.as_ref());
         // Both at the same time where that takes little memory.
         let (first, also) = match (allocated.map(|number| self.asked_of(number)), &beside) {

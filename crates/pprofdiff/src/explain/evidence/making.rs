@@ -101,13 +101,7 @@ impl<'a> Making<'a> {
 
     /// Makes the sets of one kind of key: those that have the events, and of sets with the same rows one. `key_of` says what
     /// the number of a key stands for. Gives the set of each number, unless another key has it.
-    pub fn add(
-        &mut self,
-        tree: &CallTree,
-        n_keys: usize,
-        key_of: impl Fn(u32) -> Key,
-        spans: &impl Spans,
-    ) -> Vec<u32> {
+    pub fn add(&mut self, tree: &CallTree, n_keys: usize, key_of: impl Fn(u32) -> Key, spans: &impl Spans) -> Vec<u32> {
         let mut keys =
             vec![OfKey { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
         let mut pace = Pace::default();

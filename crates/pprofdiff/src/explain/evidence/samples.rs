@@ -1,7 +1,7 @@
 //! One look at the samples of a run: its distinct stacks with their labels, by the run's own numbers, and what they add up
 //! to. Samples are read again for stacks that there was no room for ([`OfRun::each_stack`]).
 
-use super::labels::RunLabels;
+use super::labels::{RunLabels, texts_of};
 use super::read::Reader;
 use super::rows::{Kind, Stacks};
 use super::weights::tie;
@@ -203,7 +203,8 @@ impl<'m> Run<'m> {
             reader.shorten(frames);
             each(values, frames, sample);
         };
-        let mut visitor = Visitor { wants, place: 0, walk, beside, canonical, innermost, is_used, negative, frames, each };
+        let mut visitor =
+            Visitor { wants, place: 0, walk, beside, canonical, innermost, is_used, negative, frames, each };
         let counts_beside = |sample: &Sample<'m>| beside.is_some_and(|beside| beside.value(sample) != 0);
         walk.visit_or(&walk.input.profile.sample_range(), counts_beside, &mut visitor);
         (visitor.is_used, visitor.negative)
@@ -219,6 +220,19 @@ impl<'m> Run<'m> {
 }
 
 impl RunStacks {
+    /// With room for as many stacks as there are samples, so that growing copies nothing: pages that are not used cost nothing.
+    /// In a browser all that is taken counts; there they grow.
+    fn with_room_for(n: usize) -> RunStacks {
+        let n = if cfg!(target_pointer_width = "64") { n } else { 0 };
+        RunStacks {
+            index: Index::with_capacity(n),
+            hashes: Vec::with_capacity(n),
+            ties: Vec::with_capacity(n),
+            depths: Vec::with_capacity(n),
+            ..RunStacks::default()
+        }
+    }
+
     /// The number of a stack, given leaf first.
     #[inline(always)]
     fn number(&mut self, hash: u128, stack: &[u32], place: u32, room: usize) -> u32 {
@@ -238,7 +252,6 @@ impl RunStacks {
         }
         found.number()
     }
-
 }
 
 impl OfRun {
@@ -247,17 +260,21 @@ impl OfRun {
         let has_labels = runs[0].walk.input.profile.has_labels();
         // Else rows are the stacks.
         let has_rows = has_labels || runs.len() > 1;
-        let mut stacks = RunStacks::default();
+        let mut stacks = RunStacks::with_room_for(runs[0].walk.input.profile.n_samples());
         let mut of: Vec<(OfRun, Interner<(u32, u32), FastState>)> = runs.iter().map(|_| Default::default()).collect();
-        let mut place = 0;
+        let (mut place, mut texts) = (0, Vec::new());
         let (is_used, negative) = runs[0].visit(
             reader,
             |_| true,
             |values, stack, sample| {
                 let number = stacks.number(keys.hash(0, stack), stack, place, room);
                 place += 1;
+                if has_labels {
+                    texts.clear();
+                    texts.extend(texts_of(&runs[0].walk, sample));
+                }
                 for (((of, rows), run), value) in of.iter_mut().zip(runs).zip(values).filter(|(_, value)| *value > 0) {
-                    let labels = if has_labels { of.labels.set_of(&run.walk, sample) } else { 0 };
+                    let labels = if has_labels { of.labels.set_of(&texts) } else { 0 };
                     let row = if has_rows { rows.number((number, labels)) } else { number };
                     if row as usize == of.parts.len() {
                         of.parts.push(Part::default());

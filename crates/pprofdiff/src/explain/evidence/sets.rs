@@ -413,10 +413,10 @@ pub(in crate::explain) fn grouped<I: Iterator<Item = (usize, u32)>>(
     (1..ends.len()).for_each(|i| ends[i] += ends[i - 1]);
     let mut values = vec![0; ends[groups]];
     let mut next = ends.clone();
-    for (group, value) in paced(pairs()) {
+    paced(pairs()).for_each(|(group, value)| {
         values[next[group]] = value;
         next[group] += 1;
-    }
+    });
     (values, ends)
 }
 

@@ -13,10 +13,10 @@ use crate::explain::evidence::sets::Sets;
 use crate::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };
-use model::{Model, may_change};
 pub(in crate::explain) use model::{Fit, NEARLY_ALL, Work};
-use noise::{is_replicated, measured, threshold_of, variance_of_runs};
+use model::{Model, may_change};
 pub(in crate::explain) use noise::{Variances, known_variance, known_variance_of, variance_of};
+use noise::{is_replicated, measured, threshold_of, variance_of_runs};
 
 /// A cause that says nearly the same as "more work everywhere": the least by which it must be better, and the part of
 /// the base that it must have to be confused with it.

@@ -131,13 +131,7 @@ fn worth(set: &Set, deviance: f64) -> f64 {
 }
 
 impl<'a> Model<'a> {
-    pub(super) fn new(
-        rows: &'a Rows,
-        sets: &'a Sets,
-        candidates: &'a [u32],
-        scale: f64,
-        threshold: f64,
-    ) -> Model<'a> {
+    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, candidates: &'a [u32], scale: f64, threshold: f64) -> Model<'a> {
         let (floor, is_given, tau2) = (0.0, false, Variances::OfClasses([0.0; 3]));
         let factor = vec![1.0; rows.rows.len()];
         let (applied, touched, place) = (Vec::new(), Vec::new(), vec![NONE; sets.len()]);
