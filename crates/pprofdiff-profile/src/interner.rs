@@ -104,6 +104,12 @@ impl<T: Copy + Eq + Hash, S: BuildHasher> Interner<T, S> {
         self.values.len() as u32 - 1
     }
 
+    /// The value's number, if it has one.
+    #[inline]
+    pub fn find(&self, value: T) -> Option<u32> {
+        self.index.find(self.state.hash_one(value), |n| self.values[n as usize] == value)
+    }
+
     /// The value's number; a new one if it has none yet.
     #[inline]
     pub fn number(&mut self, value: T) -> u32 {
@@ -186,6 +192,7 @@ mod tests {
     fn values_have_one_number_each() {
         let mut values = Interner::with_capacity(0, RandomState::new());
         assert_eq!([7u64, 8, 7, 9, 8].map(|v| values.number(v)), [0, 1, 0, 2, 1]);
+        assert_eq!([9, 6].map(|v| values.find(v)), [Some(2), None]);
         assert_eq!(values.values, [7, 8, 9]);
     }
 

@@ -55,11 +55,22 @@ impl<'m> Walk<'m> {
     /// Shows the visitor each sample that counts. `range` is one of [`Walk::ranges`].
     #[inline(always)]
     pub(crate) fn visit(&self, range: &SampleRange, visitor: &mut impl SampleVisitor<'m>) {
+        self.visit_or(range, |_| false, visitor);
+    }
+
+    /// The same with those samples that count by another column.
+    #[inline(always)]
+    pub(crate) fn visit_or(
+        &self,
+        range: &SampleRange,
+        counts: impl Fn(&Sample<'m>) -> bool,
+        visitor: &mut impl SampleVisitor<'m>,
+    ) {
         let profile = &*self.input.profile;
         if self.is_unfiltered() {
             profile.for_each_sample(range, |sample| {
                 let value = sample.value(self.column);
-                if value != 0 {
+                if value != 0 || counts(&sample) {
                     visitor.sample(value * self.times, sample, sample);
                 }
             });
@@ -69,8 +80,9 @@ impl<'m> Walk<'m> {
         let mut index = 0;
         profile.for_each_sample(range, |sample| {
             let value = sample.value(self.column);
-            let counts = value != 0 && self.input.part.is_none_or(|part| part == sample.is_base());
-            if counts && self.plan.apply(index, &sample, &mut kept) {
+            let is_asked = value != 0 || counts(&sample);
+            let is_asked = is_asked && self.input.part.is_none_or(|part| part == sample.is_base());
+            if is_asked && self.plan.apply(index, &sample, &mut kept) {
                 visitor.sample(value * self.times, &kept[..], sample);
             }
             index += 1;

@@ -40,7 +40,7 @@ pub(super) struct Uncut {
 
 impl Uncut {
     pub(super) fn of(rows: &Rows) -> Uncut {
-        let mut stacks = Stacks::default();
+        let mut stacks = Stacks::with_room_for(&rows.stacks);
         (0..rows.rows.len()).for_each(|row| {
             stacks.push(rows.stack(row).iter().copied());
         });
@@ -146,7 +146,7 @@ impl Books<'_> {
         if b + n <= 0.0 {
             return 0.0;
         }
-        penalised(b, n, self.scale, variance_of(self.rows, self.found.tau2[set], [b, n]))
+        penalised(b, n, self.scale, variance_of(self.rows, self.found.tau2.of(self.sets, set), [b, n]))
     }
 
     /// True if rows of a set are a cause by themselves.
@@ -388,7 +388,7 @@ impl Books<'_> {
         let wide = (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, Key::Node(_) | Key::Edge(..)));
         let value = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
         let widest = wide.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
-        widest.map_or(self.found.tau * self.found.tau, |set| self.found.tau2[set])
+        widest.map_or(self.found.tau * self.found.tau, |set| self.found.tau2.of(self.sets, set))
     }
 
     /// The penalised deviance of rows together, which differ between runs by such a variance.

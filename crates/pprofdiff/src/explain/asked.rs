@@ -4,7 +4,6 @@
 use super::evidence::read::Columns;
 use super::evidence::rows::Kind;
 use crate::diff::{Diff, Measure, Normalize, Selection};
-use crate::runtimes::UserRules;
 use crate::{Error, Result};
 
 /// Sample types of which one counts what the other measures, and how they are sampled.
@@ -101,7 +100,6 @@ impl Asked {
         selection: &Selection,
         value: &Measure,
         learned: usize,
-        own: &UserRules,
         read: impl FnOnce(&Columns<'_>) -> T,
     ) -> Result<T> {
         let measure = |number: usize| selection.measure_type(number, Normalize::None);
@@ -110,6 +108,6 @@ impl Asked {
         let (count, bytes) = (count.as_ref(), bytes.as_ref());
         let Asked { kind, has_background, .. } = *self;
         let is_level = is_level(&value.summary().sample_type);
-        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level, own }))
+        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level }))
     }
 }

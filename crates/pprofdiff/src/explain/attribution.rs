@@ -254,7 +254,7 @@ impl<'a> Attribution<'a> {
     /// True if these values of a set, or of a part of it, differ by no more than chance, beside the amount of work.
     fn is_even(&self, v: [f64; 2], set: usize) -> bool {
         let [b, n] = v.map(|v| v / self.sets.sets[set].event.max(1e-300));
-        let variance = counts::between_run_variance(self.found.tau2[set], self.rows.runs);
+        let variance = counts::between_run_variance(self.found.tau2.of(self.sets, set), self.rows.runs);
         counts::penalised(b, n, self.found.scale, variance) < counts::LEVEL
     }
 
@@ -291,7 +291,7 @@ impl<'a> Attribution<'a> {
         let of = &self.sets.sets[set];
         let [b, n] = of.values.map(|v| v / of.event.max(1e-300));
         let lost = -(of.values[1] / self.found.scale - of.values[0]) / raw;
-        let variance = counts::between_run_variance(self.found.tau2[set], self.rows.runs);
+        let variance = counts::between_run_variance(self.found.tau2.of(self.sets, set), self.rows.runs);
         let is_caller = matches!(of.key, Key::Own(f) if Some(f) == caller);
         let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
         (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)

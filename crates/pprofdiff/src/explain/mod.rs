@@ -21,8 +21,8 @@ mod search;
 
 use serde::{Deserialize, Serialize};
 
-use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Pair, Query, Selection, Summary};
-use crate::runtimes::UserRules;
+use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Pair, Query, Summary};
+use crate::runtimes::{self, UserRules};
 use crate::{Error, Result};
 use account::Books;
 pub use answer::{
@@ -30,7 +30,9 @@ pub use answer::{
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
 };
 use asked::{ALLOCATED, Asked, COUNTS, WALL, is_level};
+use evidence::names::Texts;
 pub(crate) use evidence::read::by_chance;
+use evidence::read::{Columns, Look};
 use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::{parallel, work};
@@ -190,21 +192,38 @@ impl Diff {
         work::begin_phase("explaining");
         let selection = self.select_with(query, &Moves::default())?;
         let heap = options.heap.as_ref().map(|Heap(heap)| heap.allocations(query, &own)).transpose()?;
+        let texts = Texts::of(selection.frames(), &own, runtimes::Asked::All);
         // Of a heap whose type was not chosen what was allocated is another question than what is left of it.
         let named = |name: &str| self.sample_types().iter().position(|(kind, _)| kind == name);
         let is_heap = query.sample_type.is_none() && beside.is_empty() && asked.kind == Kind::Heap;
         let allocated = named(ALLOCATED).filter(|number| is_heap && *number != asked.number);
-        let first = || self.explain_type(&selection, &asked, options, &own, heap.as_ref());
-        let also = || {
-            let explained = |number| self.explain_type(&selection, &self.asked_of(number), options, &own, None);
-            allocated.map(explained).transpose()
+        let learned = options.noise_runs;
+        let measure = |number: usize| selection.measure_type(number, Normalize::None);
+        let (value, beside) = (measure(asked.number)?, allocated.map(measure).transpose()?);
+        let explained =
+            |value: &Measure, look: Look<'_>, heap: Option<&Rows>| explain(self, value, look.rows(), heap, options);
+        let first = |columns: &Columns<'_>| explained(&value, Look::new(columns, &texts), heap.as_ref());
+        // Both at the same time where that takes little memory.
+        let (first, also) = match (allocated.map(|number| self.asked_of(number)), &beside) {
+            (Some(also), Some(of_also)) if self.n_samples() <= FEW_SAMPLES => {
+                asked.read(&selection, &value, learned, |columns| {
+                    also.read(&selection, of_also, learned, |others| {
+                        let [first, second] = Look::both([columns, others], &texts);
+                        let first = || explained(&value, first, heap.as_ref());
+                        parallel::join(first, || Some(explained(of_also, second, None)))
+                    })
+                })??
+            }
+            (also, _) => {
+                let first = asked.read(&selection, &value, learned, first)?;
+                let second = |(asked, value): (Asked, &Measure)| {
+                    asked.read(&selection, value, learned, |columns| explained(value, Look::new(columns, &texts), None))
+                };
+                (first, also.zip(beside.as_ref()).map(second).transpose()?)
+            }
         };
-        let (first, also) = match self.n_samples() <= FEW_SAMPLES {
-            true => parallel::join(first, also),
-            false => (first(), also()),
-        };
-        let mut explanation = first?;
-        explanation.also.extend(also?);
+        let mut explanation = first;
+        explanation.also.extend(also);
         drop(heap);
         if let Some(Heap(heap)) = &options.heap {
             let query = Query { sample_type: None, ..query.clone() };
@@ -215,19 +234,6 @@ impl Diff {
             explanation.also.extend(beside);
         }
         Ok(explanation)
-    }
-
-    fn explain_type(
-        &self,
-        selection: &Selection,
-        asked: &Asked,
-        options: &ExplainOptions,
-        own: &UserRules,
-        heap: Option<&Rows>,
-    ) -> Result<Explanation> {
-        let value = selection.measure_type(asked.number, Normalize::None)?;
-        let rows = asked.read(selection, &value, options.noise_runs, own, Rows::read)?;
-        Ok(explain(self, &value, rows, heap, options))
     }
 
     /// What was allocated, of heap profiles.
@@ -242,7 +248,8 @@ impl Diff {
         let query = Query { sample_type: None, ..query.clone() };
         let selection = self.select_with(&query, &Moves::default())?;
         let value = selection.measure_type(number, Normalize::None)?;
-        self.asked_of(number).read(&selection, &value, 0, own, Rows::read)
+        let texts = Texts::of(selection.frames(), own, runtimes::Asked::All);
+        self.asked_of(number).read(&selection, &value, 0, |columns| Look::new(columns, &texts).rows())
     }
 }
 
@@ -251,8 +258,7 @@ impl Diff {
 pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
     let selection = measure.selection();
     let asked = selection.diff().asked(Some(&measure.summary().sample_type), &[])?;
-    let own = UserRules::default();
-    let events = asked.read(selection, measure, 0, &own, evidence::read::event_of_runs)?;
+    let events = asked.read(selection, measure, 0, evidence::read::event_of_runs)?;
     // What counts samples counts those of the wall clock, if there is one.
     let types = selection.diff().sample_types();
     let own = types[asked.number].0.as_str();
@@ -270,8 +276,8 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     let asked = allocated.map_or_else(|| diff.asked(None, &[]), |number| Ok(diff.asked_of(number)))?;
     let selection = diff.select_with(&Query::default(), &Moves::default())?;
     let value = selection.measure_type(asked.number, Normalize::None)?;
-    let own = UserRules::default();
-    let rows = asked.read(&selection, &value, 0, &own, Rows::read)?;
+    let texts = Texts::of(selection.frames(), &UserRules::default(), runtimes::Asked::All);
+    let rows = asked.read(&selection, &value, 0, |columns| Look::new(columns, &texts).rows())?;
     let Names { rows, renamed, inlined, .. } = Names::matched(rows);
     let mut moves = Moves::default();
     let name = |frame: u32| rows.names[frame as usize].text.clone();

@@ -156,7 +156,15 @@ const MEDIAN_OF_CHI2: f64 = 0.455;
 /// that of chance. `frames` are (base, new, expected ratio). More variance leaves less deviance, so it is the median of
 /// the frames' own such variances.
 pub(crate) fn variance_of_ratios(frames: &[(f64, f64, f64)]) -> f64 {
-    let mut variances: Vec<f64> = frames.iter().map(|&(b, n, r)| variance_at(b, n, r, MEDIAN_OF_CHI2)).collect();
+    // Those that chance is enough for have none; if that is most of them, the others are not asked.
+    let wander = |&&(b, n, r): &&(f64, f64, f64)| deviance(b, n, r) > MEDIAN_OF_CHI2;
+    let wandering: Vec<_> = frames.iter().filter(wander).collect();
+    let n_still = frames.len() - wandering.len();
+    if n_still > frames.len() / 2 {
+        return 0.0;
+    }
+    let mut variances = vec![0.0; n_still];
+    variances.extend(wandering.into_iter().map(|&(b, n, r)| variance_at(b, n, r, MEDIAN_OF_CHI2)));
     median(&mut variances)
 }
 

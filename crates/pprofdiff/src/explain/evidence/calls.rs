@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::rows::Rows;
+use super::sets::grouped;
 use crate::diff::edges::Calls;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::work::Pace;
@@ -84,16 +85,45 @@ impl CallTree {
         tree
     }
 
+    /// True if ranges of members are of the same rows, in the same order.
+    pub(super) fn are_same_rows(&self, a: &[Range<u32>], b: &[Range<u32>]) -> bool {
+        let members = |range: &Range<u32>| &self.members[range.start as usize..range.end as usize];
+        let (mut of_a, mut of_b) = (a.iter().map(members), b.iter().map(members));
+        let (mut left, mut right): (&[u32], &[u32]) = (&[], &[]);
+        loop {
+            left = if left.is_empty() { of_a.next().unwrap_or_default() } else { left };
+            right = if right.is_empty() { of_b.next().unwrap_or_default() } else { right };
+            let common = left.len().min(right.len());
+            if common == 0 || left[..common] != right[..common] {
+                return left.is_empty() && right.is_empty();
+            }
+            (left, right) = (&left[common..], &right[common..]);
+        }
+    }
+
     /// The tree of all rows.
     fn add_plain(&mut self, rows: &Rows) {
+        // How many frames each row begins with that the one before has, too: all others are nodes.
+        let mut last: &[u32] = &[];
+        let common_of = |row: usize| {
+            let stack = rows.stack(row);
+            let common = last.iter().zip(stack).take_while(|(a, b)| a == b).count();
+            last = stack;
+            common as u32
+        };
+        let common_of_rows: Vec<u32> = (0..self.members.len()).map(common_of).collect();
+        let frames: usize = (0..self.members.len()).map(|row| rows.stack(row).len()).sum();
+        let n_nodes = frames - common_of_rows.iter().map(|&common| common as usize).sum::<usize>();
+        self.nodes.reserve_exact(n_nodes);
+        self.places.reserve_exact(n_nodes);
+        self.deepest.reserve_exact(self.members.len());
         let mut calls = Calls::below(rows.names.len());
         // How often each frame, and each call, is on the way to the last row, whose nodes are `way`.
         let (mut of_frames, mut of_edges) = (vec![0u32; rows.names.len()], Vec::new());
         let (mut way, mut pace): (Vec<(u32, u32)>, _) = (Vec::new(), Pace::default());
-        let mut last: &[u32] = &[];
         for member in 0..self.members.len() as u32 {
             let stack = rows.stack(member as usize);
-            let common = last.iter().zip(stack).take_while(|(a, b)| a == b).count();
+            let common = common_of_rows[member as usize] as usize;
             pace.step(1 + stack.len() - common);
             for (node, edge) in way.drain(common..) {
                 let node = &mut self.nodes[node as usize];
@@ -121,24 +151,25 @@ impl CallTree {
                 self.places.push(Place { call, is_own, is_first, is_inner: false });
             }
             self.deepest.push(way.last().map_or(NONE, |above| above.0));
-            last = stack;
         }
         let end = self.members.len() as u32;
         way.into_iter().for_each(|(node, _)| self.nodes[node as usize].end = end);
-        self.number_calls(calls.into_pairs());
+        self.number_calls(calls.into_pairs(), rows.names.len());
         self.mark_inner();
     }
 
     /// Numbers calls in the order of their names.
-    fn number_calls(&mut self, pairs: Vec<(u32, u32)>) {
-        let mut order: Vec<((u32, u32), u32)> = pairs.into_iter().zip(0..).collect();
-        order.sort_unstable();
+    fn number_calls(&mut self, pairs: Vec<(u32, u32)>, n_names: usize) {
+        // By callee, and then by caller, which keeps the order of callees.
+        let by_callee = grouped(n_names, || pairs.iter().map(|pair| pair.1 as usize).zip(0..)).0;
+        let by_caller = || by_callee.iter().map(|&call| (pairs[call as usize].0 as usize, call));
+        let order = grouped(n_names, by_caller).0;
         let mut number = vec![0; order.len()];
-        (0..).zip(&order).for_each(|(new, &(_, old))| number[old as usize] = new);
+        (0..).zip(&order).for_each(|(new, &old)| number[old as usize] = new);
         for place in self.places.iter_mut().filter(|place| place.call != NONE) {
             place.call = number[place.call as usize];
         }
-        self.edges = order.into_iter().map(|(pair, _)| pair).collect();
+        self.edges = order.into_iter().map(|call| pairs[call as usize]).collect();
     }
 
     /// Marks the calls among system functions below the program's.

@@ -57,11 +57,12 @@ pub(in crate::explain) struct RunLabels {
 }
 
 impl RunLabels {
-    /// The number of a sample's set of labels. A key that has too many values is left out from then on.
-    pub(in crate::explain) fn set_of<'m>(&mut self, walk: &Walk<'m>, sample: &Sample<'m>) -> u32 {
+    /// The number of a sample's set of labels, of which `texts` are those that are texts. A key that has too many values is left
+    /// out from then on.
+    pub(super) fn set_of(&mut self, texts: &[(StringId, StringId)]) -> u32 {
         let RunLabels { pairs, n_values, sets, set } = self;
         set.clear();
-        for ids in texts_of(walk, sample) {
+        for &ids in texts {
             let known = pairs.values.len();
             let of_key = n_values.entry(ids.0).or_insert(0);
             if *of_key > MAX_VALUES {
@@ -257,7 +258,10 @@ impl Rows {
 }
 
 /// The labels of a sample that are texts.
-fn texts_of<'m>(walk: &Walk<'m>, sample: &Sample<'m>) -> impl Iterator<Item = (StringId, StringId)> + use<'m> {
+pub(super) fn texts_of<'m>(
+    walk: &Walk<'m>,
+    sample: &Sample<'m>,
+) -> impl Iterator<Item = (StringId, StringId)> + use<'m> {
     walk.labels(sample).filter_map(|label| match label.value {
         LabelValue::Text(text) => Some((label.key, text)),
         LabelValue::Number(..) => None,

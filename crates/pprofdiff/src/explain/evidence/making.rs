@@ -60,6 +60,12 @@ pub(super) struct Making<'a> {
     hashes: Vec<u64>,
 }
 
+/// The members of keys of one kind: shows each range of them with the number of its key, in the order of members; the same
+/// each time.
+pub(super) trait Spans {
+    fn for_each(&self, each: impl FnMut(u32, Range<u32>));
+}
+
 /// What is found of the members of a key.
 #[derive(Clone)]
 struct OfKey {
@@ -93,69 +99,66 @@ impl<'a> Making<'a> {
         Making { rows, before, front, sets, other_names, ranges, index: Index::default(), hashes }
     }
 
-    /// Makes the sets of one kind of key: those that have the events, and of sets with the same rows one. `spans` shows the
-    /// members of keys, in order; `key_of` says what a number among them stands for. Gives the set of each number, unless
-    /// another key has it.
-    pub fn add(
-        &mut self,
-        tree: &CallTree,
-        n_keys: usize,
-        key_of: impl Fn(u32) -> Key,
-        spans: impl Fn(&mut dyn FnMut(u32, Range<u32>)),
-    ) -> Vec<u32> {
+    /// Makes the sets of one kind of key: those that have the events, and of sets with the same rows one. `key_of` says what
+    /// the number of a key stands for. Gives the set of each number, unless another key has it.
+    pub fn add(&mut self, tree: &CallTree, n_keys: usize, key_of: impl Fn(u32) -> Key, spans: &impl Spans) -> Vec<u32> {
         let mut keys =
             vec![OfKey { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
         let mut pace = Pace::default();
-        spans(&mut |number, span| {
+        // Frames that call one another without a branch between them have the same members.
+        let (mut last, mut of_last) = (0..0, (([0.0; 2], 0.0), 0));
+        spans.for_each(|number, span| {
             pace.step(1);
-            let key = &mut keys[number as usize];
-            let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
-            key.values = [
-                key.values[0] + to.values[0].since(from.values[0]),
-                key.values[1] + to.values[1].since(from.values[1]),
-            ];
-            key.variance += to.variance.since(from.variance);
-            key.hash = key.hash.wrapping_add(to.hash.wrapping_sub(from.hash));
+            if span != last {
+                let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
+                let values = [0, 1].map(|side| to.values[side].since(from.values[side]));
+                of_last = ((values, to.variance.since(from.variance)), to.hash.wrapping_sub(from.hash));
+                last = span.clone();
+            }
+            let (((values, variance), hash), key) = (of_last, &mut keys[number as usize]);
+            key.values = [key.values[0] + values[0], key.values[1] + values[1]];
+            key.variance += variance;
+            key.hash = key.hash.wrapping_add(hash);
             key.start = if key.n_ranges == 0 { span.start } else { key.start };
             key.n_ranges += u32::from(key.end != span.start);
             key.end = span.end;
         });
-        // Where the next range of each key goes; of keys with several, which are looked at again.
-        const NOWHERE: usize = usize::MAX;
+        // Which range of each key is the next; of keys with several, which are looked at again.
         let mut next = Vec::with_capacity(n_keys);
-        let mut n_ranges = 0;
+        let (mut n_ranges, mut n_sets, mut n_single) = (0, 0, 0);
         for key in &mut keys {
             let all = key.values[0] + key.values[1];
             if !(all > 0.0 && all >= MIN_EVENTS * value_of_event(key.values, key.variance)) {
                 key.n_ranges = 0;
             }
-            next.push(if key.n_ranges > 1 { n_ranges } else { NOWHERE });
+            next.push(if key.n_ranges > 1 { n_ranges as u32 } else { NONE });
             n_ranges += if key.n_ranges > 1 { key.n_ranges as usize } else { 0 };
+            n_sets += usize::from(key.n_ranges > 0);
+            n_single += usize::from(key.n_ranges == 1);
         }
-        let (n_sets, n_single) = keys.iter().fold((0, 0), |(sets, single), key| {
-            (sets + usize::from(key.n_ranges > 0), single + usize::from(key.n_ranges == 1))
-        });
         // Room for many at once: what grows takes twice as much for a moment. A label more has few.
         if n_sets > self.sets.len() / 4 {
             self.sets.reserve_exact(n_sets);
             self.hashes.reserve_exact(n_sets);
             self.ranges.reserve_exact(n_ranges + n_single);
+            self.index.reserve(n_sets, |n| self.hashes[n as usize]);
         }
-        let mut ranges = vec![0..0; n_ranges];
-        spans(&mut |number, span| {
+        // The end says of a range that nothing is in it yet.
+        let mut ranges = vec![NONE..NONE; n_ranges];
+        spans.for_each(|number, span| {
             let next = &mut next[number as usize];
-            if *next == NOWHERE {
+            if *next == NONE {
                 return;
             }
             pace.step(1);
-            let key = &keys[number as usize];
-            let is_first = span.start == key.start;
-            match ranges.get_mut(next.wrapping_sub(1)).filter(|last| !is_first && last.end == span.start) {
-                Some(last) => last.end = span.end,
-                None => {
-                    ranges[*next] = span;
-                    *next += 1;
-                }
+            let range = &mut ranges[*next as usize];
+            if range.end == NONE {
+                *range = span;
+            } else if range.end == span.start {
+                range.end = span.end;
+            } else {
+                *next += 1;
+                ranges[*next as usize] = span;
             }
         });
         let mut place = 0;
@@ -178,13 +181,10 @@ impl<'a> Making<'a> {
     /// Makes a set, and gives its number; [`NONE`] if there is one with the same rows, which gets another name then.
     fn add_set(&mut self, tree: &CallTree, key: Key, of: &OfKey, ranges: &[Range<u32>]) -> u32 {
         let Making { sets, index, hashes, .. } = self;
-        let rows_of = |ranges: &[Range<u32>]| -> Vec<u32> {
-            ranges.iter().flat_map(|range| &tree.members[range.start as usize..range.end as usize]).copied().collect()
-        };
         let same = |n: u32| {
             let other = &self.ranges[sets[n as usize].ranges()];
             // The members of labels have other numbers than those of all rows.
-            hashes[n as usize] == of.hash && (other == ranges || rows_of(other) == rows_of(ranges))
+            hashes[n as usize] == of.hash && (other == ranges || tree.are_same_rows(other, ranges))
         };
         let found = index.find_or_insert(of.hash, sets.len(), same, |n| hashes[n as usize]);
         if let Found::Known(n) = found {

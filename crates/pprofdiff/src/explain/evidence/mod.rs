@@ -4,7 +4,9 @@
 pub(super) mod calls;
 pub(super) mod costs;
 pub(super) mod labels;
+mod light;
 mod making;
+pub(super) mod names;
 pub(super) mod read;
 pub(super) mod rows;
 pub(super) mod samples;

@@ -2,19 +2,19 @@
 //! these.
 
 use super::labels::Labels;
+use super::light::Light;
+use super::names::Texts;
 use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
 use super::samples::{DEEPEST, OfRun, Part, Run};
-use super::weights::{Beginnings, Weight, fitting, heavy, mix};
-use crate::diff::matching::{Variants, canonical_of};
+use super::weights::{Beginnings, Weight, heavy, mix};
 use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
-use crate::diff::{Frames, Measure, Sort, State, Walk};
-use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
+use crate::diff::{Frames, Measure, State, Walk};
+use crate::runtimes::{Asked, Class, Runtime, UserRules};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::work::paced;
 
 /// The frames of stacks are kept in an eighth of the bytes of the profiles and so many more, while they are read.
@@ -40,15 +40,13 @@ pub(in crate::explain) struct Columns<'m> {
     pub learned: usize,
     /// True of what there is, and not of what is done.
     pub is_level: bool,
-    /// What the user says of the program's own runtime.
-    pub own: &'m UserRules,
 }
 
 /// Reads samples by their frames' canonical numbers.
 pub(in crate::explain) struct Reader<'m> {
     pub kind: Kind,
     runtime: &'static Runtime,
-    names: &'m [Name],
+    pub names: &'m [Name],
     /// By frame.
     pub canonical: &'m [u32],
     has_background: bool,
@@ -85,21 +83,6 @@ impl Reader<'_> {
     }
 }
 
-/// What one run adds up to: of each heavy stack that it has, and of the lighter ones by what is left of them. The latter are known by
-/// their beginning, or by their first frame if no heavy stack begins with it, and their labels.
-struct Sums {
-    heavy: Vec<(u32, Part)>,
-    light: HashMap<LightKey, (Vec<u32>, Part), State>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct LightKey {
-    beginning: u32,
-    /// [`NONE`] unless no heavy stack begins with it, and of what has no stack.
-    root: u32,
-    labels: u32,
-}
-
 /// The value of one event in each run, in the order of the profiles; 0 where that is not known.
 pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     parallel::map(&runs(columns), |run| {
@@ -122,38 +105,78 @@ pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     })
 }
 
-impl Rows {
-    pub(in crate::explain) fn read(columns: &Columns<'_>) -> Rows {
-        let (runtime, names, canonical) = names_of(columns.value.frames(), columns.own, Some(columns));
-        let runs = runs(columns);
-        let Columns { kind, has_background, learned, .. } = *columns;
-        let reader = Reader { kind, runtime, names: &names, canonical: &canonical, has_background };
-        let keys = Keys::new();
-        let bytes = columns.value.profile_bytes();
-        let of_each = ROOM / runs.len().max(1);
-        let read = |run: &Run<'_>| {
-            let room = run.walk.input.profile.inflated_size() / 8 + of_each;
-            OfRun::read(run, &reader, &keys, room)
-        };
-        let read = parallel::map(&runs, read);
-        let labels = Labels::new(&runs, &read);
+/// The profiles of a sample type as they are read.
+pub(in crate::explain) struct Look<'m> {
+    columns: &'m Columns<'m>,
+    runtime: &'static Runtime,
+    names: Vec<Name>,
+    /// By frame.
+    canonical: Vec<u32>,
+    runs: Vec<Run<'m>>,
+    read: Vec<OfRun>,
+}
+
+impl<'m> Look<'m> {
+    /// Without what is read.
+    fn unread(columns: &'m Columns<'m>, texts: &Texts) -> Look<'m> {
+        let (names, canonical) = texts.names(Some(columns));
+        Look { columns, runtime: texts.runtime, names, canonical, runs: runs(columns), read: Vec::new() }
+    }
+
+    pub(in crate::explain) fn new(columns: &'m Columns<'m>, texts: &Texts) -> Look<'m> {
+        let mut look = Look::unread(columns, texts);
+        look.read = read_runs(&[&look]).into_iter().flatten().collect();
+        look
+    }
+
+    /// Of two sample types: in one, where both give frames the same names.
+    pub(in crate::explain) fn both(columns: [&'m Columns<'m>; 2], texts: &Texts) -> [Look<'m>; 2] {
+        let [mut a, mut b] = columns.map(|columns| Look::unread(columns, texts));
+        let is_same_name = |(a, b): (&Name, &Name)| a.text == b.text;
+        let are_same = a.canonical == b.canonical && a.names.iter().zip(&b.names).all(is_same_name);
+        if !are_same || columns[0].kind != columns[1].kind {
+            return columns.map(|columns| Look::new(columns, texts));
+        }
+        for (of_a, of_b) in a.runs.iter_mut().zip(&mut b.runs) {
+            (of_a.beside, of_b.beside) = (Some(of_b.walk.clone()), Some(of_a.walk.clone()));
+        }
+        for mut read in read_runs(&[&a, &b]) {
+            b.read.extend(read.pop());
+            a.read.extend(read.pop());
+        }
+        [a, b]
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        let Columns { kind, has_background, .. } = *self.columns;
+        Reader { kind, runtime: self.runtime, names: &self.names, canonical: &self.canonical, has_background }
+    }
+
+    pub(in crate::explain) fn rows(self) -> Rows {
+        let Columns { kind, learned, .. } = *self.columns;
+        let bytes = self.columns.value.profile_bytes();
+        let reader = self.reader();
+        let Look { runs, read, .. } = &self;
+        let labels = Labels::new(runs, read);
         let frames = (bytes / BYTES_OF_FRAME).max(FRAMES) / 2;
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.side == side).count());
         let mut found = Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
         let (of_runs, pruned) = {
-            let distinct = Distinct::new(&runs, &read, &labels);
-            let (row_of, beginnings, pruned) = found.heavy(&runs, &read, &distinct, frames);
-            let sums = |i: &usize| distinct.sums(&runs[*i], *i, &read[*i], &reader, &row_of, &beginnings);
-            let mut sums = parallel::map(&(0..runs.len()).collect::<Vec<_>>(), sums);
-            found.lighten(&runs, &mut sums, &beginnings, frames);
-            (found.add_up(&runs, sums, m.iter().all(|&m| m > 1) || learned > 1), pruned)
+            let distinct = Distinct::new(runs, read, &labels);
+            let (mut row_of, beginnings, pruned) = found.heavy(runs, read, &distinct, frames);
+            if pruned > 0 {
+                let mut light = Light::new(runs, read, &distinct, &reader, &row_of, beginnings);
+                light.cut(&distinct, frames);
+                light.make_rows(&mut found, &distinct, &mut row_of);
+            }
+            (found.add_up(runs, read, &distinct, &row_of, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };
         let mut negative = [0.0; 2];
-        let of_sides = runs.iter().zip(&read).filter_map(|(run, of)| Some((run.side?, of.negative)));
+        let of_sides = runs.iter().zip(read).filter_map(|(run, of)| Some((run.side?, of.negative)));
         of_sides.for_each(|(side, sum)| negative[side] += sum);
-        let sides = if pruned > 0 { sides(&runs, &read, &canonical, names.len()) } else { Vec::new() };
-        drop(read);
+        let sides = if pruned > 0 { sides(runs, read, &self.canonical, self.names.len()) } else { Vec::new() };
         let Collected { stacks, rows, .. } = found;
+        let Look { runtime, names, .. } = self;
         let (label_sets, labels) = (labels.sets, labels.texts);
         let mut read = Rows {
             kind,
@@ -183,20 +206,31 @@ impl Rows {
     }
 }
 
+/// Reads the profiles of one sample type, or of two in one look: by profile what it has of each.
+fn read_runs(looks: &[&Look<'_>]) -> Vec<Vec<OfRun>> {
+    let (reader, keys, n) = (looks[0].reader(), Keys::new(), looks[0].runs.len());
+    let read = |run: &usize| {
+        let runs: Vec<&Run<'_>> = looks.iter().map(|look| &look.runs[*run]).collect();
+        let room = runs[0].walk.input.profile.inflated_size() / 8 + ROOM / n.max(1);
+        OfRun::read(&runs, &reader, &keys, room)
+    };
+    parallel::map(&(0..n).collect::<Vec<_>>(), read)
+}
+
 /// The distinct stacks with labels of all runs.
-struct Distinct {
+pub(super) struct Distinct {
     /// By run and its own number of a row: the number among all.
-    of_run: Vec<Vec<u32>>,
-    weights: Vec<Weight>,
+    pub of_run: Vec<Vec<u32>>,
+    pub weights: Vec<Weight>,
     /// The stack of each, and its set of labels.
-    rows: Vec<(u32, u32)>,
+    pub rows: Vec<(u32, u32)>,
     /// By stack: the first run that has it, and its number there.
-    first: Vec<(u32, u32)>,
+    pub first: Vec<(u32, u32)>,
 }
 
 impl Distinct {
     fn new(runs: &[Run<'_>], read: &[OfRun], labels: &Labels) -> Distinct {
-        let mut index = Index::with_capacity(read.iter().map(|of| of.hashes.len()).max().unwrap_or(0));
+        let mut index = Index::with_capacity(read.iter().map(|of| of.stacks.hashes.len()).max().unwrap_or(0));
         let (mut hashes, mut first): (Vec<u128>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
         let mut rows: Interner<(u32, u32), State> = Interner::default();
         let mut weights: Vec<Weight> = Vec::new();
@@ -212,13 +246,13 @@ impl Distinct {
                 }
                 found.number()
             };
-            let stacks: Vec<u32> = paced(of.hashes.iter().zip(0..)).map(number).collect();
+            let stacks: Vec<u32> = paced(of.stacks.hashes.iter().zip(0..)).map(number).collect();
             let row = |(&(stack, set), part): (&(u32, u32), &Part)| {
                 let set = labels.set_of(i, set);
                 let number = rows.number((stacks[stack as usize], set));
                 if number as usize == weights.len() {
-                    let tie = mix(of.ties[stack as usize] ^ u64::from(set));
-                    weights.push(Weight { values: [0.0; 2], tie, depth: of.depths[stack as usize] });
+                    let tie = mix(of.stacks.ties[stack as usize] ^ u64::from(set));
+                    weights.push(Weight { values: [0.0; 2], tie, depth: of.stacks.depths[stack as usize] });
                 }
                 if let Some(side) = run.side {
                     weights[number as usize].values[side] += part.value;
@@ -230,62 +264,37 @@ impl Distinct {
         Distinct { of_run, weights, rows: rows.values, first }
     }
 
-    /// What a run adds up to; `row_of` is each heavy one's row, and [`NONE`] for the others.
-    fn sums(
+    /// Calls `each` with those of the stacks that are wanted, and their frames, which are those of the first run that has it.
+    pub(super) fn each_stack(
         &self,
-        run: &Run<'_>,
-        number: usize,
-        of: &OfRun,
+        runs: &[Run<'_>],
+        read: &[OfRun],
         reader: &Reader<'_>,
-        row_of: &[u32],
-        beginnings: &Beginnings,
-    ) -> Sums {
-        let mut sums = Sums { heavy: Vec::new(), light: HashMap::default() };
-        let rows = &self.of_run[number];
-        // Of each stack with a light row: where its beginning is found among those of heavy ones.
-        let mut places: Vec<Option<(u32, u32)>> = vec![None; of.hashes.len()];
-        let mut is_light = vec![false; of.hashes.len()];
-        for (&row, &(stack, _)) in paced(rows.iter().zip(&of.rows)) {
-            is_light[stack as usize] |= row_of[row as usize] == NONE;
+        is_wanted: &[bool],
+        mut each: impl FnMut(u32, &[u32]),
+    ) {
+        // By run: which of all stacks are those that it is the first to have.
+        let mut firsts: Vec<Vec<u32>> = read.iter().map(|of| vec![NONE; of.stacks.hashes.len()]).collect();
+        for (&(run, own), stack) in self.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
+            firsts[run as usize][own as usize] = stack;
         }
-        let mut shared: HashMap<(u32, u32), Vec<u32>, State> = HashMap::default();
-        let mut hashes = Vec::new();
-        of.each_stack(
-            run,
-            reader,
-            |stack| is_light[stack as usize],
-            |stack, frames| {
-                let (length, beginning) = beginnings.longest(frames, &mut hashes);
-                let root = || frames.first().copied().unwrap_or(NONE);
-                let place = if length == 0 { (NONE, root()) } else { (beginning, NONE) };
-                places[stack as usize] = Some(place);
-                shared.entry(place).or_insert_with(|| frames[..length.max(1).min(frames.len())].to_vec());
-            },
-        );
-        for ((&row, &(stack, _)), &part) in paced(rows.iter().zip(&of.rows).zip(&of.parts)) {
-            let heavy = row_of[row as usize];
-            if heavy != NONE {
-                sums.heavy.push((heavy, part));
-            } else if let Some((beginning, root)) = places[stack as usize] {
-                let key = LightKey { beginning, root, labels: self.rows[row as usize].1 };
-                let stack = || shared.get(&(beginning, root)).cloned().unwrap_or_default();
-                sums.light.entry(key).or_insert_with(|| (stack(), Part::default())).1 += part;
-            }
+        for ((run, of), firsts) in runs.iter().zip(read).zip(firsts) {
+            let wants = |own: u32| firsts[own as usize] != NONE;
+            of.each_stack(run, reader, wants, |own, frames| each(firsts[own as usize], frames));
         }
-        sums
     }
 }
 
 /// Rows while they are collected.
-struct Collected<'r, 'm> {
+pub(super) struct Collected<'r, 'm> {
     reader: &'r Reader<'m>,
-    stacks: Stacks,
+    pub stacks: Stacks,
     rows: Vec<Row>,
 }
 
 impl Collected<'_, '_> {
     /// Adds a row of a stack.
-    fn push(&mut self, stack: u32, labels: u32) -> u32 {
+    pub fn push(&mut self, stack: u32, labels: u32) -> u32 {
         let background = self.reader.is_background(self.stacks.get(stack));
         self.rows.push(Row {
             stack,
@@ -313,21 +322,9 @@ impl Collected<'_, '_> {
         let mut stack_of = vec![NONE; distinct.first.len()];
         let mut is_wanted = vec![false; distinct.first.len()];
         heavy.iter().for_each(|&row| is_wanted[distinct.rows[row as usize].0 as usize] = true);
-        // By run: which of all stacks are those that it is the first to have.
-        let mut firsts: Vec<Vec<u32>> = read.iter().map(|of| vec![NONE; of.hashes.len()]).collect();
-        for (&(run, own), stack) in distinct.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
-            firsts[run as usize][own as usize] = stack;
-        }
-        for ((run, of), firsts) in runs.iter().zip(read).zip(firsts) {
-            of.each_stack(
-                run,
-                self.reader,
-                |own| firsts[own as usize] != NONE,
-                |own, frames| {
-                    stack_of[firsts[own as usize] as usize] = self.stacks.push(frames.iter().copied());
-                },
-            );
-        }
+        distinct.each_stack(runs, read, self.reader, &is_wanted, |stack, frames| {
+            stack_of[stack as usize] = self.stacks.push(frames.iter().copied());
+        });
         let mut row_of = vec![NONE; distinct.rows.len()];
         for &row in paced(&heavy) {
             let (stack, labels) = distinct.rows[row as usize];
@@ -341,60 +338,32 @@ impl Collected<'_, '_> {
         (row_of, beginnings, light)
     }
 
-    /// Where what is left of lighter stacks has more frames than there is room for, all but the heaviest are cut further:
-    /// to what these, the heavy stacks or all have.
-    fn lighten(&self, runs: &[Run<'_>], sums: &mut [Sums], beginnings: &Beginnings, room: usize) {
-        let all = || sums.iter().flat_map(|sums| sums.light.values()).map(|(stack, _)| stack.len());
-        if all().sum::<usize>() <= room {
-            return;
-        }
-        let mut weights: HashMap<LightKey, ([f64; 2], &[u32]), State> = HashMap::default();
-        for (run, sums) in runs.iter().zip(&*sums) {
-            for (key, (stack, part)) in paced(&sums.light) {
-                let (weight, _) = weights.entry(*key).or_insert(([0.0; 2], stack));
-                weight[run.side.unwrap_or(0)] += if run.side.is_some() { part.value } else { 0.0 };
-            }
-        }
-        let total = [0, 1].map(|side| weights.values().map(|(weight, _)| weight[side]).sum::<f64>().max(1e-300));
-        let weight = |of: &([f64; 2], &[u32])| (of.0[0] / total[0]).max(of.0[1] / total[1]);
-        let mut order: Vec<_> = weights.iter().collect();
-        // Of equal weights by content, so that no order decides.
-        order.sort_unstable_by(|a, b| {
-            weight(b.1).total_cmp(&weight(a.1)).then_with(|| (a.1.1, a.0.labels).cmp(&(b.1.1, b.0.labels)))
-        });
-        order.truncate(fitting(order.iter().map(|(_, (_, stack))| stack.len()), room));
-        let kept: HashSet<LightKey, State> = order.into_iter().map(|(key, _)| *key).collect();
-        drop(weights);
-        for sums in sums {
-            let mut light: HashMap<LightKey, (Vec<u32>, Part), State> = HashMap::default();
-            for (mut key, (mut stack, part)) in paced(std::mem::take(&mut sums.light)) {
-                if !kept.contains(&key) && key.root == NONE {
-                    let numbers = beginnings.numbers(&stack);
-                    let labels = key.labels;
-                    let of = |length: &usize| LightKey { beginning: numbers[*length - 1], root: NONE, labels };
-                    let length = (1..stack.len()).rev().find(|length| kept.contains(&of(length))).unwrap_or(1);
-                    (key, _) = (of(&length), stack.truncate(length));
-                }
-                light.entry(key).or_insert_with(|| (stack, Part::default())).1 += part;
-            }
-            sums.light = light;
-        }
-    }
-
-    /// Adds up the runs; gives their values by row where noise `is_measured` by them.
-    fn add_up(&mut self, runs: &[Run<'_>], sums: Vec<Sums>, is_measured: bool) -> RunValues {
+    /// Adds up the runs, by the row of each distinct stack with labels; gives their values by row where noise `is_measured` by
+    /// them.
+    fn add_up(
+        &mut self,
+        runs: &[Run<'_>],
+        read: &[OfRun],
+        distinct: &Distinct,
+        row_of: &[u32],
+        is_measured: bool,
+    ) -> RunValues {
         let mut cells = Vec::new();
-        let mut row_of: HashMap<LightKey, u32, State> = HashMap::default();
-        for (run, Sums { heavy, light }) in runs.iter().zip(sums) {
-            let row = |(key, (stack, part)): (LightKey, (Vec<u32>, Part))| {
-                let row = *row_of.entry(key).or_insert_with(|| {
-                    let stack = self.stacks.push(stack);
-                    self.push(stack, key.labels)
-                });
-                (row, part)
-            };
-            let light: Vec<_> = light.into_iter().map(row).collect();
-            for (row, part) in paced(heavy.into_iter().chain(light)) {
+        // Of the run: what each row has, and the rows that have anything.
+        let (mut parts, mut found) = (vec![Part::default(); self.rows.len()], Vec::new());
+        let mut is_found = vec![false; self.rows.len()];
+        for ((run, of), own) in runs.iter().zip(read).zip(&distinct.of_run) {
+            for (&number, &part) in paced(own.iter().zip(&of.parts)) {
+                let row = row_of[number as usize];
+                if !std::mem::replace(&mut is_found[row as usize], true) {
+                    parts[row as usize] = Part::default();
+                    found.push(row);
+                }
+                parts[row as usize] += part;
+            }
+            for row in paced(found.drain(..)) {
+                is_found[row as usize] = false;
+                let part = parts[row as usize];
                 if is_measured {
                     cells.push(Cell { row, column: run.column as u32, value: part.value });
                 }
@@ -437,7 +406,7 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
             walk.for_each_sample(|_, sample| step = gcd(step, count.value(&sample).unsigned_abs()));
         }
         let is_counted = columns.value.summary().unit == "count";
-        Run { walk, count, bytes, side, column, step, is_level: columns.is_level, is_counted }
+        Run { walk, beside: None, count, bytes, side, column, step, is_level: columns.is_level, is_counted }
     };
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
 }
@@ -445,132 +414,14 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
 /// Of each frame: why it is chance whether a profile has it, if it is. Profiling itself puts some there; and of inlined
 /// library functions it is chance, in some languages, which one a profile shows, which is the second answer.
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
-    let own = UserRules::default();
-    let (runtime, names, canonical) = names_of(frames, &own, None);
+    let texts = Texts::of(frames, &UserRules::default(), Asked::LeftOut);
+    let (runtime, (names, canonical)) = (texts.runtime, texts.names(None));
     let why = |class: Class| match class {
         Class { artefact: true, .. } => Some(LeftOut::Profiling),
         Class { system: true, .. } if runtime.unstable_inlining => Some(LeftOut::Inlining),
         _ => None,
     };
     Ok((canonical.iter().map(|&name| why(names[name as usize].class)).collect(), runtime.unstable_inlining))
-}
-
-/// The canonical names in their order, and by frame which it has. A text that frames share is looked at once. Of what is left
-/// out alone, without columns, it is not asked what a name costs.
-fn names_of(
-    frames: &Frames,
-    own: &UserRules,
-    columns: Option<&Columns<'_>>,
-) -> (&'static Runtime, Vec<Name>, Vec<u32>) {
-    let asked = if columns.is_some() { Asked::All } else { Asked::LeftOut };
-    let mut known: HashMap<u32, u32> = HashMap::default();
-    let mut texts: Vec<String> = Vec::new();
-    let mut raw = Vec::with_capacity(frames.len());
-    // By file, whether it is of a library; by text, whether a function of that name is of none.
-    let mut libraries: HashMap<u32, bool> = HashMap::default();
-    let mut of_program: Vec<bool> = Vec::new();
-    for frame in paced(0..frames.len() as u32) {
-        let (name, file) = frames.texts_of(frame);
-        let number = match known.get(&name) {
-            Some(&number) => number,
-            None => {
-                let text = frames.short(name);
-                let nameless = text.is_empty();
-                texts.push(if nameless { frames.label(frame) } else { text });
-                of_program.push(false);
-                let number = texts.len() as u32 - 1;
-                if !nameless {
-                    known.insert(name, number);
-                }
-                number
-            }
-        };
-        of_program[number as usize] |=
-            asked == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
-        raw.push(number);
-    }
-    let (runtime, classes) = classify(&texts, own, asked);
-    let mut canonical: Vec<(String, Variants)> = paced(&texts).map(|text| canonical_of(text)).collect();
-    let costs = columns.and_then(|columns| costs_of_shared(&canonical, &raw, columns));
-    if let Some(costs) = &costs {
-        keep_apart(&texts, &mut canonical, costs);
-    }
-    let mut order: Vec<u32> = (0..texts.len() as u32).collect();
-    order.sort_unstable_by_key(|&i| &canonical[i as usize].0);
-    let mut names: Vec<Name> = Vec::new();
-    let mut of_text = vec![0; texts.len()];
-    for i in order.iter().map(|&i| i as usize) {
-        let text = &canonical[i].0;
-        if names.last().is_none_or(|last| last.text != *text) {
-            names.push(Name { text: text.clone(), class: Class::default(), shown: Vec::new() });
-        }
-        let number = names.len() - 1;
-        let (class, other) = (&mut names[number].class, classes[i]);
-        class.system |= other.system;
-        class.background |= other.background;
-        class.artefact |= other.artefact;
-        class.own_waits |= other.own_waits;
-        class.benchmark |= other.benchmark;
-        class.collects |= other.collects;
-        class.allocates |= other.allocates;
-        class.program |= other.program && of_program[i];
-        of_text[i] = number as u32;
-    }
-    let of = raw.iter().map(|&i| of_text[i as usize]).collect();
-    let texts: Vec<(String, u32)> = texts.into_iter().zip(of_text).collect();
-    show(&mut names, &texts, costs.as_deref());
-    (runtime, names, of)
-}
-
-/// What each name costs on both sides, if some share a canonical one.
-fn costs_of_shared(canonical: &[(String, Variants)], raw: &[u32], columns: &Columns<'_>) -> Option<Vec<[f64; 2]>> {
-    let mut known: HashSet<&str> = HashSet::default();
-    if paced(canonical).all(|(text, _)| known.insert(text)) {
-        return None;
-    }
-    let runs = columns.value.walks_of(true).count() as f64;
-    let of_base = (runs - columns.learned as f64) / runs.max(1.0);
-    let mut costs = vec![[0.0; 2]; canonical.len()];
-    for row in columns.value.top(Sort::Cum).rows {
-        let cost = &mut costs[raw[row.frame as usize] as usize];
-        *cost = [cost[0] + row.cum.base as f64 * of_base, cost[1] + row.cum.new as f64];
-    }
-    Some(costs)
-}
-
-/// Leaves names as they are where both sides have them, so that only what has no partner is looked for by another name.
-fn keep_apart(texts: &[String], canonical: &mut [(String, Variants)], costs: &[[f64; 2]]) {
-    let is_on_both = |i: usize| costs[i].iter().all(|&cost| cost != 0.0);
-    let is_on_one = |i: usize| !is_on_both(i) && costs[i] != [0.0; 2];
-    let mut changed: HashSet<String> = HashSet::default();
-    for (i, (text, variants)) in paced(canonical.iter().enumerate()) {
-        if *variants == Variants::Numbered && is_on_one(i) {
-            changed.insert(text.clone());
-        }
-    }
-    for (i, (text, variants)) in paced(canonical.iter_mut().enumerate()) {
-        let is_kept = match variants {
-            Variants::Own => is_on_both(i),
-            Variants::Numbered => is_on_both(i) && !changed.contains(text.as_str()),
-            Variants::One => false,
-        };
-        if is_kept {
-            text.clone_from(&texts[i]);
-        }
-    }
-}
-
-/// Lists the names that each canonical one has, with their costs; of a name that is its own there is nothing to choose.
-fn show(names: &mut [Name], texts: &[(String, u32)], costs: Option<&[[f64; 2]]>) {
-    let mut sharing = vec![0u32; names.len()];
-    texts.iter().for_each(|(_, name)| sharing[*name as usize] += 1);
-    for (i, (text, name)) in texts.iter().enumerate() {
-        let cost = costs.map_or([0.0; 2], |costs| costs[i]);
-        if sharing[*name as usize] == 1 || cost != [0.0; 2] {
-            names[*name as usize].shown.push((text.clone(), cost));
-        }
-    }
-    names.iter_mut().for_each(|name| name.shown.sort_unstable_by(|a, b| a.0.cmp(&b.0)));
 }
 
 /// Of each canonical name whether a side has it.

@@ -88,6 +88,9 @@ impl RunValues {
     }
 }
 
+/// If more than one of so many stacks is out of order, all are sorted.
+const MOVED: usize = 8;
+
 /// Stacks by number, end to end, each root first.
 #[derive(Default)]
 pub(in crate::explain) struct Stacks {
@@ -96,6 +99,11 @@ pub(in crate::explain) struct Stacks {
 }
 
 impl Stacks {
+    /// With room for as many as others have.
+    pub(in crate::explain) fn with_room_for(others: &Stacks) -> Stacks {
+        Stacks { frames: Vec::with_capacity(others.frames.len()), ends: Vec::with_capacity(others.ends.len()) }
+    }
+
     /// Adds a stack, and gives its number.
     pub(in crate::explain) fn push(&mut self, stack: impl IntoIterator<Item = u32>) -> u32 {
         self.frames.extend(stack);
@@ -110,6 +118,32 @@ impl Stacks {
 
     pub(in crate::explain) fn len(&self) -> usize {
         self.ends.len()
+    }
+
+    /// Their numbers in the order of frames, of so many names.
+    fn sorted(&self, n_names: usize) -> Vec<u32> {
+        // Of those that were in order few are changed at a time: they are sorted, and the others merged with them.
+        let (mut kept, mut moved): (Vec<u32>, Vec<u32>) = (Vec::with_capacity(self.len()), Vec::new());
+        for stack in paced(0..self.len() as u32) {
+            match kept.last().is_none_or(|&last| self.get(last) <= self.get(stack)) {
+                true => kept.push(stack),
+                false => moved.push(stack),
+            }
+            if moved.len() > self.len() / MOVED {
+                return Order::new(n_names, 0, |n| self.get(n)).sorted(self.len());
+            }
+        }
+        moved.sort_by(|&a, &b| self.get(a).cmp(self.get(b)));
+        let mut sorted = Vec::with_capacity(self.len());
+        let mut moved = moved.into_iter().peekable();
+        for stack in paced(kept) {
+            while let Some(other) = moved.next_if(|&other| self.get(other) < self.get(stack)) {
+                sorted.push(other);
+            }
+            sorted.push(stack);
+        }
+        sorted.extend(moved);
+        sorted
     }
 
     /// Bytes that they take.
@@ -212,7 +246,7 @@ impl Rows {
     /// Gives rows other stacks, and adds up those that become the same. `change` gets a row's number and a copy of its
     /// stack.
     pub(in crate::explain) fn regroup(&mut self, mut change: impl FnMut(usize, &mut Vec<u32>)) {
-        let mut stacks = Stacks::default();
+        let mut stacks = Stacks::with_room_for(&self.stacks);
         let (mut stack, mut pace) = (Vec::new(), Pace::default());
         for i in 0..self.rows.len() {
             stack.clear();
@@ -228,9 +262,10 @@ impl Rows {
 
     /// Sorts rows by their frames and labels, those in the background last, and adds up those that have the same.
     pub(in crate::explain) fn arrange(&mut self) {
-        let (old, mut stacks) = (std::mem::take(&mut self.stacks), Stacks::default());
+        let old = std::mem::take(&mut self.stacks);
+        let mut stacks = Stacks::with_room_for(&old);
         let mut number = vec![0; old.len()];
-        for stack in paced(Order::new(self.names.len(), 0, |n| old.get(n)).sorted(old.len())) {
+        for stack in paced(old.sorted(self.names.len())) {
             let frames = old.get(stack);
             let is_known = stacks.len() > 0 && stacks.get(stacks.len() as u32 - 1) == frames;
             number[stack as usize] =
@@ -239,7 +274,8 @@ impl Rows {
         self.stacks = stacks;
         let key = |row: &Row| (row.background, number[row.stack as usize], row.labels);
         let mut order: Vec<_> = self.rows.iter().zip(0..).map(|(row, i)| (key(row), i)).collect();
-        order.sort_unstable();
+        // Most are in order already, which this sort makes use of.
+        order.sort();
         let mut rows: Vec<Row> = Vec::with_capacity(order.len());
         let mut cells = Vec::with_capacity(self.run_values.cells.len());
         let mut last = None;

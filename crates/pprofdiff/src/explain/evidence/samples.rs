@@ -1,7 +1,7 @@
 //! One look at the samples of a run: its distinct stacks with their labels, by the run's own numbers, and what they add up
 //! to. Samples are read again for stacks that there was no room for ([`OfRun::each_stack`]).
 
-use super::labels::RunLabels;
+use super::labels::{RunLabels, texts_of};
 use super::read::Reader;
 use super::rows::{Kind, Stacks};
 use super::weights::tie;
@@ -11,6 +11,7 @@ use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::samples::Sample;
 use pprofdiff_profile::work::paced;
+use std::sync::Arc;
 
 /// The most frames of a stack, from its leaf.
 pub(in crate::explain) const DEEPEST: usize = 256;
@@ -31,6 +32,8 @@ const UNCOUNTED: f64 = 100.0;
 /// One profile, and what it counts for.
 pub(in crate::explain) struct Run<'m> {
     pub walk: Walk<'m>,
+    /// Of another sample type that is read in the same look, where there is one.
+    pub beside: Option<Walk<'m>>,
     pub count: Option<Walk<'m>>,
     pub bytes: Option<Walk<'m>>,
     /// The side, unless only noise is learned from it.
@@ -63,9 +66,9 @@ impl std::ops::AddAssign for Part {
     }
 }
 
-/// What a run has.
+/// The distinct stacks of a profile, of all sample types that are read in one look.
 #[derive(Default)]
-pub(in crate::explain) struct OfRun {
+pub(in crate::explain) struct RunStacks {
     /// While it is read.
     index: Index,
     /// By stack, as the search sees it: the keyed hash by which runs share it.
@@ -78,18 +81,26 @@ pub(in crate::explain) struct OfRun {
     stacks: Stacks,
     /// Of the others: the place of the first sample that has the stack, among those that are read.
     places: Vec<u32>,
+    /// By location: a bit for each sample type of which a sample has it.
+    is_used: Vec<u8>,
+}
+
+/// What a run has.
+#[derive(Default)]
+pub(in crate::explain) struct OfRun {
+    pub stacks: Arc<RunStacks>,
+    /// Which of the bits of locations are of its sample type.
+    used_bit: u8,
     /// The distinct stacks with labels: (stack, set of labels), by the run's own numbers.
     pub rows: Vec<(u32, u32)>,
     pub parts: Vec<Part>,
     pub labels: RunLabels,
-    /// By location: true if a sample has it.
-    pub is_used: Vec<bool>,
     /// The magnitudes of its negative values, which are in no stack's.
     pub negative: f64,
 }
 
-/// Shows the samples that are wanted, by their places among those that cost something, with their frames' canonical
-/// numbers, leaf first: none of what has no stack.
+/// Shows the samples that are wanted, by their places among those that cost something of any sample type, with what they cost of
+/// each and their frames' canonical numbers, leaf first: none of what has no stack.
 struct Visitor<'c, 'm, W, F> {
     wants: W,
     place: u32,
@@ -97,26 +108,31 @@ struct Visitor<'c, 'm, W, F> {
     canonical: &'c [u32],
     /// By location, with canonical numbers.
     innermost: Vec<Innermost>,
-    /// By location: true if a sample has it that was shown.
-    is_used: Vec<bool>,
+    beside: Option<&'c Walk<'m>>,
+    /// By location: a bit for each sample type of which a sample has it that was shown.
+    is_used: Vec<u8>,
     /// The magnitudes of negative values.
-    negative: f64,
+    negative: [f64; 2],
     frames: Vec<u32>,
     each: F,
 }
 
-impl<'m, W: FnMut(u32) -> bool, F: FnMut(f64, &mut Vec<u32>, &Sample<'m>)> SampleVisitor<'m> for Visitor<'_, 'm, W, F> {
+impl<'m, W: FnMut(u32) -> bool, F: FnMut([i64; 2], &mut Vec<u32>, &Sample<'m>)> SampleVisitor<'m>
+    for Visitor<'_, 'm, W, F>
+{
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
-        if value <= 0 {
-            self.negative -= value as f64;
-            locations.for_each(|l| self.is_used[l as usize] = true);
+        let values = [value, self.beside.map_or(0, |beside| beside.value(&sample))];
+        let used = u8::from(values[0] != 0) | u8::from(values[1] != 0) << 1;
+        (0..2).for_each(|of| self.negative[of] -= values[of].min(0) as f64);
+        if values.iter().all(|&value| value <= 0) {
+            locations.for_each(|l| self.is_used[l as usize] |= used);
             return;
         }
         self.place += 1;
         if (self.wants)(self.place - 1) {
-            self.read(locations);
-            (self.each)(value as f64, &mut self.frames, &sample);
+            self.read(locations, used);
+            (self.each)(values, &mut self.frames, &sample);
         }
     }
 }
@@ -125,12 +141,12 @@ impl<W, F> Visitor<'_, '_, W, F> {
     /// Reads the frames of a sample: the innermost loop. It is a function by itself, and calls another for what is rare, so
     /// that all it needs stays in registers.
     #[inline(never)]
-    fn read(&mut self, locations: impl SampleLocations) {
+    fn read(&mut self, locations: impl SampleLocations, used: u8) {
         let Visitor { walk, canonical, innermost, is_used, frames, .. } = self;
         frames.clear();
         locations.for_each(|l| {
             let first = innermost[l as usize];
-            is_used[l as usize] = true;
+            is_used[l as usize] |= used;
             frames.push(first.frame());
             if first.has_more() {
                 push_callers(walk, canonical, l, frames);
@@ -170,72 +186,57 @@ impl<'m> Run<'m> {
         Part { value: v, count, events, variance }
     }
 
-    /// Calls `each` with the value of each sample that `wants` one by its place, its stack as the search sees it, leaf first,
-    /// and itself. Gives, by location, whether one of these samples has it, and the
-    /// magnitudes of negative values.
+    /// Calls `each` with the values (here and beside) of each sample that `wants` one by its place, its stack as the search sees
+    /// it, leaf first, and itself. Gives, by location, of which types one of these samples has it, and the magnitudes of
+    /// negative values.
     fn visit(
         &self,
         reader: &Reader<'_>,
         wants: impl FnMut(u32) -> bool,
-        mut each: impl FnMut(f64, &[u32], &Sample<'m>),
-    ) -> (Vec<bool>, f64) {
-        let (walk, canonical) = (&self.walk, reader.canonical);
+        mut each: impl FnMut([i64; 2], &[u32], &Sample<'m>),
+    ) -> (Vec<u8>, [f64; 2]) {
+        let (walk, beside, canonical) = (&self.walk, self.beside.as_ref(), reader.canonical);
         let common = |first: Innermost| Innermost::new(canonical[first.frame() as usize], first.has_more());
         let innermost: Vec<Innermost> = walk.innermost().into_iter().map(common).collect();
-        let (is_used, frames) = (vec![false; innermost.len()], Vec::new());
-        let each = |value: f64, frames: &mut Vec<u32>, sample: &Sample<'m>| {
+        let (is_used, negative, frames) = (vec![0; innermost.len()], [0.0; 2], Vec::new());
+        let each = |values: [i64; 2], frames: &mut Vec<u32>, sample: &Sample<'m>| {
             reader.shorten(frames);
-            each(value, frames, sample);
+            each(values, frames, sample);
         };
-        let mut visitor = Visitor { wants, place: 0, walk, canonical, innermost, is_used, negative: 0.0, frames, each };
-        walk.visit(&walk.input.profile.sample_range(), &mut visitor);
+        let mut visitor =
+            Visitor { wants, place: 0, walk, beside, canonical, innermost, is_used, negative, frames, each };
+        let counts_beside = |sample: &Sample<'m>| beside.is_some_and(|beside| beside.value(sample) != 0);
+        walk.visit_or(&walk.input.profile.sample_range(), counts_beside, &mut visitor);
         (visitor.is_used, visitor.negative)
     }
 
     /// Calls `each` with the canonical numbers of the frames that its samples have, some more than once.
     pub(in crate::explain) fn for_each_used(&self, of: &OfRun, canonical: &[u32], mut each: impl FnMut(u32)) {
-        for (location, _) in (0..).zip(&of.is_used).filter(|(_, is_used)| **is_used) {
+        for (location, _) in (0..).zip(&of.stacks.is_used).filter(|(_, used)| **used & of.used_bit != 0) {
             let frames = self.walk.frames.expand(location).iter();
             frames.for_each(|&frame| each(canonical[self.walk.translation[frame as usize] as usize]));
         }
     }
 }
 
-impl OfRun {
-    /// Reads a run. Frames of its stacks are kept in so many bytes.
-    pub(in crate::explain) fn read(run: &Run<'_>, reader: &Reader<'_>, keys: &Keys, room: usize) -> OfRun {
-        let has_labels = run.walk.input.profile.has_labels();
-        let mut of = OfRun::default();
-        let mut rows: Interner<(u32, u32), FastState> = Interner::default();
-        let mut place = 0;
-        (of.is_used, of.negative) = run.visit(
-            reader,
-            |_| true,
-            |value, stack, sample| {
-                let number = of.number(keys.hash(0, stack), stack, place, room);
-                place += 1;
-                let row = match has_labels {
-                    true => rows.number((number, of.labels.set_of(&run.walk, sample))),
-                    false => number,
-                };
-                if row as usize == of.parts.len() {
-                    of.parts.push(Part::default());
-                }
-                of.parts[row as usize] += run.part(reader.kind, value, sample);
-            },
-        );
-        of.index = Index::default();
-        of.rows = match has_labels {
-            true => rows.values,
-            false => (0..of.hashes.len() as u32).map(|stack| (stack, 0)).collect(),
-        };
-        of
+impl RunStacks {
+    /// With room for as many stacks as there are samples, so that growing copies nothing: pages that are not used cost nothing.
+    /// In a browser all that is taken counts; there they grow.
+    fn with_room_for(n: usize) -> RunStacks {
+        let n = if cfg!(target_pointer_width = "64") { n } else { 0 };
+        RunStacks {
+            index: Index::with_capacity(n),
+            hashes: Vec::with_capacity(n),
+            ties: Vec::with_capacity(n),
+            depths: Vec::with_capacity(n),
+            ..RunStacks::default()
+        }
     }
 
     /// The number of a stack, given leaf first.
     #[inline(always)]
     fn number(&mut self, hash: u128, stack: &[u32], place: u32, room: usize) -> u32 {
-        let OfRun { index, hashes, .. } = self;
+        let RunStacks { index, hashes, .. } = self;
         let of = |n: u32| hashes[n as usize];
         let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
         if let Found::New(_) = found {
@@ -251,6 +252,45 @@ impl OfRun {
         }
         found.number()
     }
+}
+
+impl OfRun {
+    /// Reads a profile, of one sample type or of two in one look. Frames of its stacks are kept in so many bytes.
+    pub(in crate::explain) fn read(runs: &[&Run<'_>], reader: &Reader<'_>, keys: &Keys, room: usize) -> Vec<OfRun> {
+        let has_labels = runs[0].walk.input.profile.has_labels();
+        // Else rows are the stacks.
+        let has_rows = has_labels || runs.len() > 1;
+        let mut stacks = RunStacks::with_room_for(runs[0].walk.input.profile.n_samples());
+        let mut of: Vec<(OfRun, Interner<(u32, u32), FastState>)> = runs.iter().map(|_| Default::default()).collect();
+        let (mut place, mut texts) = (0, Vec::new());
+        let (is_used, negative) = runs[0].visit(
+            reader,
+            |_| true,
+            |values, stack, sample| {
+                let number = stacks.number(keys.hash(0, stack), stack, place, room);
+                place += 1;
+                if has_labels {
+                    texts.clear();
+                    texts.extend(texts_of(&runs[0].walk, sample));
+                }
+                for (((of, rows), run), value) in of.iter_mut().zip(runs).zip(values).filter(|(_, value)| *value > 0) {
+                    let labels = if has_labels { of.labels.set_of(&texts) } else { 0 };
+                    let row = if has_rows { rows.number((number, labels)) } else { number };
+                    if row as usize == of.parts.len() {
+                        of.parts.push(Part::default());
+                    }
+                    of.parts[row as usize] += run.part(reader.kind, value as f64, sample);
+                }
+            },
+        );
+        (stacks.index, stacks.is_used) = (Index::default(), is_used);
+        let stacks = Arc::new(stacks);
+        let of_run = |(((of, rows), negative), bit): (((OfRun, Interner<(u32, u32), FastState>), f64), u32)| {
+            let rows = if has_rows { rows.values } else { (0..stacks.hashes.len() as u32).map(|n| (n, 0)).collect() };
+            OfRun { stacks: stacks.clone(), used_bit: 1 << bit, rows, negative, ..of }
+        };
+        of.into_iter().zip(negative).zip(0..).map(of_run).collect()
+    }
 
     /// Calls `each` with the number and the frames, root first, of each stack that is wanted: `wants` says so of each number.
     /// Where there was no room for all of them, the samples are read again for the others.
@@ -261,12 +301,13 @@ impl OfRun {
         wants: impl Fn(u32) -> bool,
         mut each: impl FnMut(u32, &[u32]),
     ) {
-        let kept = self.stacks.len() as u32;
+        let RunStacks { stacks, places, .. } = &*self.stacks;
+        let kept = stacks.len() as u32;
         for stack in paced(0..kept).filter(|&stack| wants(stack)) {
-            each(stack, self.stacks.get(stack));
+            each(stack, stacks.get(stack));
         }
         // They come in the order of their numbers.
-        let others = || self.places.iter().copied().zip(kept..).filter(|(_, stack)| wants(*stack));
+        let others = || places.iter().copied().zip(kept..).filter(|(_, stack)| wants(*stack));
         let (mut places, mut stacks) = (others().map(|(place, _)| place).peekable(), others().map(|(_, stack)| stack));
         if places.peek().is_none() {
             return;

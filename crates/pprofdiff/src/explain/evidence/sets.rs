@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::calls::CallTree;
-use super::making::Making;
+use super::making::{Making, Spans};
 use super::rows::Rows;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::work::paced;
@@ -74,12 +74,25 @@ impl Set {
     pub(super) fn ranges(&self) -> Range<usize> {
         self.start as usize..self.end as usize
     }
+
+    /// True if it has the events to tell how much frames differ by chance.
+    pub(in crate::explain) fn tells(&self) -> bool {
+        let events = self.values.map(|value| value / self.event.max(1e-300));
+        events[0] + events[1] > TELLING
+    }
+}
+
+/// The sets that have the events to tell what is chance.
+pub(in crate::explain) struct Telling {
+    /// By class, in order; without those that are nearly all.
+    pub of_classes: [Vec<u32>; 3],
+    /// How many sets are what functions cost by themselves: the first ones.
+    pub n_own: u32,
 }
 
 pub(in crate::explain) struct Sets {
     pub sets: Vec<Set>,
-    /// The sets that have the events to tell what is chance, in order.
-    pub telling: Vec<u32>,
+    pub telling: Telling,
     /// Other names of the same stacks: by set.
     other_names: Vec<(u32, Key)>,
     /// Ranges of members, in order and apart from each other.
@@ -96,6 +109,61 @@ pub(in crate::explain) struct Sets {
     /// The members of each row that are listed for labels: `label_members[ends[row]..ends[row + 1]]`.
     label_members: Vec<u32>,
     ends: Vec<usize>,
+}
+
+/// Rows by one of their frames each, or [`NONE`].
+struct OfRows<'a>(&'a [u32]);
+
+impl Spans for OfRows<'_> {
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        let rows = self.0.iter().zip(0..).filter(|(frame, _)| **frame != NONE);
+        rows.for_each(|(&frame, row)| each(frame, row..row + 1));
+    }
+}
+
+/// What lies below each call.
+struct OfCalls<'a>(&'a CallTree);
+
+impl Spans for OfCalls<'_> {
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        self.0.for_each_call(|call, members, _| each(call, members));
+    }
+}
+
+/// What lies below each function.
+struct OfFunctions<'a>(&'a CallTree);
+
+impl Spans for OfFunctions<'_> {
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        self.0.for_each_function(|frame, members, _| each(frame, members));
+    }
+}
+
+/// What has each label.
+struct OfLabels<'a>(&'a CallTree);
+
+impl Spans for OfLabels<'_> {
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        let labels = (0..).zip(&self.0.of_labels).filter(|(_, members)| !members.is_empty());
+        labels.for_each(|(label, members)| each(label, members.clone()));
+    }
+}
+
+/// What has a label and lies below each function, by the functions' numbers among those of the label.
+struct FunctionsOfLabel<'a> {
+    tree: &'a CallTree,
+    label: usize,
+    number_of: &'a [u32],
+}
+
+impl Spans for FunctionsOfLabel<'_> {
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        self.tree.for_each_function_of(self.label, |frame, members, _| each(self.number_of[frame as usize], members));
+    }
 }
 
 /// A place with members that are being added up.
@@ -117,50 +185,41 @@ impl Sets {
         let leaf_of = |row: u32| rows.stack(row as usize).last().copied();
         let leaf = |row: u32| leaf_of(row).filter(|&leaf| owns[row as usize] == NONE || !rows.is_system(leaf));
         let leaves: Vec<u32> = paced(0..n_rows).map(|row| leaf(row).unwrap_or(NONE)).collect();
-        let of_rows = |frames: &[u32], each: &mut dyn FnMut(u32, Range<u32>)| {
-            let rows = frames.iter().zip(0..).filter(|(frame, _)| **frame != NONE);
-            rows.for_each(|(&frame, row)| each(frame, row..row + 1));
-        };
         // In the order in which names are preferred.
-        let of_owns = making.add(&tree, n_frames, Key::Own, |each| of_rows(&owns, each));
+        let of_owns = making.add(&tree, n_frames, Key::Own, &OfRows(&owns));
+        let n_own = making.sets.len() as u32;
         let edge = |number: u32| {
             let (caller, callee) = tree.edges[number as usize];
             Key::Edge(caller, callee)
         };
-        let calls = |each: &mut dyn FnMut(u32, Range<u32>)| tree.for_each_call(|call, members, _| each(call, members));
-        let of_edges = making.add(&tree, tree.edges.len(), edge, calls);
-        let functions =
-            |each: &mut dyn FnMut(u32, Range<u32>)| tree.for_each_function(|frame, members, _| each(frame, members));
-        let of_functions = making.add(&tree, n_frames, Key::Node, functions);
-        let of_leaves = making.add(&tree, n_frames, Key::Leaf, |each| of_rows(&leaves, each));
+        let of_edges = making.add(&tree, tree.edges.len(), edge, &OfCalls(&tree));
+        let of_functions = making.add(&tree, n_frames, Key::Node, &OfFunctions(&tree));
+        let of_leaves = making.add(&tree, n_frames, Key::Leaf, &OfRows(&leaves));
         let n_plain = making.sets.len();
         let n_labels = tree.of_labels.len();
-        let of_labels = making.add(&tree, n_labels, Key::Label, |each| {
-            let labels = (0..).zip(&tree.of_labels).filter(|(_, members)| !members.is_empty());
-            labels.for_each(|(label, members)| each(label, members.clone()));
-        });
+        let of_labels = making.add(&tree, n_labels, Key::Label, &OfLabels(&tree));
         let (mut of_nodes, mut of_calls) = (vec![NONE; tree.nodes.len()], vec![NONE; tree.places.len()]);
         tree.for_each_function(|frame, _, node| of_nodes[node as usize] = of_functions[frame as usize]);
         tree.for_each_call(|edge, _, node| of_calls[node as usize] = of_edges[edge as usize]);
-        // A function's number among those of a label.
+        // A function's number among those of a label, and which there are, a bit for each.
         let mut number_of = vec![NONE; n_frames];
-        let mut frames: Vec<u32> = Vec::new();
+        let (mut is_there, mut frames) = (vec![0u64; n_frames.div_ceil(64)], Vec::new());
         for label in 0..n_labels {
-            tree.for_each_function_of(label, |frame, _, _| {
-                if std::mem::replace(&mut number_of[frame as usize], 0) == NONE {
-                    frames.push(frame);
+            tree.for_each_function_of(label, |frame, _, _| is_there[frame as usize / 64] |= 1 << (frame % 64));
+            frames.clear();
+            for (word, at) in is_there.iter_mut().zip(0..) {
+                while *word != 0 {
+                    frames.push(64 * at + word.trailing_zeros());
+                    *word &= *word - 1;
                 }
-            });
-            frames.sort_unstable();
+            }
             frames.iter().zip(0..).for_each(|(&frame, number)| number_of[frame as usize] = number);
             let key = |number: u32| Key::LabelNode(label as u32, frames[number as usize]);
-            let found = making.add(&tree, frames.len(), key, |each| {
-                tree.for_each_function_of(label, |frame, members, _| each(number_of[frame as usize], members));
-            });
+            let of_label = FunctionsOfLabel { tree: &tree, label, number_of: &number_of };
+            let found = making.add(&tree, frames.len(), key, &of_label);
             tree.for_each_function_of(label, |frame, _, node| {
                 of_nodes[node as usize] = found[number_of[frame as usize] as usize];
             });
-            frames.drain(..).for_each(|frame| number_of[frame as usize] = NONE);
         }
         let set_of = |of: &[u32], key: u32| if key == NONE { NONE } else { of[key as usize] };
         let of_row = |(&own, &leaf): (&u32, &u32)| [set_of(&of_owns, own), set_of(&of_leaves, leaf)];
@@ -176,9 +235,11 @@ impl Sets {
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = of_label);
         let of_label = || (n_rows as usize..tree.members.len()).map(|i| (tree.members[i] as usize, i as u32));
         let (label_members, ends) = grouped(rows.rows.len(), of_label);
-        let events = |of: &Set| of.values.map(|value| value / of.event.max(1e-300));
-        let tells = |of: &Set| events(of)[0] + events(of)[1] > TELLING;
-        let telling = (0..).zip(&sets).filter(|(_, of)| tells(of)).map(|(set, _)| set).collect();
+        let mut of_classes: [Vec<u32>; 3] = Default::default();
+        for (set, of) in (0..).zip(&sets).filter(|(_, of)| of.tells() && !of.whole) {
+            of_classes[of.key.class()].push(set);
+        }
+        let telling = Telling { of_classes, n_own };
         Sets { sets, telling, other_names, ranges, tree, of_nodes, of_calls, of_members, label_members, ends }
     }
 
@@ -352,10 +413,10 @@ pub(in crate::explain) fn grouped<I: Iterator<Item = (usize, u32)>>(
     (1..ends.len()).for_each(|i| ends[i] += ends[i - 1]);
     let mut values = vec![0; ends[groups]];
     let mut next = ends.clone();
-    for (group, value) in paced(pairs()) {
+    paced(pairs()).for_each(|(group, value)| {
         values[next[group]] = value;
         next[group] += 1;
-    }
+    });
     (values, ends)
 }
 

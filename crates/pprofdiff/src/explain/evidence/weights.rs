@@ -81,9 +81,11 @@ pub(in crate::explain) fn mix(x: u64) -> u64 {
 pub(in crate::explain) struct Beginnings {
     index: Index,
     hashes: Vec<u64>,
-    /// The stack that was added last, and the hash of each beginning of it.
+    /// By beginning: the one with a frame less, or [`NONE`].
+    shorter: Vec<u32>,
+    /// The stack that was added last, and of each beginning of it the hash and the number.
     last: Vec<u32>,
-    of_last: Vec<u64>,
+    of_last: Vec<(u64, u32)>,
     /// Secret, so that no profile can be made in which two beginnings look the same.
     key: u64,
 }
@@ -91,7 +93,8 @@ pub(in crate::explain) struct Beginnings {
 impl Beginnings {
     pub(in crate::explain) fn new() -> Beginnings {
         let key = RandomState::new().hash_one(0u8) | 1;
-        Beginnings { index: Index::default(), hashes: Vec::new(), last: Vec::new(), of_last: Vec::new(), key }
+        let (index, hashes, shorter) = (Index::default(), Vec::new(), Vec::new());
+        Beginnings { index, hashes, shorter, last: Vec::new(), of_last: Vec::new(), key }
     }
 
     fn next(&self, hash: u64, frame: u32) -> u64 {
@@ -104,27 +107,30 @@ impl Beginnings {
         let common = self.last.iter().zip(stack).take_while(|(a, b)| a == b).count();
         self.last.truncate(common);
         self.of_last.truncate(common);
-        let mut hash = self.of_last.last().copied().unwrap_or(0);
+        let (mut hash, mut number) = self.of_last.last().copied().unwrap_or((0, NONE));
         for &frame in &stack[common..] {
             hash = self.next(hash, frame);
             let hashes = &self.hashes;
             let of = |n: u32| hashes[n as usize];
-            if let Found::New(_) = self.index.find_or_insert(hash, hashes.len(), |n| of(n) == hash, of) {
+            let found = self.index.find_or_insert(hash, hashes.len(), |n| of(n) == hash, of);
+            if let Found::New(_) = found {
                 self.hashes.push(hash);
+                self.shorter.push(number);
             }
+            number = found.number();
             self.last.push(frame);
-            self.of_last.push(hash);
+            self.of_last.push((hash, number));
         }
     }
 
-    /// The numbers of what a stack begins with, which some heavy stack begins with as well: given root first.
-    pub(in crate::explain) fn numbers(&self, stack: &[u32]) -> Vec<u32> {
-        let mut hash = 0;
-        let number = |&frame: &u32| {
-            hash = self.next(hash, frame);
-            self.index.find(hash, |n| self.hashes[n as usize] == hash).unwrap_or(NONE)
-        };
-        stack.iter().map(number).collect()
+    /// How many there are.
+    pub(in crate::explain) fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// The beginning with a frame less.
+    pub(in crate::explain) fn shorter(&self, beginning: u32) -> u32 {
+        self.shorter[beginning as usize]
     }
 
     /// How many frames of a stack, given root first, some heavy stack begins with, and the number of that beginning.
@@ -169,8 +175,10 @@ mod tests {
             let wanted = heavy.iter().map(shared).max().unwrap_or(0);
             let (length, number) = beginnings.longest(&light, &mut Vec::new());
             assert_eq!(length, wanted, "{light:?}");
-            let numbers = beginnings.numbers(&light);
-            assert!(numbers[length..].iter().all(|&n| n == NONE) && (length == 0 || numbers[length - 1] == number));
+            // With a frame less it is the beginning of that.
+            let shorter = beginnings.longest(&light[..length.saturating_sub(1)], &mut Vec::new());
+            assert!(length < 2 || shorter == (length - 1, beginnings.shorter(number)), "{light:?}");
+            assert!(length != 1 || beginnings.shorter(number) == NONE);
         }
     }
 }

@@ -34,7 +34,7 @@ impl Books<'_> {
             let of = &self.sets.sets[set];
             let [b, n] = of.values.map(|v| v / of.event.max(1e-300));
             let is_large = !of.whole && self.delta(of.values).abs() > floor && b + n > 0.0;
-            let variance = variance_of(self.rows, self.found.tau2[set], [b, n]);
+            let variance = variance_of(self.rows, self.found.tau2.of(self.sets, set), [b, n]);
             let is_some = is_large && penalised(b, n, self.scale, variance) - of.price > LEVEL;
             is_some.then(|| deviance(b, n, self.scale) - of.price)
         };

@@ -34,17 +34,20 @@ fn inlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
     let event = rows.event();
     // By side and frame: which caller and callee are around it, with the value of that.
     let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();
+    // By frame: a bit for the side that has it alone.
+    let mut only_on = vec![0u8; rows.names.len()];
     for side in [0, 1] {
-        let mut is_only = vec![false; rows.names.len()];
         let large = costs.only(side).filter(|(v, _)| *v > 5.0 * event);
-        large.for_each(|(_, frame)| is_only[frame as usize] = true);
-        if !is_only.contains(&true) {
-            continue;
-        }
-        for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.values[side] > 0.0) {
-            let only = |frame: u32| is_only[frame as usize];
-            let calls = rows.stack(i).windows(3).filter(|w| only(w[1]) && !only(w[0]) && !only(w[2]));
-            for w in calls {
+        large.for_each(|(_, frame)| only_on[frame as usize] = 1 << side);
+    }
+    let has_any = only_on.iter().any(|sides| *sides != 0);
+    for (i, row) in paced(rows.rows.iter().enumerate()).filter(|_| has_any) {
+        let sides = u8::from(row.values[0] > 0.0) | u8::from(row.values[1] > 0.0) << 1;
+        let only = |frame: u32| only_on[frame as usize];
+        for w in rows.stack(i).windows(3) {
+            let found = sides & only(w[1]) & !only(w[0]) & !only(w[2]);
+            if found != 0 {
+                let side = found.trailing_zeros() as usize;
                 *around.entry((side, w[1])).or_default().entry((w[0], w[2])).or_default() += row.values[side];
             }
         }

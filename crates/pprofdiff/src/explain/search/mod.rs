@@ -9,14 +9,14 @@ mod model;
 mod noise;
 
 use crate::explain::evidence::rows::{Kind, Rows};
-use crate::explain::evidence::sets::{Key, Sets};
+use crate::explain::evidence::sets::Sets;
 use crate::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };
-use model::Model;
 pub(in crate::explain) use model::{Fit, NEARLY_ALL, Work};
+use model::{Model, may_change};
+pub(in crate::explain) use noise::{Variances, known_variance, known_variance_of, variance_of};
 use noise::{is_replicated, measured, threshold_of, variance_of_runs};
-pub(in crate::explain) use noise::{known_variance, known_variance_of, variance_of};
 
 /// A cause that says nearly the same as "more work everywhere": the least by which it must be better, and the part of
 /// the base that it must have to be confused with it.
@@ -51,7 +51,7 @@ pub(in crate::explain) struct Found {
     /// True if functions do not agree on any amount of work.
     pub unknown: bool,
     /// Variance between runs of each set.
-    pub tau2: Vec<f64>,
+    pub tau2: Variances,
     /// The typical standard deviation between runs of a function's own cost.
     pub tau: f64,
     pub threshold: f64,
@@ -98,9 +98,13 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     let replicated = is_replicated(rows);
     let threshold = threshold_of(rows, sets);
     let known = known_variance(rows.kind);
-    let tau2 = if replicated { variance_of_runs(rows, sets, given.is_some()) } else { vec![known; sets.len()] };
+    let tau2 = match replicated {
+        true => variance_of_runs(rows, sets, given.is_some()),
+        false => Variances::OfClasses([known; 3]),
+    };
     let total = rows.total();
-    let own: Vec<usize> = (0..sets.len()).filter(|&j| matches!(sets.sets[j].key, Key::Own(_))).collect();
+    let own: Vec<usize> = (0..sets.telling.n_own as usize).collect();
+    let candidates = may_change(sets, total, floor);
     let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;
     let exposure = given.map_or(runs, |ops| runs * ops);
     let fixed = given.is_some() || rows.kind == Kind::Delay && !replicated;
@@ -119,7 +123,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     let agrees = |j: usize, scale: f64| {
         let [b, n] = sets.sets[j].values.map(|v| v / sets.sets[j].event.max(1e-300));
         let is_near = (n / b / scale).ln().abs() < NEAR_SCALE;
-        is_near || penalised(b, n, scale, between_run_variance(tau2[j], rows.runs)) < LEVEL
+        is_near || penalised(b, n, scale, between_run_variance(tau2.of(sets, j), rows.runs)) < LEVEL
     };
     let agreeing = |scale: f64| {
         let of = |&(j, _, weight): &(usize, f64, f64)| if agrees(j, scale) { weight } else { 0.0 };
@@ -160,7 +164,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
                 break;
             }
             let floor = floor * (total[0] + total[1] / scale) / 2.0;
-            let of_scale = Model::new(rows, sets, scale, threshold);
+            let of_scale = Model::new(rows, sets, &candidates, scale, threshold);
             let mut model = Model { floor, is_given: given.is_some(), tau2: tau2.clone(), work: *work, ..of_scale };
             let mut first = Vec::new();
             if !replicated {
@@ -224,8 +228,8 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     let confusable =
         |j: &usize| (0..2).all(|s| sets.sets[*j].values[s] > 0.0) && sets.sets[*j].values[0] > CONFUSABLE * total[0];
     let ambiguous = !fixed && quiet < cost + MARGIN && causes.iter().any(confusable);
-    let typical = |j: &usize| model.tau2[*j];
-    let mut typical: Vec<f64> = if own.is_empty() { model.tau2.clone() } else { own.iter().map(typical).collect() };
+    let all = if own.is_empty() { 0..sets.len() } else { 0..own.len() };
+    let mut typical: Vec<f64> = all.map(|j| model.tau2.of(sets, j)).collect();
     let tau2 = if typical.is_empty() { 1.0 } else { median(&mut typical) };
     let mut events: Vec<f64> = own.iter().map(|&j| sets.sets[j].event).collect();
     // Where what each function costs itself has another name, such as a call's.

@@ -1,6 +1,6 @@
 //! The model of one scale: causes with their factors, what they leave of each set, and the greedy search for them.
 
-use super::noise::variance_of;
+use super::noise::{Variances, variance_of};
 use crate::explain::evidence::rows::{Kind, Rows};
 use crate::explain::evidence::sets::{Key, Set, Sets};
 use crate::statistics::counts::{between_run_variance, deviance, penalised};
@@ -47,7 +47,9 @@ pub(super) struct Model<'a> {
     pub(super) floor: f64,
     /// True if the amount of work is known, so that all of it may be a cause.
     pub(super) is_given: bool,
-    pub(super) tau2: Vec<f64>,
+    /// Those of [`may_change`]: before there are causes, no other is one.
+    pub(super) candidates: &'a [u32],
+    pub(super) tau2: Variances,
     /// Of each row.
     pub(super) factor: Vec<f64>,
     /// The causes that are applied, in their order.
@@ -60,11 +62,24 @@ pub(super) struct Model<'a> {
     pub(super) work: Work,
 }
 
+/// The sets that may change by so much at any scale: by a part `floor` of both sides' mean.
+///
+/// At a scale `s` the change of a set, `n - s b`, is at least `floor (s B + N) / 2` of totals `B` and `N`, and at most the larger
+/// of `n` and `s b`. So the larger of `n` and `b` is at least `floor / 2` of the smaller total.
+pub(super) fn may_change(sets: &Sets, total: [f64; 2], floor: f64) -> Vec<u32> {
+    // Digits may decide elsewhere.
+    let least = floor * total[0].min(total[1]) / 2.0 * (1.0 - 1e-6);
+    let large = paced((0..).zip(&sets.sets)).filter(|(_, of)| of.values[0].max(of.values[1]) >= least);
+    large.map(|(set, _)| set).collect()
+}
+
 /// A set that has rows of causes, and what its rows add up to as their factors change.
 pub(super) struct Touched {
     set: u32,
     /// The number of causes that were applied when its sums were changed last.
     by: u32,
+    /// Its values together.
+    all: f64,
     sums: Part,
 }
 
@@ -116,12 +131,12 @@ fn worth(set: &Set, deviance: f64) -> f64 {
 }
 
 impl<'a> Model<'a> {
-    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, scale: f64, threshold: f64) -> Model<'a> {
-        let (floor, is_given, tau2) = (0.0, false, Vec::new());
+    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, candidates: &'a [u32], scale: f64, threshold: f64) -> Model<'a> {
+        let (floor, is_given, tau2) = (0.0, false, Variances::OfClasses([0.0; 3]));
         let factor = vec![1.0; rows.rows.len()];
         let (applied, touched, place) = (Vec::new(), Vec::new(), vec![NONE; sets.len()]);
         let work = Work::of(0);
-        Model { rows, sets, scale, threshold, floor, is_given, tau2, factor, applied, touched, place, work }
+        Model { rows, sets, candidates, scale, threshold, floor, is_given, tau2, factor, applied, touched, place, work }
     }
 
     /// What values add under a factor. Rows that are only on one side because a cause says so are explained and say
@@ -137,8 +152,11 @@ impl<'a> Model<'a> {
 
     pub(super) fn sums(&self, set: usize) -> Sums {
         match self.touched.get(self.place[set] as usize) {
-            Some(Touched { sums, .. }) => self.sums_by(set, sums),
-            None => self.sums_by(set, &self.part(self.sets.sets[set].values, 1.0)),
+            Some(Touched { sums, all, .. }) => self.sums_by(set, *all, sums),
+            None => {
+                let v = self.sets.sets[set].values;
+                self.sums_by(set, v[0] + v[1], &self.part(v, 1.0))
+            }
         }
     }
 
@@ -153,18 +171,23 @@ impl<'a> Model<'a> {
         self.place[set] != NONE
     }
 
-    fn sums_by(&self, set: usize, [b, n, eb, en]: &Part) -> Sums {
-        let of = &self.sets.sets[set];
-        // What is left of sums that were added and taken away again.
-        let least = 1e-9 * (of.values[0] + of.values[1]);
-        let w = of.event.max(1e-300);
+    fn sums_by(&self, set: usize, all: f64, sums: &Part) -> Sums {
+        let w = self.sets.sets[set].event.max(1e-300);
+        let [b, n, r] = self.known(all, sums);
+        Sums { b: b / w, n: n / w, r }
+    }
+
+    /// Values of both sides, and the ratio that is expected of them, without what is left of sums that were added and taken
+    /// away again.
+    fn known(&self, all: f64, [b, n, eb, en]: &Part) -> [f64; 3] {
+        let least = 1e-9 * all;
         let known = |x: f64| if x > least { x } else { 0.0 };
-        let (b, n, eb) = (known(*b), known(*n), known(*eb));
-        Sums { b: b / w, n: n / w, r: if eb > 0.0 { en / eb } else { self.scale } }
+        let eb = known(*eb);
+        [known(*b), known(*n), if eb > 0.0 { en / eb } else { self.scale }]
     }
 
     fn variance(&self, set: usize, s: &Sums) -> f64 {
-        variance_of(self.rows, self.tau2[set], [s.b, s.n])
+        variance_of(self.rows, self.tau2.of(self.sets, set), [s.b, s.n])
     }
 
     /// The change of a set in values of the base.
@@ -213,8 +236,9 @@ impl<'a> Model<'a> {
             let most = (self.threshold + of.price) * of.event * (b + n) * p * (1.0 - p);
             (n - self.scale * b).abs() >= floor * (1.0 - 1e-6) && 2.0 * (n - (b + n) * p).powi(2) >= most * (1.0 - 1e-6)
         };
-        let sets = paced(self.sets.sets.iter().enumerate()).filter(|(_, of)| may_pass(of));
-        let mut all: Vec<_> = sets.filter_map(|(set, _)| Some((self.rank(set, f64::NEG_INFINITY)?, set))).collect();
+        let sets = paced(self.candidates).map(|&set| set as usize);
+        let sets = sets.filter(|&set| may_pass(&self.sets.sets[set]));
+        let mut all: Vec<_> = sets.filter_map(|set| Some((self.rank(set, f64::NEG_INFINITY)?, set))).collect();
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         all
     }
@@ -239,7 +263,14 @@ impl<'a> Model<'a> {
                 least = take(rank, set);
             }
         }
-        for set in paced(&self.touched).map(|touched| touched.set as usize) {
+        // Most change too little, which is seen without the set.
+        let floor = self.floor * self.scale * (1.0 - 1e-9);
+        let may_pass = |Touched { all, sums, .. }: &&Touched| {
+            let [b, n, r] = self.known(*all, sums);
+            (n - r * b).abs() >= floor
+        };
+        let touched = paced(&self.touched).filter(may_pass);
+        for set in touched.map(|touched| touched.set as usize) {
             if let Some(rank) = self.rank(set, least).filter(|_| !without.contains(&set)) {
                 least = take(rank, set);
             }
@@ -268,7 +299,8 @@ impl<'a> Model<'a> {
             if step == 0.0 || step.is_infinite() {
                 break;
             }
-            let s = self.sums_by(set, &sums);
+            let v = self.sets.sets[set].values;
+            let s = self.sums_by(set, v[0] + v[1], &sums);
             step = if s.b > 0.0 && s.n > 0.0 { s.n / (s.b * s.r) } else { 1.0 };
             if (step - 1.0).abs() < 1e-3 {
                 break;
@@ -287,9 +319,10 @@ impl<'a> Model<'a> {
                 let place = self.place[other];
                 if place == NONE {
                     self.place[other] = self.touched.len() as u32;
-                    let [b, n, eb, en] = self.part(sets.sets[other].values, 1.0);
+                    let v = sets.sets[other].values;
+                    let [b, n, eb, en] = self.part(v, 1.0);
                     let sums = [b + part[0], n + part[1], eb + part[2], en + part[3]];
-                    self.touched.push(Touched { set: other as u32, by, sums });
+                    self.touched.push(Touched { set: other as u32, by, all: v[0] + v[1], sums });
                     return;
                 }
                 let touched = &mut self.touched[place as usize];
@@ -444,15 +477,14 @@ impl<'a> Model<'a> {
 
     /// The deviance that the causes leave, over the functions' own costs, each at most that of one more cause. By the
     /// noise that was known before, since a wrong scale must not excuse itself by the noise that it makes.
-    pub(super) fn left(&self, tau2: &[f64], cap: f64) -> f64 {
-        let own = (0..self.sets.len()).filter(|&j| matches!(self.sets.sets[j].key, Key::Own(_)));
-        paced(own)
+    pub(super) fn left(&self, tau2: &Variances, cap: f64) -> f64 {
+        paced(0..self.sets.telling.n_own as usize)
             .map(|j| {
                 let s = self.sums(j);
                 if s.b + s.n <= 0.0 {
                     0.0
                 } else {
-                    penalised(s.b, s.n, s.r, between_run_variance(tau2[j], self.rows.runs)).min(cap)
+                    penalised(s.b, s.n, s.r, between_run_variance(tau2.of(self.sets, j), self.rows.runs)).min(cap)
                 }
             })
             .sum()
@@ -461,7 +493,7 @@ impl<'a> Model<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Model, NEARLY_ALL};
+    use super::{Model, NEARLY_ALL, Variances, may_change};
     use crate::explain::evidence::sets::Sets;
     use crate::explain::evidence::sets::tests::rows;
 
@@ -470,11 +502,12 @@ mod tests {
         for seed in 0..60 {
             let rows = rows(seed);
             let sets = Sets::new(&rows);
-            let mut model = Model::new(&rows, &sets, 1.25, 4.0);
+            let all = may_change(&sets, [0.0; 2], 0.0);
+            let mut model = Model::new(&rows, &sets, &all, 1.25, 4.0);
             let n = sets.len().max(1);
             let list = |i: usize| (0..i % 5).map(|at| (seed as usize * 7 + i / (at + 1) * 3 + at) % n).collect();
             for causes in (0..30).map(list).filter(|_: &Vec<usize>| sets.len() > 0) {
-                let mut fresh = Model::new(&rows, &sets, 1.25, 4.0);
+                let mut fresh = Model::new(&rows, &sets, &all, 1.25, 4.0);
                 let fits =
                     |fits: Vec<super::Fit>| fits.iter().map(|fit| (fit.set, fit.factor, fit.delta)).collect::<Vec<_>>();
                 assert_eq!(fits(model.refit(&causes)), fits(fresh.refit(&causes)), "{seed} {causes:?}");
@@ -494,8 +527,12 @@ mod tests {
             let rows = rows(seed);
             let sets = Sets::new(&rows);
             for (threshold, floor) in [(0.1, 0.0), (1.0, 5.0), (4.0, 20.0)] {
-                let of_scale = Model::new(&rows, &sets, 0.8, threshold);
-                let model = Model { floor, tau2: vec![0.001; sets.len()], ..of_scale };
+                // A part of the totals, as the search has it.
+                let (scale, total) = (0.8, rows.total());
+                let part = floor / ((total[0] + total[1] / scale) / 2.0).max(1e-300);
+                let candidates = may_change(&sets, total, part);
+                let of_scale = Model::new(&rows, &sets, &candidates, scale, threshold);
+                let model = Model { floor, tau2: Variances::OfClasses([0.001; 3]), ..of_scale };
                 let all = (0..sets.len()).filter(|&set| model.rank(set, f64::NEG_INFINITY).is_some());
                 let mut ranked: Vec<usize> = model.ranked().into_iter().map(|(_, set)| set).collect();
                 ranked.sort_unstable();
@@ -514,7 +551,8 @@ mod tests {
             // Nearly all on one side.
             rows.rows.iter_mut().for_each(|row| row.values[0] *= f64::from(u8::from(row.stack % 8 == 0)) / 64.0);
             let sets = Sets::new(&rows);
-            let model = Model::new(&rows, &sets, 1.0, 4.0);
+            let all = may_change(&sets, [0.0; 2], 0.0);
+            let model = Model::new(&rows, &sets, &all, 1.0, 4.0);
             for set in 0..sets.len() {
                 let of = &sets.sets[set];
                 let is_open = of.values[0] > 0.0 && of.values[0] <= 0.02 * of.values[1] && !of.key.is_label();

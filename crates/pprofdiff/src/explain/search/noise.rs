@@ -2,7 +2,7 @@
 
 use super::model::Model;
 use crate::explain::evidence::rows::{Kind, Rows};
-use crate::explain::evidence::sets::{Key, Sets, TELLING};
+use crate::explain::evidence::sets::{Key, Sets, TELLING, Telling};
 use crate::statistics::counts::{Measured, between_run_variance, deviance, median, threshold, variance_of_ratios};
 use pprofdiff_profile::work::paced;
 
@@ -16,6 +16,23 @@ pub(in crate::explain) fn variance_of(rows: &Rows, tau2: f64, [b, n]: [f64; 2]) 
         (true, true) => tau2.max(FLICKER * FLICKER),
     };
     between_run_variance(tau2, rows.runs)
+}
+
+/// The variance of each set between equal runs.
+#[derive(Debug, Clone)]
+pub(in crate::explain) enum Variances {
+    OfSets(Vec<f64>),
+    /// The same for all sets of a class.
+    OfClasses([f64; 3]),
+}
+
+impl Variances {
+    pub(in crate::explain) fn of(&self, sets: &Sets, set: usize) -> f64 {
+        match self {
+            Variances::OfSets(variances) => variances[set],
+            Variances::OfClasses(variances) => variances[sets.sets[set].key.class()],
+        }
+    }
 }
 
 /// What frames that compilers inline by chance differ by between builds, as a standard deviation of the log.
@@ -81,7 +98,7 @@ fn degrees_of_runs(rows: &Rows) -> usize {
 
 /// Variances between runs of each set, of replicates: pooled within sides, less what sampling makes, drawn towards the
 /// median of sets of like size. Where it is given how much work runs did, how long they took is noise too.
-pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vec<f64> {
+pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Variances {
     let m = rows.runs_of_row();
     let degrees = degrees_of_runs(rows) as f64;
     // Each run by its length and the machine's speed: no cause is inside a side, and the amount of work is found by what all
@@ -129,7 +146,8 @@ pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vec<
     let each: Vec<f64> = excess.into_iter().map(|excess| excess / degrees).collect();
     if rows.kind == Kind::Delay {
         // Locks differ between equal runs by a hundredth or thirtyfold: what others do says nothing of one.
-        return each.into_iter().map(|each| each.max(QUIETEST_LOCK * QUIETEST_LOCK)).collect();
+        let each = each.into_iter().map(|each| each.max(QUIETEST_LOCK * QUIETEST_LOCK));
+        return Variances::OfSets(each.collect());
     }
     let Prior { tau, shrink, .. } = prior(rows.kind);
     let prior = tau * tau;
@@ -156,37 +174,27 @@ pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vec<
             }
         }
     }
-    tau2
+    Variances::OfSets(tau2)
 }
 
 impl Model<'_> {
     /// Variances between runs, of one pair: what makes the ratios of the sets that no cause touches those of chance,
     /// drawn towards what is known.
-    pub(super) fn variance_of_pair(&self) -> Vec<f64> {
+    pub(super) fn variance_of_pair(&self) -> Variances {
         let Prior { tau, floor, trust, shrink } = prior(self.rows.kind);
         let prior = tau * tau;
-        // By class, the sets that have the events to tell: those that causes touch, and the others.
-        let (mut touched, mut untouched): ([Vec<u32>; 3], [Vec<u32>; 3]) = Default::default();
-        let mut frames = 0.0;
-        for &j in paced(&self.sets.telling) {
-            let set = &self.sets.sets[j as usize];
-            // Those that causes touch may have fewer events by now.
-            let is_touched = self.is_touched(j as usize);
-            if is_touched && self.events(j as usize) <= TELLING {
-                continue;
-            }
-            frames += f64::from(u8::from(matches!(set.key, Key::Own(_))));
-            if !set.whole {
-                let of = if is_touched { &mut touched } else { &mut untouched };
-                of[set.key.class()].push(j);
-            }
-        }
+        let Telling { of_classes, n_own } = &self.sets.telling;
+        // Those that causes touch may have fewer events by now.
+        let telling_touched = |set: u32| self.is_touched(set as usize) && self.events(set as usize) > TELLING;
+        let is_untouched = |set: u32| !self.is_touched(set as usize);
+        let own = (0..*n_own).filter(|&set| self.sets.sets[set as usize].tells());
+        let frames = own.filter(|&set| is_untouched(set) || telling_touched(set)).count() as f64;
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
-        let of_class = [0, 1, 2].map(|class| {
-            let mut used = std::mem::take(&mut untouched[class]);
+        Variances::OfClasses([0, 1, 2].map(|class| {
+            let of_class = || paced(of_classes[class].iter().copied());
+            let mut used: Vec<u32> = of_class().filter(|&set| is_untouched(set)).collect();
             if used.len() <= 5 {
-                used.append(&mut touched[class]);
-                used.sort_unstable();
+                used = of_class().filter(|&set| is_untouched(set) || telling_touched(set)).collect();
             }
             let count = used.len() as f64;
             let mut estimate = 0.0;
@@ -202,8 +210,7 @@ impl Model<'_> {
                 estimate = (PULL * found.min(prior) + count * found) / (PULL + count);
             }
             estimate.max(prior * (1.0 - count / shrink).max(0.0)).max(floor)
-        });
-        self.sets.sets.iter().map(|set| of_class[set.key.class()]).collect()
+        }))
     }
 }
 

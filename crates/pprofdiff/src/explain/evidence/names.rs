@@ -1,0 +1,147 @@
+//! What frames are called as the search sees it: names that compilers number anew are one, and of each it is known what it is.
+
+use std::borrow::Cow;
+
+use super::read::Columns;
+use super::rows::Name;
+use crate::diff::matching::{Variants, canonical_of};
+use crate::diff::{Frames, Sort};
+use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
+use pprofdiff_profile::random::{HashMap, HashSet};
+use pprofdiff_profile::work::paced;
+
+/// The distinct texts of frames, each looked at once for all sample types.
+pub(in crate::explain) struct Texts {
+    pub runtime: &'static Runtime,
+    texts: Vec<String>,
+    classes: Vec<Class>,
+    canonical: Vec<(String, Variants)>,
+    /// Their numbers in the order of canonical names.
+    order: Vec<u32>,
+    /// By frame: its text.
+    of_frames: Vec<u32>,
+}
+
+impl Texts {
+    /// Of what is left out alone it is not asked what else a name says.
+    pub fn of(frames: &Frames, own: &UserRules, asked: Asked) -> Texts {
+        let mut known: HashMap<u32, u32> = HashMap::default();
+        let mut texts: Vec<String> = Vec::new();
+        let mut of_frames = Vec::with_capacity(frames.len());
+        // By file, whether it is of a library; by text, whether a function of that name is of none.
+        let mut libraries: HashMap<u32, bool> = HashMap::default();
+        let mut of_program: Vec<bool> = Vec::new();
+        for frame in paced(0..frames.len() as u32) {
+            let (name, file) = frames.texts_of(frame);
+            let number = match known.get(&name) {
+                Some(&number) => number,
+                None => {
+                    let text = frames.short(name);
+                    let nameless = text.is_empty();
+                    texts.push(if nameless { frames.label(frame) } else { text });
+                    of_program.push(false);
+                    let number = texts.len() as u32 - 1;
+                    if !nameless {
+                        known.insert(name, number);
+                    }
+                    number
+                }
+            };
+            of_program[number as usize] |=
+                asked == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
+            of_frames.push(number);
+        }
+        let (runtime, mut classes) = classify(&texts, own, asked);
+        classes.iter_mut().zip(of_program).for_each(|(class, of_program)| class.program &= of_program);
+        let canonical: Vec<(String, Variants)> = paced(&texts).map(|text| canonical_of(text)).collect();
+        let order = ordered(&canonical);
+        Texts { runtime, texts, classes, canonical, order, of_frames }
+    }
+
+    /// The canonical names in their order, and by frame which it has. Without columns it is not asked what a name costs.
+    pub(super) fn names(&self, columns: Option<&Columns<'_>>) -> (Vec<Name>, Vec<u32>) {
+        let is_same = |pair: &[u32]| self.canonical[pair[0] as usize].0 == self.canonical[pair[1] as usize].0;
+        let are_shared = self.order.windows(2).any(is_same);
+        let costs = columns.filter(|_| are_shared).map(|columns| self.costs(columns));
+        let (mut canonical, mut order) = (Cow::Borrowed(&self.canonical), Cow::Borrowed(&self.order));
+        if let Some(costs) = &costs {
+            keep_apart(&self.texts, canonical.to_mut(), costs);
+            *order.to_mut() = ordered(&canonical);
+        }
+        let mut names: Vec<Name> = Vec::new();
+        let mut name_of = vec![0; self.texts.len()];
+        for i in order.iter().map(|&i| i as usize) {
+            let text = &canonical[i].0;
+            if names.last().is_none_or(|last| last.text != *text) {
+                names.push(Name { text: text.clone(), class: Class::default(), shown: Vec::new() });
+            }
+            let number = names.len() - 1;
+            let (class, other) = (&mut names[number].class, self.classes[i]);
+            class.system |= other.system;
+            class.background |= other.background;
+            class.artefact |= other.artefact;
+            class.own_waits |= other.own_waits;
+            class.benchmark |= other.benchmark;
+            class.collects |= other.collects;
+            class.allocates |= other.allocates;
+            class.program |= other.program;
+            name_of[i] = number as u32;
+        }
+        show(&mut names, &self.texts, &name_of, costs.as_deref());
+        (names, self.of_frames.iter().map(|&text| name_of[text as usize]).collect())
+    }
+
+    /// What each text costs on both sides.
+    fn costs(&self, columns: &Columns<'_>) -> Vec<[f64; 2]> {
+        let runs = columns.value.walks_of(true).count() as f64;
+        let of_base = (runs - columns.learned as f64) / runs.max(1.0);
+        let mut costs = vec![[0.0; 2]; self.texts.len()];
+        for row in columns.value.top(Sort::Cum).rows {
+            let cost = &mut costs[self.of_frames[row.frame as usize] as usize];
+            *cost = [cost[0] + row.cum.base as f64 * of_base, cost[1] + row.cum.new as f64];
+        }
+        costs
+    }
+}
+
+/// The numbers of texts in the order of canonical names.
+fn ordered(canonical: &[(String, Variants)]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..canonical.len() as u32).collect();
+    order.sort_unstable_by_key(|&i| &canonical[i as usize].0);
+    order
+}
+
+/// Leaves names as they are where both sides have them, so that only what has no partner is looked for by another name.
+fn keep_apart(texts: &[String], canonical: &mut [(String, Variants)], costs: &[[f64; 2]]) {
+    let is_on_both = |i: usize| costs[i].iter().all(|&cost| cost != 0.0);
+    let is_on_one = |i: usize| !is_on_both(i) && costs[i] != [0.0; 2];
+    let mut changed: HashSet<String> = HashSet::default();
+    for (i, (text, variants)) in paced(canonical.iter().enumerate()) {
+        if *variants == Variants::Numbered && is_on_one(i) {
+            changed.insert(text.clone());
+        }
+    }
+    for (i, (text, variants)) in paced(canonical.iter_mut().enumerate()) {
+        let is_kept = match variants {
+            Variants::Own => is_on_both(i),
+            Variants::Numbered => is_on_both(i) && !changed.contains(text.as_str()),
+            Variants::One => false,
+        };
+        if is_kept {
+            text.clone_from(&texts[i]);
+        }
+    }
+}
+
+/// Lists the names that each canonical one has, with their costs; of a name that is its own there is nothing to choose.
+fn show(names: &mut [Name], texts: &[String], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
+    let mut sharing = vec![0u32; names.len()];
+    name_of.iter().for_each(|&name| sharing[name as usize] += 1);
+    for (i, (text, name)) in texts.iter().zip(name_of).enumerate() {
+        let cost = costs.map_or([0.0; 2], |costs| costs[i]);
+        if sharing[*name as usize] == 1 || cost != [0.0; 2] {
+            names[*name as usize].shown.push((text.clone(), cost));
+        }
+    }
+    names.iter_mut().for_each(|name| name.shown.sort_unstable_by(|a, b| a.0.cmp(&b.0)));
+}
