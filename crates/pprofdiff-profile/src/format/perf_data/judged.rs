@@ -295,8 +295,10 @@ fn binaries_name_what_perf_names() {
     let is_seen = Binary::open(&kernel).is_ok();
     let kernel = Some(kernel).filter(|_| is_seen);
     let binaries = Binaries::new(Vec::new(), [folder.0.join("press")].into_iter().chain(kernel).collect());
-    let options = LoadOptions::default().with_binaries(binaries);
+    let options = LoadOptions::default().with_binaries(binaries).with_time("0..1h".parse().unwrap());
     let p = Profile::open(folder.0.join("it.data"), &options).unwrap();
+    // Naming makes another profile of it.
+    assert_eq!(p.window(), options.time.as_ref());
     let found = read(&p, |p, location| {
         let lines = p.locations().lines(location);
         let name = |line: u32| p.text(p.functions().name[p.locations().line_function[line as usize] as usize]);
