@@ -502,6 +502,52 @@ fn what_has_no_answer_is_an_error() {
 }
 
 #[test]
+fn what_two_types_say_in_one_look_each_says_by_itself() {
+    let types = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
+    let types: Vec<_> = types.iter().map(|t| (*t, if t.ends_with("space") { "bytes" } else { "count" })).collect();
+    let names: Vec<String> = (0..60).map(|i| format!("shop/work.F{i}")).collect();
+    // Few samples, and more stacks than are looked at by themselves. Each type has some that the other lacks.
+    for n in [300, 24_000] {
+        let side = |more: i64| {
+            let mut state = 7u64;
+            let mut below = |n: u64| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % n
+            };
+            let samples: Vec<(Vec<&str>, Vec<i64>)> = (0..n)
+                .map(|_| {
+                    let depth = 2 + below(12);
+                    let stack: Vec<&str> = (0..depth).map(|_| names[below(60) as usize].as_str()).collect();
+                    let grows = if stack.contains(&"shop/work.F9") { more } else { 1 };
+                    let mut value = || [0, 1, 1, 5, -1][below(5) as usize] * (1 + below(900) as i64) * grows;
+                    let (allocated, used) = (value(), value());
+                    (stack, vec![allocated, 100 * allocated, used, 100 * used])
+                })
+                .collect();
+            let mut of = stacks(&types, &samples);
+            let first = of.string_table.len() as i64;
+            of.string_table.extend(["tenant", "a", "b", "c"].map(|text| text.as_bytes().to_vec()));
+            for sample in &mut of.sample {
+                let label =
+                    pprofdiff::proto::Label { key: first, str: first + 1 + below(3) as i64, ..Default::default() };
+                sample.label.extend((below(4) > 0).then_some(label));
+            }
+            of.default_sample_type = of.sample_type[3].r#type;
+            profile(&of)
+        };
+        let diff = Diff::new(&[side(1)], &[side(4)]).unwrap();
+        let explain = |query| diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+        let mut both = explain(Query::default());
+        let beside = both.also.pop().unwrap();
+        assert!(!both.causes.is_empty() && !beside.causes.is_empty(), "{n}: {both:?}");
+        assert_eq!(both.pruned > 0, n > 10_000);
+        for (of_both, name) in [(both, "inuse_space"), (beside, "alloc_space")] {
+            assert_eq!(said(&of_both), said(&explain(Query::default().with_sample_type(name))), "{n} {name}");
+        }
+    }
+}
+
+#[test]
 fn runs_of_equal_builds_say_what_noise_is() {
     // Between equal runs every function differs by a tenth, up and down by turns.
     let run = |wave: usize, find: i64| {

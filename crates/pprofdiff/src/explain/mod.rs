@@ -144,7 +144,7 @@ impl ExplainOptions {
     /// Invalid TOML, unknown keys, or an invalid expression.
     #[cfg(feature = "check")]
     pub fn with_config(mut self, text: &str) -> Result<Self> {
-        let settings = crate::runtimes::Settings::from_toml(text)?;
+        let settings = runtimes::Settings::from_toml(text)?;
         self.system.extend(settings.system);
         self.background.extend(settings.background);
         UserRules::new(&self.system, &self.background).map(|_| self)

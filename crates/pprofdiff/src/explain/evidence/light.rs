@@ -124,9 +124,8 @@ impl Light {
     }
 
     /// Makes a row of each, and says which each of the light ones belongs to.
-    pub fn make_rows(self, found: &mut Collected<'_, '_>, distinct: &Distinct, row_of: &mut [u32]) {
+    pub fn make_rows(self, found: &mut Collected<'_, '_>, row_of: &mut [u32]) {
         let mut made = vec![NONE; self.rows.values.len()];
-        debug_assert_eq!(self.row_of.len(), distinct.rows.len());
         for (row, &light) in paced(row_of.iter_mut().zip(&self.row_of)).filter(|(_, light)| **light != NONE) {
             let made = &mut made[light as usize];
             if *made == NONE {

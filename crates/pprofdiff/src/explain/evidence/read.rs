@@ -167,7 +167,7 @@ impl<'m> Look<'m> {
             if pruned > 0 {
                 let mut light = Light::new(runs, read, &distinct, &reader, &row_of, beginnings);
                 light.cut(&distinct, frames);
-                light.make_rows(&mut found, &distinct, &mut row_of);
+                light.make_rows(&mut found, &mut row_of);
             }
             (found.add_up(runs, read, &distinct, &row_of, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };

@@ -309,3 +309,30 @@ impl Row {
         self.variance += other.variance;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::weights::mix;
+    use super::Stacks;
+
+    #[test]
+    fn stacks_are_in_order_however_few_were_out_of_it() {
+        for seed in 0..200u64 {
+            let stack =
+                |i: u64| -> Vec<u32> { (0..mix(seed << 20 | i) % 6).map(|at| (mix(i << 8 | at) % 3) as u32).collect() };
+            let mut all: Vec<Vec<u32>> = (0..60).map(stack).collect();
+            all.sort();
+            // From none to all change, some of them become the same as others.
+            for at in 0..seed % 61 {
+                all[(mix(at) % 60) as usize] = stack(100 + at);
+            }
+            let mut stacks = Stacks::default();
+            all.iter().for_each(|stack| {
+                stacks.push(stack.iter().copied());
+            });
+            let sorted: Vec<&[u32]> = stacks.sorted(3).into_iter().map(|number| stacks.get(number)).collect();
+            all.sort();
+            assert_eq!(sorted, all, "{seed}");
+        }
+    }
+}
