@@ -6,6 +6,8 @@ use pprofdiff::explain::ExplainOptions;
 use pprofdiff::fleet::{Fleet, PairCauses};
 use pprofdiff::input::{BatchItem, find_pairs, group_pairs, manifest_pairs};
 use pprofdiff::recording::{RecordedSide, Recording};
+#[cfg(feature = "store")]
+use pprofdiff::store::{Selection, store_pairs};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Source, Work, batch};
 use pprofdiff_report::{EachWriter, Report, Table, View, cause_line};
@@ -155,6 +157,12 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
                 item
             });
             Ok((Box::new(pairs), None))
+        }
+        #[cfg(feature = "store")]
+        [base, new]
+            if let [Ok(Some(base)), Ok(Some(new))] = [base, new].map(|name| Selection::named(Path::new(name))) =>
+        {
+            found(store_pairs(&base, &new)?, &inputs)
         }
         [base, new] if [base, new].into_iter().any(|name| is_url(name) || is_side(name)) => {
             let side = |name: &String| inputs.sources([&PathBuf::from(name)]);

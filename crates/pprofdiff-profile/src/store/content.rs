@@ -116,7 +116,8 @@ fn text(p: &Profile, id: StringId) -> ByteArray {
     String::from_utf8_lossy(p.string(id)).as_bytes().to_vec().into()
 }
 
-fn first_16(hash: Sha256) -> [u8; 16] {
+/// The first 16 bytes of a hash.
+pub fn first_16(hash: Sha256) -> [u8; 16] {
     let mut first = [0; 16];
     first.copy_from_slice(&hash.finalize()[..16]);
     first

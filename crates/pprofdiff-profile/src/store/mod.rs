@@ -17,6 +17,7 @@
 
 mod compact;
 mod content;
+mod costs;
 mod select;
 mod table;
 #[cfg(test)]
@@ -28,13 +29,15 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 pub use compact::Compaction;
-pub use select::{Partition, Selection, StoredProfile};
+pub use costs::{Costs, FunctionCost, TypeCosts};
+pub use select::{Partition, Selection, StoredProfile, store_pairs};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::output;
 use crate::profile::Profile;
 use content::{About, Content, LOCATIONS, SAMPLES};
-use table::{Column, Kind, Table, TableFile};
+use costs::{FUNCTIONS, StoredCosts};
+use table::{Table, TableFile};
 
 /// The file that says what a folder is.
 const MARKER_FILE: &str = "pprofdiff-store.json";
@@ -46,36 +49,8 @@ const LIMIT: u64 = 4 << 30;
 /// The longest value of a key: of what file systems take for a name.
 const MAX_VALUE: usize = 200;
 
-static FUNCTIONS: Table = Table {
-    name: "functions",
-    columns: &[
-        ("profile", Kind::Text),
-        ("name", Kind::Text),
-        ("time_nanos", Kind::Int),
-        ("duration_nanos", Kind::Int),
-        ("sample_type", Kind::Text),
-        ("unit", Kind::Text),
-        ("function", Kind::Text),
-        ("flat", Kind::Int),
-        ("cum", Kind::Int),
-    ],
-};
-
 /// In the order in which a profile is written: its samples make it visible.
 static TABLES: [&Table; 3] = [&LOCATIONS, &FUNCTIONS, &SAMPLES];
-
-/// What a function costs in one profile.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FunctionCost {
-    /// The place of the sample type in the profile.
-    pub sample_type: usize,
-    /// Its name.
-    pub function: String,
-    /// Its own cost.
-    pub flat: i64,
-    /// With all that it calls.
-    pub cum: i64,
-}
 
 /// A folder of profiles by keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +73,9 @@ struct Entry {
     /// Only with its samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     about: Option<About>,
+    /// Only with its functions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    costs: Option<StoredCosts>,
 }
 
 /// Whether a profile is new in a store.
@@ -205,7 +183,7 @@ impl Store {
     ///
     /// # Errors
     /// Other keys than the store's; a profile without sample types; the operating system's.
-    pub fn add(&self, profile: &Profile, keys: &[(String, String)], functions: &[FunctionCost]) -> Result<Added> {
+    pub fn add(&self, profile: &Profile, keys: &[(String, String)], costs: &Costs) -> Result<Added> {
         let keys = self.ordered(keys)?;
         let content = Content::new(profile)?;
         let id = content.id(&keys)?;
@@ -214,11 +192,15 @@ impl Store {
             return Ok(Added { id, is_new: false, bytes: 0 });
         }
         let name = profile.name();
-        let entry = |about| Entry { id: id.clone(), name: name.to_owned(), about };
-        let columns = [content.locations(&id), function_rows(profile, &id, functions), content.samples(&id, name)];
+        let entry = || Entry { id: id.clone(), name: name.to_owned(), about: None, costs: None };
+        let files = [
+            (&LOCATIONS, content.locations(&id), entry()),
+            (&FUNCTIONS, costs.rows(profile, &id), Entry { costs: costs.to_stored(profile), ..entry() }),
+            (&SAMPLES, content.samples(&id, name), Entry { about: Some(content.about), ..entry() }),
+        ];
         let mut bytes = 0;
-        for (table, columns) in TABLES.into_iter().zip(columns) {
-            let file = table.write(&columns, entries_text(&[entry(about_of(table, &content.about))])?)?;
+        for (table, columns, entry) in files {
+            let file = table.write(&columns, entries_text(&[entry])?)?;
             bytes += file.len() as u64;
             output::write_new(&self.dir.join(TMP), &partition.file(table, &id), &file, true)?;
         }
@@ -226,34 +208,8 @@ impl Store {
     }
 }
 
-/// What a table's files say of a profile beside its rows.
-fn about_of(table: &Table, about: &About) -> Option<About> {
-    (table.name == SAMPLES.name).then(|| about.clone())
-}
-
 fn entries_text(entries: &[impl Serialize]) -> Result<String> {
     serde_json::to_string(entries).map_err(|e| Error::query(e.to_string()))
-}
-
-fn function_rows(p: &Profile, id: &str, functions: &[FunctionCost]) -> Vec<Column> {
-    let n = functions.len();
-    let types = p.sample_types();
-    let of_type = |part: fn(&(String, String)) -> &String| {
-        let text = |row: &FunctionCost| types.get(row.sample_type).map_or("", |t| part(t)).into();
-        Column::Bytes(functions.iter().map(text).collect())
-    };
-    let ints = |value: fn(&FunctionCost) -> i64| Column::Int(functions.iter().map(value).collect());
-    vec![
-        Column::Bytes(vec![id.into(); n]),
-        Column::Bytes(vec![p.name().into(); n]),
-        Column::Int(vec![p.time_nanos(); n]),
-        Column::Int(vec![p.duration_nanos(); n]),
-        of_type(|t| &t.0),
-        of_type(|t| &t.1),
-        Column::Bytes(functions.iter().map(|row| row.function.as_str().into()).collect()),
-        ints(|row| row.flat),
-        ints(|row| row.cum),
-    ]
 }
 
 /// Checks that a key can be the name of a column beside those of the tables, and of folders.

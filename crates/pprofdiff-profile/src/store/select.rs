@@ -6,11 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::content::{Content, LOCATIONS, SAMPLES};
+use super::costs::FUNCTIONS;
 use super::table::Table;
-use super::{Store, TABLES, escape, open_file, unescape};
+use super::{Costs, Store, TABLES, escape, open_file, unescape};
 use crate::error::{Error, ErrorKind, Result};
-use crate::input::{Fetch, Source, sort_builds};
-use crate::profile::{Compression, Profile, WriteOptions};
+use crate::input::{BatchItem, Source, sort_builds};
+use crate::profile::Profile;
 
 /// What the names of compacted files begin with; no id does.
 pub(super) const COMPACTED: &str = "compact-";
@@ -164,13 +165,17 @@ impl StoredProfile {
     /// # Errors
     /// The operating system's; a file that is damaged, or no store's.
     pub fn load(&self) -> Result<Profile> {
-        match self.read() {
-            // It was compacted since.
+        self.retry(StoredProfile::read)
+    }
+
+    /// What is read, also if its files are compacted meanwhile.
+    fn retry<T>(&self, read: impl Fn(&StoredProfile) -> Result<T>) -> Result<T> {
+        match read(self) {
             Err(e) if is_gone(&e) => {
                 let moved = self.partition.profiles()?.into_iter().find(|known| known.id == self.id);
-                moved.filter(|moved| moved != self).ok_or(e)?.read()
+                read(&moved.filter(|moved| moved != self).ok_or(e)?)
             }
-            read => read,
+            done => done,
         }
     }
 
@@ -197,11 +202,29 @@ impl StoredProfile {
         content.to_profile(&self.name()).map_err(named)
     }
 
+    /// What its functions cost, without a look at its samples; `None` where that takes the profile itself.
+    ///
+    /// # Errors
+    /// As [`StoredProfile::load`].
+    pub fn costs(&self) -> Result<Option<Costs>> {
+        self.retry(StoredProfile::read_costs)
+    }
+
+    fn read_costs(&self) -> Result<Option<Costs>> {
+        let path = self.partition.file(&FUNCTIONS, &self.stem);
+        let named = |e: Error| e.in_input(&path.display().to_string());
+        let (file, mut entries) = open_file(&FUNCTIONS, &path)?;
+        if self.group >= entries.len() || entries[self.group].id != self.id {
+            return Err(named(Error::malformed(format!("it has no profile {}", self.id))));
+        }
+        let Some(stored) = entries.swap_remove(self.group).costs else { return Ok(None) };
+        let rows = file.columns(self.group, Costs::READ).map_err(named)?;
+        Costs::read(stored, rows).map(Some).map_err(named)
+    }
+
     /// The profile, to be read when it is wanted.
     pub fn to_source(&self) -> Source {
-        let stored = self.clone();
-        let raw = WriteOptions::new().with_compression(Compression::None);
-        Source::Fetch(self.name(), Fetch::new(move || stored.load()?.to_bytes(&raw)))
+        Source::Stored(self.clone())
     }
 }
 
@@ -313,6 +336,34 @@ impl Selection {
         };
         self.partitions()?.into_iter().map(build).collect()
     }
+}
+
+/// Pairs of two selections, by the keys that neither has fixed: all services of two builds. Profiles of a side are its runs;
+/// what only one side has is an error in its place.
+///
+/// # Errors
+/// As [`Selection::partitions`].
+pub fn store_pairs(base: &Selection, new: &Selection) -> Result<Vec<BatchItem>> {
+    let is_open = |key: &String| ![base, new].iter().any(|side| side.fixed.iter().any(|(fixed, _)| fixed == key));
+    let mut sides: BTreeMap<Vec<(String, String)>, [Vec<Source>; 2]> = BTreeMap::new();
+    for (side, selection) in [base, new].into_iter().enumerate() {
+        for partition in selection.partitions()? {
+            let common = partition.keys.iter().filter(|(key, _)| is_open(key)).cloned().collect();
+            let runs = partition.profiles()?;
+            sides.entry(common).or_default()[side].extend(runs.iter().map(StoredProfile::to_source));
+        }
+    }
+    let pair = |(keys, [of_base, of_new]): (Vec<(String, String)>, [Vec<Source>; 2])| {
+        let name = if keys.is_empty() { new.name.clone() } else { Partition::new(&new.store, keys).name() };
+        let missing = [(&of_base, base), (&of_new, new)].into_iter().find(|(side, _)| side.is_empty());
+        let missing = missing.map(|(_, side)| {
+            Error::new(ErrorKind::Incompatible, format!("there is no profile of it in {}", side.name)).in_input(&name)
+        });
+        (name, missing.map_or(Ok((of_base, of_new)), Err))
+    };
+    let mut pairs: Vec<_> = sides.into_iter().map(pair).collect();
+    sort_builds(&mut pairs);
+    Ok(pairs.into_iter().map(|(name, sides)| BatchItem { name, sides }).collect())
 }
 
 /// Several profiles as one.

@@ -58,7 +58,7 @@ fn what_comes_out_is_what_went_in() {
     for path in corpus() {
         let profile = open(&path);
         let build = path.file_name().unwrap().to_string_lossy().into_owned();
-        let added = store.add(&profile, &keys(&build), &[]).unwrap();
+        let added = store.add(&profile, &keys(&build), &Costs::default()).unwrap();
         assert!(added.is_new && added.bytes > 0);
         let found = Selection::named(&dir.path().join(format!("build={build}"))).unwrap().unwrap().profiles().unwrap();
         let [stored] = &found[..] else { panic!("{found:?}") };
@@ -66,7 +66,7 @@ fn what_comes_out_is_what_went_in() {
         let loaded = stored.to_source().load(&LoadOptions::default()).unwrap();
         assert!(bytes_of(&loaded) == bytes_of(&profile), "{build}");
         assert_eq!((loaded.n_samples(), loaded.time_nanos()), (profile.n_samples(), profile.time_nanos()));
-        assert!(!store.add(&profile, &keys(&build), &[]).unwrap().is_new);
+        assert!(!store.add(&profile, &keys(&build), &Costs::default()).unwrap().is_new);
     }
 }
 
@@ -109,10 +109,16 @@ fn keys_are_checked_and_paths_select() {
     assert!(refused(&["a", "a"]).contains("twice"));
     let store = store(dir.path());
     for (value, build) in [(1, "9"), (2, "10")] {
-        store.add(&counting(value), &keys(build), &[]).unwrap();
+        store.add(&counting(value), &keys(build), &Costs::default()).unwrap();
     }
-    assert!(store.add(&counting(1), &keys("1")[1..], &[]).unwrap_err().to_string().contains("--key service=..."));
-    assert!(store.add(&counting(1), &keys(""), &[]).unwrap_err().to_string().contains("empty"));
+    assert!(
+        store
+            .add(&counting(1), &keys("1")[1..], &Costs::default())
+            .unwrap_err()
+            .to_string()
+            .contains("--key service=...")
+    );
+    assert!(store.add(&counting(1), &keys(""), &Costs::default()).unwrap_err().to_string().contains("empty"));
     let select = |path: &str| Selection::named(&dir.path().join(path));
     let all = select("").unwrap().unwrap();
     let builds: Vec<String> = all.partitions().unwrap().iter().map(|p| p.keys()[1].1.clone()).collect();
@@ -131,9 +137,9 @@ fn compaction_keeps_each_profile_once_whatever_is_left_behind() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     for value in 1..=5 {
-        store.add(&counting(value), &keys("1"), &[]).unwrap();
+        store.add(&counting(value), &keys("1"), &Costs::default()).unwrap();
     }
-    store.add(&counting(100), &keys("2"), &[]).unwrap();
+    store.add(&counting(100), &keys("2"), &Costs::default()).unwrap();
     let partition = Partition::new(&store, keys("1"));
     let singles = partition.stems(&SAMPLES).unwrap();
     let old: Vec<(PathBuf, Vec<u8>)> = TABLES
@@ -149,9 +155,9 @@ fn compaction_keeps_each_profile_once_whatever_is_left_behind() {
     // A compaction that died before it removed what it replaced.
     old.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
     assert_eq!((partition.stems(&SAMPLES).unwrap().len(), total(&store)), (6, 115));
-    assert!(!store.add(&counting(3), &keys("1"), &[]).unwrap().is_new);
+    assert!(!store.add(&counting(3), &keys("1"), &Costs::default()).unwrap().is_new);
     assert_eq!((store.compact().unwrap().files_after, total(&store)), (6, 115));
-    store.add(&counting(1000), &keys("1"), &[]).unwrap();
+    store.add(&counting(1000), &keys("1"), &Costs::default()).unwrap();
     assert_eq!((store.compact().unwrap().files_after, total(&store)), (6, 1115));
     assert_eq!(store.compact().unwrap().files_before, 6);
 }
@@ -160,8 +166,8 @@ fn compaction_keeps_each_profile_once_whatever_is_left_behind() {
 fn what_is_half_written_is_not_read_and_swept_when_it_is_old() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    store.add(&counting(1), &keys("1"), &[]).unwrap();
-    let added = store.add(&counting(2), &keys("2"), &[]).unwrap();
+    store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
+    let added = store.add(&counting(2), &keys("2"), &Costs::default()).unwrap();
     // A writer that was killed before its samples were there, and one in the middle of a file.
     let partition = Partition::new(&store, keys("2"));
     fs::remove_file(partition.file(&SAMPLES, &added.id)).unwrap();
@@ -176,7 +182,7 @@ fn what_is_half_written_is_not_read_and_swept_when_it_is_old() {
     left.iter().for_each(|path| fs::File::options().append(true).open(path).unwrap().set_modified(old).unwrap());
     assert_eq!((store.compact().unwrap().left_over, total(&store)), (3, 1));
     // The writer comes again, and nothing is in its way.
-    assert!(store.add(&counting(2), &keys("2"), &[]).unwrap().is_new);
+    assert!(store.add(&counting(2), &keys("2"), &Costs::default()).unwrap().is_new);
     assert_eq!(total(&store), 3);
 }
 
@@ -190,7 +196,7 @@ fn writers_at_once_lose_nothing() {
                 // The same profiles in part, and a compaction between.
                 let store = store(&dir);
                 for value in thread..thread + 6 {
-                    store.add(&counting(1 << value), &keys("1"), &[]).unwrap();
+                    store.add(&counting(1 << value), &keys("1"), &Costs::default()).unwrap();
                     if value % 2 == 0 {
                         store.compact().unwrap();
                     }
@@ -207,7 +213,7 @@ fn any_changed_byte_is_refused_or_changes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let profile = open(&corpus()[0]);
-    let added = store.add(&profile, &keys("1"), &[]).unwrap();
+    let added = store.add(&profile, &keys("1"), &Costs::default()).unwrap();
     let partition = Partition::new(&store, keys("1"));
     let wanted = bytes_of(&profile);
     for table in [&SAMPLES, &LOCATIONS] {
@@ -252,7 +258,7 @@ fn any_changed_byte_is_refused_or_changes_nothing() {
 fn foreign_files_are_said_for_what_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    let added = store.add(&counting(1), &keys("1"), &[]).unwrap();
+    let added = store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
     let partition = Partition::new(&store, keys("1"));
     let [samples, functions] = [&SAMPLES, &FUNCTIONS].map(|table| partition.file(table, &added.id));
     let error = || partition.profiles().unwrap()[0].load().unwrap_err().to_string();
@@ -284,13 +290,13 @@ fn foreign_files_are_said_for_what_they_are() {
 fn a_disk_that_is_full_leaves_nothing_half_done() {
     const CHILD: &str = "PPROFDIFF_TEST_STORE";
     if let Ok(dir) = std::env::var(CHILD) {
-        let error = store(Path::new(&dir)).add(&open(&corpus()[0]), &keys("1"), &[]).unwrap_err();
+        let error = store(Path::new(&dir)).add(&open(&corpus()[0]), &keys("1"), &Costs::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         return;
     }
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
-    store.add(&counting(1), &keys("1"), &[]).unwrap();
+    store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
     let test = "store::tests::a_disk_that_is_full_leaves_nothing_half_done";
     // So many blocks of 1 KiB a file may have; more is an error, once the signal is ignored.
     let shell = format!("trap '' XFSZ; ulimit -f 4; exec \"$0\" {test} --exact --nocapture");
