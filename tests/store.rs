@@ -10,8 +10,7 @@ use crate::cli::{corpus, failure, run, stdout, temp};
 fn pairs() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
     let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    let mut pairs: Vec<String> =
-        names.filter_map(|name| name.strip_suffix(".base.pb.gz").map(str::to_owned)).collect();
+    let mut pairs: Vec<String> = names.filter_map(|name| name.strip_suffix(".base.pb.gz").map(str::to_owned)).collect();
     pairs.sort();
     assert!(pairs.len() > 10);
     pairs
@@ -65,7 +64,10 @@ fn series_of_a_store_are_those_of_its_files() {
     let pattern = corpus("go-*.*.pb.gz").replace("go-*", "go-labels-cpu");
     let said = stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"]);
     assert!(said.starts_with("2 profiles added"), "{said}");
-    assert!(stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"]).contains("2 were there"));
+    assert!(
+        stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"])
+            .contains("2 were there")
+    );
     let stored = format!("{store}/service=api");
     for args in [&["--rows", "values"][..], &["--rows", "values", "--granularity", "lines"], &["--rows", "steps"]] {
         let csv = |builds: &str| stdout(&[&["series", builds, "--format", "csv"], args].concat());

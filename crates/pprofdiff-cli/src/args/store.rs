@@ -16,7 +16,7 @@ pub struct StoreArgs {
 #[derive(Subcommand)]
 pub enum StoreVerb {
     /// Add profiles; one that is there already changes nothing
-    Add(StoreAddArgs),
+    Add(Box<StoreAddArgs>),
     /// List the keys of the profiles that there are
     List {
         /// The store, or some of its keys: STORE/service=api

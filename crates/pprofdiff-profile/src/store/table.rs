@@ -116,7 +116,14 @@ impl Table {
 
     fn writer(&self, about: String) -> Result<SerializedFileWriter<Vec<u8>>> {
         let level = ZstdLevel::try_new(LEVEL).map_err(unwritten)?;
-        let properties = WriterProperties::builder()
+        // Numbers of a dictionary are no whole bytes, in which zstd would find the ends that stacks share.
+        let lists = self.columns.iter().filter(|(_, kind)| *kind == Kind::Ints);
+        let mut properties = WriterProperties::builder();
+        for (name, _) in lists {
+            let path: Vec<String> = [*name, "list", "element"].map(str::to_owned).into();
+            properties = properties.set_column_dictionary_enabled(path.into(), false);
+        }
+        let properties = properties
             .set_created_by("pprofdiff".to_owned())
             .set_compression(Compression::ZSTD(level))
             .set_dictionary_page_size_limit(MAX_DICTIONARY)

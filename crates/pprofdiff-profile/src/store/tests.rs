@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
+use super::table::{Column, Kind};
 use super::*;
 use crate::profile::builder::ProfileBuilder;
 use crate::profile::{LoadOptions, WriteOptions, merge};
@@ -252,6 +253,42 @@ fn any_changed_byte_is_refused_or_changes_nothing() {
     }
     let error = other.profiles().unwrap()[0].load().unwrap_err().to_string();
     assert!(error.contains("was changed since it was added"), "{error}");
+}
+
+#[test]
+fn what_functions_cost_comes_back_and_is_refused_when_it_was_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, profile) = (store(dir.path()), counting(7));
+    let function = |name: &str, flat| FunctionCost { function: name.to_owned(), binary: String::new(), flat, cum: 7 };
+    let of_type = TypeCosts {
+        name: ["cpu".to_owned(), "nanoseconds".to_owned()],
+        total: [7, 7],
+        event: 0.1,
+        functions: vec![function("main.run", 7), function("main.main", 0)],
+    };
+    let costs = Costs { types: vec![of_type], is_plain: true, ..Costs::default() };
+    let added = store.add(&profile, &keys("1"), &costs).unwrap();
+    let partition = Partition::new(&store, keys("1"));
+    let read = || partition.profiles().unwrap()[0].costs();
+    assert_eq!(read().unwrap().unwrap(), Costs { samples: 1, ..costs.clone() });
+    // Where a user should know something first, the profile is read.
+    let warned = Costs { is_plain: false, ..costs };
+    store.add(&counting(8), &keys("2"), &warned).unwrap();
+    assert_eq!(Partition::new(&store, keys("2")).profiles().unwrap()[0].costs().unwrap(), None);
+    let path = partition.file(&FUNCTIONS, &added.id);
+    let whole = fs::read(&path).unwrap();
+    let wanted = read().unwrap();
+    let mut refused = 0;
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << (at % 8);
+        fs::write(&path, changed).unwrap();
+        match read() {
+            Ok(costs) => assert!(costs == wanted || costs.is_none(), "byte {at}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > whole.len() / 2, "{refused} of {}", whole.len());
 }
 
 #[test]
