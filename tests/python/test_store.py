@@ -34,7 +34,9 @@ def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def programs() -> dict[str, str]:
-    return dict(re.findall(r"^\*\*(\w+)\*\*\n\n(?:<!-- .* -->\n\n)?```python\n(.*?)^```", PAGE.read_text(), re.M | re.S))
+    return dict(
+        re.findall(r"^\*\*(\w+)\*\*\n\n(?:<!-- .* -->\n\n)?```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    )
 
 
 def grown(folder: Path) -> list[tuple[str, int, str, int]]:
@@ -63,7 +65,10 @@ def test_programs_of_the_documentation(fleet: Path, engine: str, monkeypatch: py
 
 def test_samples_and_locations_say_what_profiles_say(fleet: Path):
     profile = pprofdiff.load(fleet / "fleet/service=labels/build=9")
-    read = {name: polars.read_parquet(f"{fleet}/fleet/{name}/**/*.parquet", hive_partitioning=True) for name in ("samples", "locations")}
+    read = {
+        name: polars.read_parquet(f"{fleet}/fleet/{name}/**/*.parquet", hive_partitioning=True)
+        for name in ("samples", "locations")
+    }
     samples = read["samples"].filter(service="labels", build=9, sample_type="cpu")
     assert samples["value"].sum() == profile.total("cpu")
     leaf = samples.with_columns(name=polars.col("functions").list.get(0, null_on_oob=True))
