@@ -1,5 +1,5 @@
-"""Stores: polars and DuckDB read what `pprofdiff store` writes as it is, by the programs of docs/store.md; and they say what
-our own views say."""
+"""Stores: polars and DuckDB read what `pprofdiff store` writes as it is, by the programs of docs/store.md, and say what our
+own views say."""
 
 import re
 import subprocess
@@ -7,8 +7,9 @@ from pathlib import Path
 
 import duckdb
 import polars
-import pprofdiff
 import pytest
+
+import pprofdiff
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 PAGE = Path(__file__).parents[2] / "docs/store.md"
@@ -60,7 +61,8 @@ def test_programs_of_the_documentation(fleet: Path, engine: str, monkeypatch: py
     answer = names["answer"]
     rows = answer.select("service", "build", "function", "grown").rows() if engine == "polars" else answer.fetchall()
     assert [row[3] for row in rows] == [row[3] for row in grown(fleet)]
-    assert len(rows) == 10 and set(rows[:3]) == set(grown(fleet)[:3])
+    assert len(rows) == 10
+    assert set(rows[:3]) == set(grown(fleet)[:3])
 
 
 def test_samples_and_locations_say_what_profiles_say(fleet: Path):
@@ -77,7 +79,8 @@ def test_samples_and_locations_say_what_profiles_say(fleet: Path):
     # Labels are JSON, and stacks have one hash in all builds.
     endpoints = samples.group_by(samples["labels"].str.json_path_match("$.endpoint")).agg(polars.col("value").sum())
     wanted = {r["value"]: r["weight"] for r in profile.labels(sample_type="cpu").to_dicts() if r["key"] == "endpoint"}
-    assert {name: value for name, value in endpoints.rows() if name} == wanted and len(wanted) > 2
+    assert {name: value for name, value in endpoints.rows() if name} == wanted
+    assert len(wanted) > 2
     hashes = {build: set(read["samples"].filter(service="labels", build=build)["stack"]) for build in (9, 10)}
     assert len(hashes[9] & hashes[10]) == len(hashes[9])
     # What a sample's locations are called, by a join, is what it has itself.
@@ -89,7 +92,8 @@ def test_samples_and_locations_say_what_profiles_say(fleet: Path):
 
 
 def test_duckdb_reads_all_tables(fleet: Path):
-    count = "SELECT count(*), count(DISTINCT profile) FROM read_parquet('{}/fleet/{}/**/*.parquet', hive_partitioning = true)"
+    count = "SELECT count(*), count(DISTINCT profile) FROM read_parquet('{}/fleet/{}/**/*.parquet')"
     for table in ("samples", "locations", "functions"):
         [(rows, profiles)] = duckdb.sql(count.format(fleet, table)).fetchall()
-        assert rows > 100 and profiles == 6
+        assert rows > 100
+        assert profiles == 6
