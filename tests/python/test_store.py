@@ -1,5 +1,5 @@
-"""Stores: polars and DuckDB read what `pprofdiff store` writes as it is, by the programs of docs/store.md, and say what our
-own views say."""
+"""Stores: polars and DuckDB read what `pprofdiff store` writes as it is, by the programs of docs/store.md, and say what
+our own views say."""
 
 import re
 import subprocess

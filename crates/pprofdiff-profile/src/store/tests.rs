@@ -190,22 +190,18 @@ fn what_is_half_written_is_not_read_and_swept_when_it_is_old() {
 #[test]
 fn writers_at_once_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let threads: Vec<_> = (0..4_i64)
-        .map(|thread| {
-            let dir = dir.path().to_owned();
-            std::thread::spawn(move || {
-                // The same profiles in part, and a compaction between.
-                let store = store(&dir);
-                for value in thread..thread + 6 {
-                    store.add(&counting(1 << value), &keys("1"), &Costs::default()).unwrap();
-                    if value % 2 == 0 {
-                        store.compact().unwrap();
-                    }
-                }
-            })
-        })
-        .collect();
-    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let write = &|thread: i64| {
+        // The same profiles in part, and a compaction between.
+        let store = store(dir.path());
+        for value in thread..thread + 6 {
+            store.add(&counting(1 << value), &keys("1"), &Costs::default()).unwrap();
+            if value % 2 == 0 {
+                store.compact().unwrap();
+            }
+        }
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    pool.scope(|scope| (0..4).for_each(|thread| scope.spawn(move |_| write(thread))));
     assert_eq!(total(&store(dir.path())), (1 << 9) - 1);
 }
 
