@@ -46,7 +46,7 @@ impl Store {
     /// A file that is no store's; the operating system's.
     pub fn compact(&self) -> Result<Compaction> {
         let mut done = Compaction::default();
-        let all = Selection { store: self.clone(), fixed: Vec::new(), name: self.dir.display().to_string() };
+        let all = Selection { store: self.clone(), fixed: Vec::new(), id: None, name: self.dir.display().to_string() };
         for partition in all.partitions_of(&SAMPLES)? {
             let (files, bytes) = partition.size()?;
             done.files_before += files;

@@ -236,18 +236,25 @@ pub struct Selection {
     pub store: Store,
     /// The values that were asked for.
     pub fixed: Vec<(String, String)>,
+    /// The one profile that was asked for.
+    pub id: Option<String>,
     /// How it was named.
     pub name: String,
 }
 
 impl Selection {
-    /// What a path stands for: `STORE`, or `STORE/key=value/...`, of any of the keys and in any order. `None` of what lies
-    /// in no store.
+    /// What a path stands for: `STORE`, or `STORE/key=value/...`, of any of the keys and in any order, and behind them
+    /// perhaps the id of one profile, as reports name it. `None` of what lies in no store.
     ///
     /// # Errors
     /// Keys that the store has not.
     pub fn named(path: &Path) -> Result<Option<Selection>> {
         let (mut dir, mut fixed) = (path, Vec::new());
+        let is_id = |name: &&str| name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
+        let id = path.file_name().and_then(|name| name.to_str()).filter(is_id).map(str::to_owned);
+        if let (Some(_), Some(parent)) = (&id, path.parent()) {
+            dir = parent;
+        }
         while !Store::is_in(dir) {
             let pair = dir.file_name().and_then(|name| name.to_str()).and_then(|name| name.split_once('='));
             let (Some((key, value)), Some(parent)) = (pair, dir.parent()) else { return Ok(None) };
@@ -261,7 +268,7 @@ impl Selection {
             let detail = format!("this store has the keys {}, and no {key}", store.keys.join(", "));
             return Err(Error::query(detail).in_input(&name));
         }
-        Ok(Some(Selection { store, fixed, name }))
+        Ok(Some(Selection { store, fixed, id, name }))
     }
 
     /// The partitions that it selects, in the order of their keys, in which numbers count as numbers.
@@ -310,6 +317,12 @@ impl Selection {
         let mut profiles = Vec::new();
         for partition in self.partitions()? {
             profiles.extend(partition.profiles()?);
+        }
+        if let Some(id) = &self.id {
+            profiles.retain(|stored| stored.id == *id);
+        }
+        if profiles.is_empty() {
+            return Err(Error::query("the store has no such profile").in_input(&self.name));
         }
         Ok(profiles)
     }

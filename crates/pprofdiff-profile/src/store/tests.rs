@@ -127,7 +127,11 @@ fn keys_are_checked_and_paths_select() {
     assert!(all.builds().unwrap_err().to_string().contains("all but one"));
     let builds = select("service=api%2Fv1 ü").unwrap().unwrap().builds().unwrap();
     assert_eq!(builds.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["9", "10"]);
-    assert_eq!(select("build=10").unwrap().unwrap().profiles().unwrap().len(), 1);
+    let [ten] = &select("build=10").unwrap().unwrap().profiles().unwrap()[..] else { panic!() };
+    // The name that reports have leads back to the one profile.
+    assert_eq!(Selection::named(Path::new(&ten.name())).unwrap().unwrap().profiles().unwrap(), [ten.clone()]);
+    let other = select(&format!("build=9/{}", ten.id())).unwrap().unwrap();
+    assert!(other.profiles().unwrap_err().to_string().contains("no such profile"));
     assert!(select("build=11").unwrap().unwrap().profiles().unwrap_err().to_string().contains("store list"));
     assert!(select("host=x").unwrap_err().to_string().contains("service, build"));
     assert!(select("samples/build=10").unwrap().is_none() && select("x").unwrap().is_none());
