@@ -14,3 +14,5 @@ mod reading;
 mod readme;
 mod rows;
 mod servers;
+#[cfg(feature = "store")]
+mod store;

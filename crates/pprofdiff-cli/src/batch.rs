@@ -5,6 +5,8 @@
 use pprofdiff::fleet::Fleet;
 use pprofdiff::input::{BatchItem, find_pairs, group_pairs, manifest_pairs};
 use pprofdiff::recording::{RecordedSide, Recording};
+#[cfg(feature = "store")]
+use pprofdiff::store::{Selection, store_pairs};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Source, Work, batch};
 use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
@@ -163,6 +165,12 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
             let manifest = Path::new(manifest);
             inputs.outputs.check_input(manifest)?;
             Ok((Box::new(listed(manifest_pairs(manifest)?, inputs, allow_urls)), None))
+        }
+        #[cfg(feature = "store")]
+        [base, new]
+            if let [Ok(Some(base)), Ok(Some(new))] = [base, new].map(|name| Selection::named(Path::new(name))) =>
+        {
+            found(store_pairs(&base, &new)?, &inputs)
         }
         [base, new] if [base, new].into_iter().any(|name| is_url(name) || is_side(name)) => {
             let side = |name: &String| inputs.sources([&PathBuf::from(name)]);

@@ -74,9 +74,9 @@ impl Inputs {
     /// Builds by their keys: those of files that are named, of the files of a pattern, or of a side's runs.
     pub fn named(&self, files: &[PathBuf]) -> Result<Vec<(String, Source)>> {
         if let [one] = files
-            && let Some(side) = RecordedSide::named(one)?
+            && let Some(builds) = RecordedSide::builds(one)?
         {
-            return Ok(file_builds(&side.runs));
+            return Ok(builds);
         }
         match files {
             [one] if is_pattern(one) => {

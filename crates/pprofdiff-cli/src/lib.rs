@@ -21,6 +21,8 @@ mod pprof_compat;
 mod series;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "store")]
+mod store;
 mod terminal;
 
 use std::ffi::OsString;
@@ -227,6 +229,8 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Batch(Later(args))) => return batch::run(&args, &Work::new()),
         Some(Verb::Bench(Later(args))) => return bench::run(args, &Work::new()),
         Some(Verb::Series(Later(args))) => series::run(&args),
+        #[cfg(feature = "store")]
+        Some(Verb::Store(Later(args))) => store::run(&args),
         Some(Verb::Check(Later(args))) => return check::run(&args),
         Some(Verb::Explain(Later(args))) => return explain::run(&args),
         Some(Verb::Serve(Later(args))) => serve::run(&args),

@@ -28,6 +28,8 @@ mod profile;
 pub mod random;
 mod redact;
 mod sanitize;
+#[cfg(feature = "store")]
+pub mod store;
 pub mod units;
 mod window;
 #[doc(hidden)]

@@ -9,6 +9,8 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use tempfile::NamedTempFile;
+
 use crate::error::{Error, Result};
 use crate::work::{self, PolledWrite};
 
@@ -39,16 +41,7 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
         }
     }
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // The system's own error: what the crate makes of it has the temporary file's name, and no number.
-    let mut code = None;
-    let mut unfinished = None;
-    let create = |path: &Path| {
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
-        unfinished = file.is_ok().then(|| Unfinished::new(path));
-        file.inspect_err(|e| code = e.raw_os_error())
-    };
-    let fresh = tempfile::Builder::new().prefix(".pprofdiff-").make_in(directory, create);
-    let fresh = fresh.map_err(|e| code.map_or(e, io::Error::from_raw_os_error))?;
+    let (fresh, _unfinished) = temporary(directory)?;
     fill(fresh.as_file(), write)?;
     if let Some(before) = before {
         #[cfg(unix)]
@@ -64,6 +57,42 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
     // The name is safe once the directory is on the disk; not every system can do that, and the file is whole anyway.
     let _ = File::open(directory).and_then(|d| d.sync_all());
     Ok(())
+}
+
+/// A new file in a folder, which is removed unless it gets another name.
+fn temporary(directory: &Path) -> io::Result<(NamedTempFile, Option<Unfinished>)> {
+    // The system's own error: what the crate makes of it has the temporary file's name, and no number.
+    let mut code = None;
+    let mut unfinished = None;
+    let create = |path: &Path| {
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        unfinished = file.is_ok().then(|| Unfinished::new(path));
+        file.inspect_err(|e| code = e.raw_os_error())
+    };
+    let fresh = tempfile::Builder::new().prefix(".pprofdiff-").make_in(directory, create);
+    Ok((fresh.map_err(|e| code.map_or(e, io::Error::from_raw_os_error))?, unfinished))
+}
+
+/// Writes a file of a store: in a folder for what is unfinished, on the same file system, and then to its place. One that is
+/// there stays if `replaces` is false.
+#[cfg(feature = "store")]
+pub(crate) fn write_new(unfinished: &Path, path: &Path, bytes: &[u8], replaces: bool) -> Result<()> {
+    work::begin_phase("writing");
+    let write = || {
+        let directory = path.parent().unwrap_or(Path::new("."));
+        fs::create_dir_all(unfinished)?;
+        let (fresh, _unfinished) = temporary(unfinished)?;
+        fill(fresh.as_file(), |out| out.write_all(bytes))?;
+        fresh.as_file().sync_all()?;
+        fs::create_dir_all(directory)?;
+        match if replaces { fresh.persist(path) } else { fresh.persist_noclobber(path) } {
+            Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {}
+            done => drop(done.map_err(|e| e.error)?),
+        }
+        let _ = File::open(directory).and_then(|d| d.sync_all());
+        Ok(())
+    };
+    write().map_err(|e: io::Error| Error::io(e).in_input(&path.display().to_string()))
 }
 
 /// The temporary files of this process.

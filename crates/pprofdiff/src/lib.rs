@@ -43,6 +43,8 @@ mod select;
 pub mod series;
 mod sources;
 mod statistics;
+#[cfg(feature = "store")]
+pub mod store;
 
 pub use batch::batch;
 pub use diff::list;

@@ -85,14 +85,15 @@ pub struct RecordedRun {
     pub disturbed: String,
 }
 
-/// A side of a folder of runs, which stands where a profile is wanted: `RUNS/base`, `RUNS/new`.
-#[derive(Debug, Clone, PartialEq)]
+/// A side of a folder of runs, which stands where a profile is wanted: `RUNS/base`, `RUNS/new`; or the profiles of a store
+/// that have some keys, `STORE/service=api/build=123`.
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RecordedSide {
     /// How it was named.
     pub name: String,
     /// The profiles of its runs.
-    pub runs: Vec<PathBuf>,
+    pub runs: Vec<Source>,
     /// Where the sources that these name are kept.
     pub sources: PathBuf,
     /// Where its binaries are kept.
@@ -105,6 +106,16 @@ impl RecordedSide {
     /// # Errors
     /// As [`Recording::read_sides`].
     pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
+        #[cfg(feature = "store")]
+        if let Some(selection) = crate::store::Selection::named(path)? {
+            let runs = selection.profiles()?.iter().map(crate::store::StoredProfile::to_source).collect();
+            return Ok(Some(RecordedSide {
+                name: selection.name,
+                runs,
+                sources: PathBuf::new(),
+                binaries: PathBuf::new(),
+            }));
+        }
         let side = SIDES.iter().position(|side| path.file_name().is_some_and(|name| name == *side));
         let (Some(side), Some(dir)) = (side, path.parent()) else { return Ok(None) };
         if path.exists() || !Recording::is_in(dir) {
@@ -113,18 +124,34 @@ impl RecordedSide {
         let name = path.display().to_string();
         let ([base, new], sources, binaries) =
             (Recording::read_sides(dir)?, Recording::sources(dir), Recording::binaries(dir));
-        let runs = [base, new].into_iter().nth(side).unwrap_or_default();
+        let runs = [base, new].into_iter().nth(side).unwrap_or_default().into_iter().map(Source::Path).collect();
         Ok(Some(RecordedSide { name, runs, sources: sources[side].clone(), binaries: binaries[side].clone() }))
     }
 
     /// Its runs, as a side of a diff.
     pub fn to_sources(&self) -> Vec<Source> {
-        self.runs.iter().cloned().map(Source::Path).collect()
+        self.runs.clone()
+    }
+
+    /// Its profiles as builds by their keys: of a store those of the key that is left open.
+    ///
+    /// # Errors
+    /// More than one key is open.
+    pub fn builds(path: &Path) -> Result<Option<Vec<(String, Source)>>> {
+        #[cfg(feature = "store")]
+        if let Some(selection) = crate::store::Selection::named(path)? {
+            return selection.builds().map(Some);
+        }
+        let files = |side: RecordedSide| side.runs.iter().filter_map(|run| run.path().map(Path::to_owned)).collect();
+        Ok(RecordedSide::named(path)?.map(files).map(|files: Vec<PathBuf>| crate::input::file_builds(&files)))
     }
 
     /// The sum of its runs.
     pub fn to_source(&self) -> Source {
-        Source::Merged(self.name.clone(), self.to_sources())
+        match &self.runs[..] {
+            [one] if one.path().is_none() => one.clone(),
+            runs => Source::Merged(self.name.clone(), runs.to_vec()),
+        }
     }
 
     /// What a path stands for where one profile is wanted: a file, or the sum of a side's runs.
@@ -341,7 +368,8 @@ mod tests {
         assert_eq!(read.sides(&dir).map(|side| side.len()), [1, 2]);
         // A side in place of a profile.
         let new = RecordedSide::named(&dir.join("new")).unwrap().unwrap();
-        assert_eq!(new.runs, [dir.join("new/cpu.pb.gz"), dir.join("new/cpu.pb.gz")]);
+        let files: Vec<_> = new.runs.iter().filter_map(Source::path).collect();
+        assert_eq!(files, [dir.join("new/cpu.pb.gz"), dir.join("new/cpu.pb.gz")]);
         assert_eq!((new.sources, new.binaries), (dir.join("sources/new"), dir.join("binaries/new")));
         assert_eq!(RecordedSide::sources_of(&dir.join("new")).unwrap().len(), 2);
         assert!(matches!(RecordedSide::source_of(&dir.join("base/")), Ok(Source::Merged(_, runs)) if runs.len() == 1));

@@ -6,6 +6,8 @@ mod gates;
 mod help;
 mod jobs;
 mod sides;
+#[cfg(feature = "store")]
+mod store;
 mod table;
 mod views;
 
@@ -22,6 +24,8 @@ pub use jobs::{
     ServeArgs,
 };
 pub use sides::Sides;
+#[cfg(feature = "store")]
+pub use store::{StoreAddArgs, StoreArgs, StoreVerb};
 pub use table::{LoadArgs, QueryArgs};
 pub use views::{InfoArgs, RawArgs, SourceArgs, TopArgs, ViewArgs, ViewVerb};
 
@@ -94,6 +98,9 @@ pub enum Verb {
     Batch(Later<BatchArgs>),
     /// Follow frames along a history of builds, or compare many builds with one base
     Series(Later<SeriesArgs>),
+    /// Keep profiles by keys in Parquet files, which polars, DuckDB and Spark read
+    #[cfg(feature = "store")]
+    Store(Later<StoreArgs>),
     /// Show profiles in the browser, served to this machine alone
     #[cfg_attr(not(feature = "serve"), command(hide = true))]
     Serve(Later<ServeArgs>),

@@ -55,22 +55,59 @@ fn template(text: &str) -> Result<Vec<Template<'_>>> {
         |why: &str| Error::query(format!("the keys {text:?} are invalid: {why}; such as service={{1}},version={{2}}"));
     let mut keys: Vec<Template<'_>> = Vec::new();
     for part in text.split(',') {
-        let (name, mut value) = part.split_once('=').ok_or_else(|| invalid("a key has a name and a value"))?;
+        let (name, value) = part.split_once('=').ok_or_else(|| invalid("a key has a name and a value"))?;
         if name.is_empty() || keys.iter().any(|(known, _)| *known == name) {
             return Err(invalid("each key has a name of its own"));
         }
-        let mut pieces = Vec::new();
-        while let Some(begin) = value.find('{') {
-            let end = value[begin..].find('}').map(|end| begin + end).ok_or_else(|| invalid("a { has no }"))?;
-            let number = value[begin + 1..end].parse().ok().filter(|number| *number > 0);
-            pieces.extend((begin > 0).then_some(Piece::Text(&value[..begin])));
-            pieces.push(Piece::Sign(number.ok_or_else(|| invalid("between braces stands a sign's number, from 1"))?));
-            value = &value[end + 1..];
-        }
-        pieces.extend((!value.is_empty()).then_some(Piece::Text(value)));
+        let pieces = pieces(value).map_err(invalid)?;
         keys.push((name, pieces));
     }
     Ok(keys)
+}
+
+/// The letters and signs that make a value.
+fn pieces(mut value: &str) -> Result<Vec<Piece<'_>>, &'static str> {
+    let mut pieces = Vec::new();
+    while let Some(begin) = value.find('{') {
+        let end = value[begin..].find('}').map(|end| begin + end).ok_or("a { has no }")?;
+        let number = value[begin + 1..end].parse().ok().filter(|number| *number > 0);
+        pieces.extend((begin > 0).then_some(Piece::Text(&value[..begin])));
+        pieces.push(Piece::Sign(number.ok_or("between braces stands a sign's number, from 1")?));
+        value = &value[end + 1..];
+    }
+    pieces.extend((!value.is_empty()).then_some(Piece::Text(value)));
+    Ok(pieces)
+}
+
+/// The value that pieces make of what a pattern's signs stood for; `None` if it has fewer.
+fn value(pieces: &[Piece<'_>], stood_for: Option<&[Option<String>]>) -> Option<String> {
+    let text = |piece: &Piece<'_>| match piece {
+        Piece::Text(text) => Some((*text).to_owned()),
+        Piece::Sign(number) => stood_for?.get(number - 1).cloned().map(Option::unwrap_or_default),
+    };
+    pieces.iter().map(text).collect()
+}
+
+/// The files of a pattern, each with its values of keys: in those, `{2}` is what the pattern's second sign stood for.
+///
+/// # Errors
+/// An invalid pattern, or one that matches nothing; values with other signs.
+pub fn keyed_files(pattern: &str, keys: &[(String, String)]) -> Result<Vec<(Vec<(String, String)>, PathBuf)>> {
+    let mut files = Vec::new();
+    for (stood_for, path) in captured(pattern)? {
+        let mut values = Vec::with_capacity(keys.len());
+        for (key, text) in keys {
+            let invalid = |why: &str| Error::query(format!("the key {key}={text} is invalid: {why}"));
+            let pieces = pieces(text).map_err(invalid)?;
+            let of_file = value(&pieces, stood_for.as_deref());
+            values.push((key.clone(), of_file.ok_or_else(|| invalid("it has more signs than the pattern"))?));
+        }
+        files.push((values, path));
+    }
+    match files.is_empty() {
+        true => Err(Error::query(format!("no file matches {pattern:?}"))),
+        false => Ok(files),
+    }
 }
 
 /// What a side's keys are.
@@ -98,15 +135,7 @@ pub fn group_pairs(of: &str, groups: &Groups) -> Result<Vec<BatchItem>> {
     let keys = template(&groups.keys)?;
     let mut files: Vec<(Values, PathBuf)> = Vec::new();
     for (stood_for, path) in captured(of)? {
-        let of_sign = |number: usize| stood_for.as_ref()?.get(number - 1).cloned();
-        let value = |(_, pieces): &Template<'_>| {
-            let text = |piece: &Piece<'_>| match piece {
-                Piece::Text(text) => Some((*text).to_owned()),
-                Piece::Sign(number) => of_sign(*number).map(Option::unwrap_or_default),
-            };
-            pieces.iter().map(text).collect::<Option<String>>()
-        };
-        let values: Option<Values> = keys.iter().map(value).collect();
+        let values: Option<Values> = keys.iter().map(|(_, pieces)| value(pieces, stood_for.as_deref())).collect();
         let why = || Error::query(format!("{:?} has more signs than the pattern {of:?}", groups.keys));
         files.push((values.ok_or_else(why)?, path));
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub use builds::pattern_builds;
 pub use builds::{check_history, file_builds, sort_builds, two_names};
 #[cfg(feature = "files")]
-pub use groups::{Groups, ListedFile, group_pairs, listed_files};
+pub use groups::{Groups, ListedFile, group_pairs, keyed_files, listed_files};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 pub use server::{Answer, Request, ServerQuery, Token};
@@ -27,6 +27,8 @@ use crate::error::{Error, Result};
 use crate::parallel;
 use crate::profile::{LoadOptions, Profile, merge_as};
 use crate::redact::redacted;
+#[cfg(feature = "store")]
+use crate::store::StoredProfile;
 
 /// What gives a source's bytes when they are wanted: of a URL, an archive, a database. Called once each time that the
 /// profile is loaded, on the thread that loads it.
@@ -63,6 +65,9 @@ pub enum Source {
     Profile(Arc<Profile>),
     /// The sum of several, and a name for it.
     Merged(String, Vec<Source>),
+    /// A profile of a store.
+    #[cfg(feature = "store")]
+    Stored(StoredProfile),
 }
 
 impl Source {
@@ -86,6 +91,10 @@ impl Source {
                 "it is loaded already, and a time inside of a recording is chosen when it is loaded; name the file",
             )
             .in_input(profile.name())),
+            #[cfg(feature = "store")]
+            Source::Stored(stored) => {
+                Profile::from_bytes(&stored.name(), stored.load()?.buffer(), options).map(Arc::new)
+            }
             Source::Merged(name, parts) => {
                 let profiles =
                     parallel::map(parts, |part| part.load(options)).into_iter().collect::<Result<Vec<_>>>()?;
@@ -109,6 +118,16 @@ impl Source {
             Source::Path(path) => redacted(&path.to_string_lossy()).into_owned(),
             Source::Bytes(name, _) | Source::Fetch(name, _) | Source::Merged(name, _) => redacted(name).into_owned(),
             Source::Profile(profile) => profile.name().to_owned(),
+            #[cfg(feature = "store")]
+            Source::Stored(stored) => redacted(&stored.name()).into_owned(),
+        }
+    }
+
+    /// The same, where it is not named by a path, and can be had again without being kept.
+    pub fn again(&self) -> Option<Source> {
+        match self {
+            Source::Path(_) | Source::Bytes(..) | Source::Profile(_) => None,
+            lazy => Some(lazy.clone()),
         }
     }
 }

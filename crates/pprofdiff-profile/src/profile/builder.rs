@@ -166,8 +166,20 @@ impl ProfileBuilder {
 
     /// A function by its name, file and first line (0 if it is not known).
     pub fn function(&mut self, name: impl AsRef<[u8]>, file: impl AsRef<[u8]>, start_line: i64) -> FunctionId {
-        let (name, file) = (self.string(name), self.string(file));
-        FunctionId(self.functions.number(Function { name, system_name: name, file, start_line }))
+        let name = name.as_ref();
+        self.function_of_system(name, name, file.as_ref(), start_line)
+    }
+
+    /// A function that the linker calls something else.
+    pub(crate) fn function_of_system(
+        &mut self,
+        name: &[u8],
+        system: &[u8],
+        file: &[u8],
+        start_line: i64,
+    ) -> FunctionId {
+        let [name, system_name, file] = [name, system, file].map(|text| self.string(text));
+        FunctionId(self.functions.number(Function { name, system_name, file, start_line }))
     }
 
     /// A line of a function, without a column.

@@ -197,6 +197,13 @@ impl FrameInterner {
         Ok(found.into_iter().map(|f| self.interner.frames.number(f)).collect())
     }
 
+    /// The number of a function that is known by its name, or else by its binary.
+    #[cfg(feature = "store")]
+    pub(crate) fn add_function(&mut self, name: &[u8], binary: &[u8]) -> u32 {
+        let [name, mapping] = [name, binary].map(|text| self.interner.text(text));
+        self.interner.frames.number(Frame { name, file: EMPTY, mapping, line: 0, address: 0 })
+    }
+
     /// All that was added.
     pub(crate) fn frames(self) -> Frames {
         let ContentInterner { texts, frames, .. } = self.interner;
@@ -212,6 +219,15 @@ impl FrameInterner {
         };
         frames.limit_labels();
         frames
+    }
+}
+
+#[cfg(feature = "store")]
+impl Frames {
+    /// The name of a frame at granularity functions, and the binary's file where it has none.
+    pub(crate) fn function(&self, frame: u32) -> [&[u8]; 2] {
+        let frame = self.frames[frame as usize];
+        [frame.name, frame.mapping].map(|text| self.text(text))
     }
 }
 

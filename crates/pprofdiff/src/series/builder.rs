@@ -17,17 +17,17 @@ use pprofdiff_profile::units;
 use pprofdiff_profile::{LoadOptions, Profile};
 
 /// What is kept of a profile, in its own unit.
-struct Column {
-    values: Vec<FrameValue>,
-    total: Total,
-    sample_type: String,
-    unit: String,
-    samples: usize,
-    duration_nanos: i64,
-    time_nanos: i64,
-    warnings: Vec<String>,
+pub(super) struct Column {
+    pub values: Vec<FrameValue>,
+    pub total: Total,
+    pub sample_type: String,
+    pub unit: String,
+    pub samples: usize,
+    pub duration_nanos: i64,
+    pub time_nanos: i64,
+    pub warnings: Vec<String>,
     /// As [`Build::event`], before anything is scaled.
-    event: f64,
+    pub event: f64,
 }
 
 /// A build that was loaded, or why it was not.
@@ -56,6 +56,10 @@ pub(super) const WINDOW: usize = 4;
 
 /// Loads a profile and keeps its column, with frames of its own.
 fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(Column, Frames)> {
+    #[cfg(feature = "store")]
+    if let Some(column) = super::stored::column(source, query, options)? {
+        return Ok(column);
+    }
     let profile = source.load(options)?;
     of_profile(&profile, query).map_err(|e| e.in_input(profile.name()))
 }
@@ -138,8 +142,7 @@ impl SeriesBuilder {
                     column.values.iter_mut().for_each(|v| v.frame = numbers[v.frame as usize]);
                     Ok(column)
                 });
-                let fetch = matches!(source, Source::Fetch(..)).then(|| source.clone());
-                self.push(key.clone(), source.name(), fetch, column)?;
+                self.push(key.clone(), source.name(), source.again(), column)?;
             }
             rest = later;
         }

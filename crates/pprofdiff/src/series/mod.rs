@@ -19,6 +19,8 @@
 mod builder;
 mod change_points;
 mod shifts;
+#[cfg(feature = "store")]
+mod stored;
 
 pub use builder::SeriesBuilder;
 pub use change_points::ChangePoint;

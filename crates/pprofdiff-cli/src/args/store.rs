@@ -1,0 +1,60 @@
+//! What the verb of stores takes.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::table::LoadArgs;
+
+#[derive(Args)]
+#[command(after_help = STORE_EXAMPLES, arg_required_else_help = true)]
+pub struct StoreArgs {
+    #[command(subcommand)]
+    pub verb: StoreVerb,
+}
+
+#[derive(Subcommand)]
+pub enum StoreVerb {
+    /// Add profiles; one that is there already changes nothing
+    Add(Box<StoreAddArgs>),
+    /// List the keys of the profiles that there are
+    List {
+        /// The store, or some of its keys: STORE/service=api
+        #[arg(value_name = "STORE")]
+        store: PathBuf,
+    },
+    /// Make few files of many, and remove what was never finished
+    Compact {
+        #[arg(value_name = "STORE")]
+        store: PathBuf,
+    },
+}
+
+#[derive(Args)]
+pub struct StoreAddArgs {
+    /// The folder; it is made if there is none
+    #[arg(value_name = "STORE")]
+    pub store: PathBuf,
+    /// Profiles: files and URLs, or one pattern (quoted)
+    #[arg(value_name = "PROFILE", required = true)]
+    pub profiles: Vec<PathBuf>,
+    /// A key of the profiles; in VALUE, {1} is what the first * of a pattern stands for
+    #[arg(long, value_name = "NAME=VALUE", value_parser = key, required = true)]
+    pub key: Vec<(String, String)>,
+    #[command(flatten)]
+    pub load: LoadArgs,
+}
+
+fn key(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write it as service=api")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+const STORE_EXAMPLES: &str = "\
+Examples:
+  pprofdiff store add fleet cpu.pb.gz --key service=api --key build=123
+  pprofdiff store add fleet 'prof/*/*/cpu.pb.gz' --key service={1} --key build={2}
+  pprofdiff store list fleet/service=api
+  pprofdiff fleet/service=api/build=122 fleet/service=api/build=123     keys stand where profiles do
+  pprofdiff batch fleet/build=122 fleet/build=123 --rank                all services of two builds
+  pprofdiff series fleet/service=api                                    by the key that is left open";

@@ -1,0 +1,510 @@
+//! A profile as rows, and back: what the tables of a store hold.
+//!
+//! `samples` has a row for each value: what most questions need is in it, so that they join nothing. `locations` has what
+//! else there is of a profile's frames, by the numbers that its samples have. Nothing is left out but what no sample refers
+//! to, so views of a stored profile are those of its file.
+//!
+//! Two hashes, both the first 16 bytes of SHA-256, so that any program can make them, and none of ours makes others:
+//! - `stack` of a sample: over name and file of each frame from the leaf, each text followed by a zero byte. Builds share
+//!   it, since lines and addresses are not in it.
+//! - a profile's id: over the keys and all that is read of it again ([`Content::id`]), so that what was changed is refused.
+
+use std::fmt;
+
+use parquet::data_type::ByteArray;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::table::{Column, Kind, Lists, Table};
+use crate::error::{Error, Result};
+use crate::profile::builder::ProfileBuilder;
+use crate::profile::{Label, LabelValue, Mapping, NONE, Profile, StringId, ValueType};
+use crate::work::Pace;
+
+pub static SAMPLES: Table = Table {
+    name: "samples",
+    columns: &[
+        ("profile", Kind::Text),
+        ("name", Kind::Text),
+        ("time_nanos", Kind::Int),
+        ("duration_nanos", Kind::Int),
+        ("sample_type", Kind::Text),
+        ("unit", Kind::Text),
+        ("value", Kind::Int),
+        ("stack", Kind::Hash),
+        ("functions", Kind::Texts),
+        ("locations", Kind::Ints),
+        ("labels", Kind::Text),
+    ],
+};
+
+pub static LOCATIONS: Table = Table {
+    name: "locations",
+    columns: &[
+        ("profile", Kind::Text),
+        ("location", Kind::Int),
+        // 0 of the innermost inlined function; -1 of a location whose names are not known.
+        ("inline_depth", Kind::Int),
+        ("function", Kind::Text),
+        ("system_name", Kind::Text),
+        ("file", Kind::Text),
+        ("start_line", Kind::Int),
+        ("line", Kind::Int),
+        ("line_column", Kind::Int),
+        // Its number in the profile; -1 if there is none.
+        ("mapping", Kind::Int),
+        ("binary", Kind::Text),
+        ("address", Kind::Int),
+    ],
+};
+
+/// The columns of locations that a profile is made of again.
+const READ_OF_LOCATIONS: [&str; 10] = [
+    "location",
+    "inline_depth",
+    "function",
+    "system_name",
+    "file",
+    "start_line",
+    "line",
+    "line_column",
+    "mapping",
+    "address",
+];
+
+/// What a profile says of itself, apart from its rows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct About {
+    types: Vec<[String; 2]>,
+    time_nanos: i64,
+    duration_nanos: i64,
+    period_type: Option<[String; 2]>,
+    period: i64,
+    default_sample_type: String,
+    drop_frames: String,
+    keep_frames: String,
+    comments: Vec<String>,
+    doc_url: String,
+    mappings: Vec<StoredMapping>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+struct StoredMapping {
+    start: u64,
+    limit: u64,
+    offset: u64,
+    file: String,
+    build_id: String,
+    flags: u8,
+}
+
+/// A profile's rows, of which it is made again.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Content {
+    pub about: About,
+    /// By sample and type.
+    values: Vec<i64>,
+    /// By sample.
+    stacks: Lists<i32>,
+    labels: Vec<ByteArray>,
+    /// As [`READ_OF_LOCATIONS`].
+    locations: [Column; 10],
+}
+
+fn text(p: &Profile, id: StringId) -> ByteArray {
+    String::from_utf8_lossy(p.string(id)).as_bytes().to_vec().into()
+}
+
+/// The first 16 bytes of a hash.
+pub fn first_16(hash: Sha256) -> [u8; 16] {
+    let mut first = [0; 16];
+    first.copy_from_slice(&hash.finalize()[..16]);
+    first
+}
+
+impl About {
+    fn new(p: &Profile) -> About {
+        let (h, text) = (p.header(), |id| p.text(id));
+        let mapping = |m: &Mapping| StoredMapping {
+            start: m.start,
+            limit: m.limit,
+            offset: m.offset,
+            file: text(m.file),
+            build_id: text(m.build_id),
+            flags: m.flags,
+        };
+        About {
+            types: p.sample_types().into_iter().map(|(kind, unit)| [kind, unit]).collect(),
+            time_nanos: h.time_nanos,
+            duration_nanos: h.duration_nanos,
+            period_type: h.period_type.map(|t| [text(t.kind), text(t.unit)]),
+            period: h.period,
+            default_sample_type: text(h.default_sample_type),
+            drop_frames: text(h.drop_frames),
+            keep_frames: text(h.keep_frames),
+            comments: p.comments(),
+            doc_url: p.doc_url(),
+            mappings: p.mappings().iter().map(mapping).collect(),
+        }
+    }
+}
+
+impl Content {
+    /// The rows of a profile.
+    ///
+    /// # Errors
+    /// A profile without sample types.
+    pub fn new(p: &Profile) -> Result<Content> {
+        let about = About::new(p);
+        if about.types.is_empty() {
+            return Err(Error::query("it has no sample types, so there is nothing to store").in_input(p.name()));
+        }
+        let mut numbers = vec![-1_i32; p.n_locations()];
+        let mut used = Vec::new();
+        let mut stacks = Lists { values: Vec::new(), ends: Vec::new() };
+        let (mut values, mut labels) = (Vec::new(), Vec::new());
+        for sample in p.samples() {
+            sample.for_each_location(|location| {
+                let number = &mut numbers[location as usize];
+                if *number < 0 {
+                    *number = used.len() as i32;
+                    used.push(location);
+                }
+                stacks.values.push(*number);
+            });
+            stacks.end_list();
+            sample.for_each_value(|value| values.push(value));
+            labels.push(Labels::of(p, sample.all_labels()).to_text()?.into_bytes().into());
+        }
+        Ok(Content { about, values, stacks, labels, locations: locations(p, &used) })
+    }
+
+    fn n_types(&self) -> usize {
+        self.about.types.len()
+    }
+
+    /// The samples' rows, in the order of [`SAMPLES`].
+    pub fn samples(&self, id: &str, name: &str) -> Vec<Column> {
+        let (types, n) = (self.n_types(), self.values.len());
+        let constant = |text: &str| Column::Bytes(vec![ByteArray::from(text); n]);
+        let of_types = |part: usize| {
+            let texts: Vec<ByteArray> = self.about.types.iter().map(|t| t[part].as_str().into()).collect();
+            Column::Bytes(texts.iter().cycle().take(n).cloned().collect())
+        };
+        let names = self.names_of_locations();
+        let (mut hashes, mut functions) = (Vec::with_capacity(n), Lists { values: Vec::new(), ends: Vec::new() });
+        let mut locations = Lists { values: Vec::new(), ends: Vec::new() };
+        let mut pace = Pace::default();
+        for stack in self.stacks.iter() {
+            let frames = || stack.iter().flat_map(|&location| &names[location as usize]);
+            let mut hash = Sha256::new();
+            for part in frames().flatten() {
+                hash.update(part.data());
+                hash.update([0]);
+            }
+            let hash = ByteArray::from(first_16(hash).to_vec());
+            for _ in 0..types {
+                hashes.push(hash.clone());
+                functions.values.extend(frames().map(|[name, _]| name.clone()));
+                functions.end_list();
+                locations.values.extend_from_slice(stack);
+                locations.end_list();
+            }
+            pace.step(1 + types * stack.len() / 16);
+        }
+        let labels = self.labels.iter().flat_map(|text| std::iter::repeat_n(text, types)).cloned().collect();
+        vec![
+            constant(id),
+            constant(name),
+            Column::Int(vec![self.about.time_nanos; n]),
+            Column::Int(vec![self.about.duration_nanos; n]),
+            of_types(0),
+            of_types(1),
+            Column::Int(self.values.clone()),
+            Column::Bytes(hashes),
+            Column::Texts(functions),
+            Column::Ints(locations),
+            Column::Bytes(labels),
+        ]
+    }
+
+    /// Name and file of each frame, by location. What has no name is called by its binary.
+    fn names_of_locations(&self) -> Vec<Vec<[ByteArray; 2]>> {
+        let [numbers, depths, functions, _, files, .., mappings, _] = &self.locations;
+        let (Column::Int(numbers), Column::Int(depths), Column::Int(mappings)) = (numbers, depths, mappings) else {
+            return Vec::new();
+        };
+        let (Column::Bytes(functions), Column::Bytes(files)) = (functions, files) else { return Vec::new() };
+        let mut names: Vec<Vec<[ByteArray; 2]>> = Vec::new();
+        for (row, &number) in numbers.iter().enumerate() {
+            if names.len() <= number as usize {
+                names.push(Vec::new());
+            }
+            let name = match depths[row] {
+                -1 => ByteArray::from(format!("[{}]", self.binary(mappings[row])).as_str()),
+                _ => functions[row].clone(),
+            };
+            names[number as usize].push([name, files[row].clone()]);
+        }
+        names
+    }
+
+    /// The file name of a mapped binary.
+    fn binary(&self, mapping: i64) -> &str {
+        let file = usize::try_from(mapping).ok().and_then(|m| self.about.mappings.get(m)).map_or("", |m| &m.file);
+        file.rsplit(['/', '\\']).next().unwrap_or_default()
+    }
+
+    /// The locations' rows, in the order of [`LOCATIONS`].
+    pub fn locations(&self, id: &str) -> Vec<Column> {
+        let [.., Column::Int(mappings), _] = &self.locations else { return Vec::new() };
+        let file = |&mapping: &i64| {
+            let found = usize::try_from(mapping).ok().and_then(|m| self.about.mappings.get(m));
+            ByteArray::from(found.map_or("", |m| m.file.as_str()))
+        };
+        let binaries = Column::Bytes(mappings.iter().map(file).collect());
+        let mut columns = vec![Column::Bytes(vec![ByteArray::from(id); mappings.len()])];
+        columns.extend(self.locations.iter().cloned());
+        columns.insert(columns.len() - 1, binaries);
+        columns
+    }
+
+    /// What the profile is called in the store: the same for the same content below the same keys, on any machine.
+    ///
+    /// # Errors
+    /// None that a profile brings about.
+    pub fn id(&self, keys: &[(String, String)]) -> Result<String> {
+        let mut hash = Sha256::new();
+        let mut put = |bytes: &[u8]| {
+            hash.update((bytes.len() as u64).to_le_bytes());
+            hash.update(bytes);
+        };
+        put(b"pprofdiff-store/1");
+        keys.iter().for_each(|(key, value)| [key, value].into_iter().for_each(|text| put(text.as_bytes())));
+        put(&serde_json::to_vec(&self.about).map_err(|e| Error::query(e.to_string()))?);
+        let numbers = |values: &[i64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
+        put(&numbers(&self.values));
+        for stack in self.stacks.iter() {
+            put(&stack.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>());
+        }
+        self.labels.iter().for_each(|labels| put(labels.data()));
+        for column in &self.locations {
+            match column {
+                Column::Int(values) => put(&numbers(values)),
+                Column::Bytes(texts) => texts.iter().for_each(|text| put(text.data())),
+                Column::Ints(_) | Column::Texts(_) => {}
+            }
+        }
+        Ok(first_16(hash).iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// What was read of a store.
+    ///
+    /// # Errors
+    /// Columns that don't belong together.
+    pub fn read(about: About, [values, stacks, labels]: [Column; 3], locations: [Column; 10]) -> Result<Content> {
+        let (values, stacks, labels) = (values.ints(), stacks.int_lists(), labels.bytes());
+        let types = about.types.len();
+        if types == 0 || !values.len().is_multiple_of(types) {
+            return Err(Error::malformed("it has not as many values as sample types"));
+        }
+        let mut own = Lists { values: Vec::new(), ends: Vec::new() };
+        for stack in stacks.iter().step_by(types) {
+            own.values.extend_from_slice(stack);
+            own.end_list();
+        }
+        let labels = labels.into_iter().step_by(types).collect();
+        Ok(Content { about, values, stacks: own, labels, locations })
+    }
+
+    /// The columns of both tables that [`Content::read`] takes.
+    pub const READ: ([&str; 3], [&str; 10]) = (["value", "locations", "labels"], READ_OF_LOCATIONS);
+
+    /// The profile, checked.
+    ///
+    /// # Errors
+    /// Everything that makes a profile invalid.
+    pub fn to_profile(&self, name: &str) -> Result<Profile> {
+        let mut b = ProfileBuilder::new();
+        self.about.types.iter().for_each(|[kind, unit]| b.sample_type(kind, unit));
+        let a = &self.about;
+        let period_type =
+            a.period_type.as_ref().map(|[kind, unit]| ValueType { kind: b.string(kind), unit: b.string(unit) });
+        let texts = [&a.drop_frames, &a.keep_frames, &a.default_sample_type, &a.doc_url];
+        let [drop_frames, keep_frames, default_sample_type, doc_url] = texts.map(|text| b.string(text));
+        let comments = a.comments.iter().map(|comment| b.string(comment)).collect();
+        let header = b.header();
+        (header.drop_frames, header.keep_frames, header.doc_url) = (drop_frames, keep_frames, doc_url);
+        (header.time_nanos, header.duration_nanos) = (a.time_nanos, a.duration_nanos);
+        (header.period_type, header.period) = (period_type, a.period);
+        (header.default_sample_type, header.comments) = (default_sample_type, comments);
+        let mut mappings = Vec::with_capacity(a.mappings.len());
+        for m in &a.mappings {
+            let (file, build_id) = (b.string(&m.file), b.string(&m.build_id));
+            let mapping = Mapping { start: m.start, limit: m.limit, offset: m.offset, file, build_id, flags: m.flags };
+            mappings.push(b.mapping(mapping));
+        }
+        let locations = self.build_locations(&mut b, &mappings)?;
+        let mut stack = Vec::new();
+        let samples = self.stacks.iter().zip(self.values.chunks(self.n_types())).zip(&self.labels);
+        for ((locations_of_sample, values), labels) in samples {
+            stack.clear();
+            for &number in locations_of_sample {
+                let found = usize::try_from(number).ok().and_then(|n| locations.get(n));
+                stack.push(*found.ok_or_else(|| Error::malformed(format!("there is no location {number}")))?);
+            }
+            let labels = Labels::parse(labels.data())?.to_labels(&mut b);
+            b.sample(&stack, values, &labels)?;
+        }
+        b.build(name)
+    }
+
+    fn build_locations(
+        &self,
+        b: &mut ProfileBuilder,
+        mappings: &[crate::profile::builder::MappingId],
+    ) -> Result<Vec<crate::profile::builder::LocationId>> {
+        let [numbers, depths, functions, system_names, files, start_lines, lines, columns, of_mappings, addresses] =
+            self.locations.clone();
+        let [numbers, depths, start_lines, lines, columns, of_mappings, addresses] =
+            [numbers, depths, start_lines, lines, columns, of_mappings, addresses].map(Column::ints);
+        let [functions, system_names, files] = [functions, system_names, files].map(Column::bytes);
+        let mut locations = Vec::new();
+        let mut own = Vec::new();
+        for row in 0..numbers.len() {
+            if depths[row] >= 0 {
+                let [name, system_name, file] = [&functions[row], &system_names[row], &files[row]].map(|t| t.data());
+                let function = b.function_of_system(name, system_name, file, start_lines[row]);
+                own.push(b.line(function, lines[row]).with_column(columns[row]));
+            }
+            if numbers.get(row + 1) == Some(&numbers[row]) {
+                continue;
+            }
+            let mapping = match of_mappings[row] {
+                -1 => None,
+                number => {
+                    let found = usize::try_from(number).ok().and_then(|n| mappings.get(n));
+                    Some(*found.ok_or_else(|| Error::malformed(format!("there is no mapping {number}")))?)
+                }
+            };
+            if numbers[row] != locations.len() as i64 {
+                return Err(Error::malformed("its locations are not in order"));
+            }
+            locations.push(b.location(mapping, addresses[row] as u64, &own)?);
+            own.clear();
+        }
+        Ok(locations)
+    }
+}
+
+/// The rows of some locations of a profile, numbered in this order.
+fn locations(p: &Profile, used: &[u32]) -> [Column; 10] {
+    let (l, f) = (p.locations(), p.functions());
+    let mut ints: [Vec<i64>; 7] = Default::default();
+    let mut texts: [Vec<ByteArray>; 3] = Default::default();
+    // A name that many locations share is kept once.
+    let mut known = vec![None; p.n_strings()];
+    let mut text = |id: StringId| known[id.index()].get_or_insert_with(|| text(p, id)).clone();
+    for (number, &location) in used.iter().enumerate() {
+        let at = location as usize;
+        let mapping = if l.mapping[at] == NONE { -1 } else { i64::from(l.mapping[at]) };
+        let mut row = |depth: i64, start_line: i64, line: i64, column: i64, names: [StringId; 3]| {
+            let row = [number as i64, depth, start_line, line, column, mapping, l.address[at] as i64];
+            ints.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
+            texts.iter_mut().zip(names).for_each(|(column, id)| column.push(text(id)));
+        };
+        let lines = l.lines(location);
+        if lines.is_empty() {
+            row(-1, 0, 0, 0, [StringId::EMPTY; 3]);
+        }
+        for (depth, line) in (0..).zip(lines) {
+            let line = line as usize;
+            let function = l.line_function[line] as usize;
+            let names = [f.name[function], f.system_name[function], f.file[function]];
+            row(depth, f.start_line[function], l.line_number[line], l.line_column[line], names);
+        }
+    }
+    let [number, depth, start_line, line, column, mapping, address] = ints.map(Column::Int);
+    let [name, system_name, file] = texts.map(Column::Bytes);
+    [number, depth, name, system_name, file, start_line, line, column, mapping, address]
+}
+
+/// A sample's labels as a JSON object: a text, a number, or a number with its unit. A key may occur more than once.
+#[derive(Default)]
+struct Labels(Vec<(String, StoredLabel)>);
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum StoredLabel {
+    Text(String),
+    Number(i64),
+    Measured(i64, String),
+}
+
+impl Labels {
+    fn of(p: &Profile, labels: impl Iterator<Item = Label>) -> Labels {
+        let label = |label: Label| {
+            let value = match label.value {
+                LabelValue::Text(text) => StoredLabel::Text(p.text(text)),
+                LabelValue::Number(number, StringId::EMPTY) => StoredLabel::Number(number),
+                LabelValue::Number(number, unit) => StoredLabel::Measured(number, p.text(unit)),
+            };
+            (p.text(label.key), value)
+        };
+        Labels(labels.map(label).collect())
+    }
+
+    fn to_text(&self) -> Result<String> {
+        use serde::ser::{SerializeMap, Serializer};
+        let mut out = Vec::new();
+        let mut writer = serde_json::Serializer::new(&mut out);
+        let mut write = || {
+            let mut map = writer.serialize_map(Some(self.0.len()))?;
+            self.0.iter().try_for_each(|(key, value)| map.serialize_entry(key, value))?;
+            SerializeMap::end(map)
+        };
+        write().map_err(|e| Error::query(e.to_string()))?;
+        Ok(String::from_utf8_lossy(&out).into_owned())
+    }
+
+    fn parse(text: &[u8]) -> Result<Labels> {
+        let parsed = serde_json::from_slice(text);
+        parsed.map_err(|e| Error::malformed(format!("labels are a JSON object of texts and numbers: {e}")))
+    }
+
+    fn to_labels(&self, b: &mut ProfileBuilder) -> Vec<Label> {
+        let label = |(key, value): &(String, StoredLabel)| {
+            let key = b.string(key);
+            let value = match value {
+                StoredLabel::Text(text) => LabelValue::Text(b.string(text)),
+                StoredLabel::Number(number) => LabelValue::Number(*number, StringId::EMPTY),
+                StoredLabel::Measured(number, unit) => LabelValue::Number(*number, b.string(unit)),
+            };
+            Label { key, value }
+        };
+        self.0.iter().map(label).collect()
+    }
+}
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
+        struct Pairs;
+        impl<'de> Visitor<'de> for Pairs {
+            type Value = Labels;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
+                let mut pairs = Vec::new();
+                while let Some(pair) = map.next_entry()? {
+                    pairs.push(pair);
+                }
+                Ok(Labels(pairs))
+            }
+        }
+        deserializer.deserialize_map(Pairs)
+    }
+}

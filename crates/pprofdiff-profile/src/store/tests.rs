@@ -1,0 +1,345 @@
+//! Stores: what comes out is what went in, whoever writes beside, whatever is half done, damaged or another's.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use super::table::{Column, Kind};
+use super::*;
+use crate::profile::builder::ProfileBuilder;
+use crate::profile::{LoadOptions, WriteOptions, merge};
+
+fn corpus() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|e| e == "gz")).collect();
+    files.sort();
+    assert!(files.len() > 20, "{files:?}");
+    files
+}
+
+fn open(path: &Path) -> Profile {
+    Profile::open(path, &LoadOptions::default()).unwrap()
+}
+
+fn keys(build: &str) -> Vec<(String, String)> {
+    [("service", "api/v1 ü"), ("build", build)].map(|(key, value)| (key.to_owned(), value.to_owned())).into()
+}
+
+fn store(dir: &Path) -> Store {
+    Store::open_or_create(dir, &["service".to_owned(), "build".to_owned()]).unwrap()
+}
+
+/// A small profile that counts so much.
+fn counting(value: i64) -> Profile {
+    let mut b = ProfileBuilder::new();
+    b.sample_type("cpu", "nanoseconds");
+    let f = b.function("main.run", "run.go", 7);
+    let location = b.location(None, 0, &[b.line(f, 12)]).unwrap();
+    b.sample(&[location], &[value], &[]).unwrap();
+    b.build("made").unwrap()
+}
+
+fn total(store: &Store) -> i64 {
+    let all = Selection::named(store.dir()).unwrap().unwrap();
+    all.profiles().unwrap().iter().map(|stored| stored.load().unwrap().total(0).unwrap()).sum()
+}
+
+/// All that there is of a profile, in one order.
+fn bytes_of(p: &Profile) -> Vec<u8> {
+    merge(&[p]).unwrap().to_bytes(&WriteOptions::new()).unwrap()
+}
+
+#[test]
+fn what_comes_out_is_what_went_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    for path in corpus() {
+        let profile = open(&path);
+        let build = path.file_name().unwrap().to_string_lossy().into_owned();
+        let added = store.add(&profile, &keys(&build), &Costs::default()).unwrap();
+        assert!(added.is_new && added.bytes > 0);
+        let found = Selection::named(&dir.path().join(format!("build={build}"))).unwrap().unwrap().profiles().unwrap();
+        let [stored] = &found[..] else { panic!("{found:?}") };
+        assert_eq!((stored.id(), stored.keys()), (added.id.as_str(), &keys(&build)[..]));
+        let loaded = stored.to_source().load(&LoadOptions::default()).unwrap();
+        assert!(bytes_of(&loaded) == bytes_of(&profile), "{build}");
+        assert_eq!((loaded.n_samples(), loaded.time_nanos()), (profile.n_samples(), profile.time_nanos()));
+        assert!(!store.add(&profile, &keys(&build), &Costs::default()).unwrap().is_new);
+    }
+}
+
+#[test]
+fn labels_of_all_kinds_come_back() {
+    let mut b = ProfileBuilder::new();
+    b.sample_type("space", "bytes");
+    let [key, text, unit, empty] = ["key", "tëxt\"\n", "bytes", ""].map(|t| b.string(t));
+    use crate::profile::{Label, LabelValue::*};
+    let labels = [Text(text), Number(-7, empty), Number(0, unit), Number(i64::MAX, unit), Text(text)];
+    b.sample(&[], &[3], &labels.map(|value| Label { key, value })).unwrap();
+    b.sample(&[], &[0], &[]).unwrap();
+    let profile = b.build("labels").unwrap();
+    let content = Content::new(&profile).unwrap();
+    let back = content.to_profile("labels").unwrap();
+    assert!(back.buffer() == profile.buffer());
+    assert_eq!(content.id(&keys("1")).unwrap().len(), 32);
+    assert_ne!(content.id(&keys("1")).unwrap(), content.id(&keys("2")).unwrap());
+}
+
+/// `printf 'main.run\0run.go\0' | sha256sum`
+#[test]
+fn stacks_have_the_hash_that_anybody_can_make() {
+    let samples = Content::new(&counting(1)).unwrap().samples("id", "name");
+    let Column::Bytes(stacks) = &samples[7] else { panic!() };
+    let hex: String = stacks[0].data().iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(hex, "ed9e5389968c87b43545128fde056636");
+}
+
+#[test]
+fn keys_are_checked_and_paths_select() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |keys: &[&str]| {
+        let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+        Store::open_or_create(dir.path(), &keys).unwrap_err().to_string()
+    };
+    assert!(refused(&[]).contains("--key"), "{}", refused(&[]));
+    assert!(refused(&["value"]).contains("column"), "{}", refused(&["value"]));
+    assert!(refused(&["a/b"]).contains("word"), "{}", refused(&["a/b"]));
+    assert!(refused(&["a", "a"]).contains("twice"));
+    let store = store(dir.path());
+    for (value, build) in [(1, "9"), (2, "10")] {
+        store.add(&counting(value), &keys(build), &Costs::default()).unwrap();
+    }
+    assert!(
+        store
+            .add(&counting(1), &keys("1")[1..], &Costs::default())
+            .unwrap_err()
+            .to_string()
+            .contains("--key service=...")
+    );
+    assert!(store.add(&counting(1), &keys(""), &Costs::default()).unwrap_err().to_string().contains("empty"));
+    let select = |path: &str| Selection::named(&dir.path().join(path));
+    let all = select("").unwrap().unwrap();
+    let builds: Vec<String> = all.partitions().unwrap().iter().map(|p| p.keys()[1].1.clone()).collect();
+    assert_eq!(builds, ["9", "10"]);
+    assert!(all.builds().unwrap_err().to_string().contains("all but one"));
+    let builds = select("service=api%2Fv1 ü").unwrap().unwrap().builds().unwrap();
+    assert_eq!(builds.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["9", "10"]);
+    let [ten] = &select("build=10").unwrap().unwrap().profiles().unwrap()[..] else { panic!() };
+    // The name that reports have leads back to the one profile.
+    assert_eq!(Selection::named(Path::new(&ten.name())).unwrap().unwrap().profiles().unwrap(), [ten.clone()]);
+    let other = select(&format!("build=9/{}", ten.id())).unwrap().unwrap();
+    assert!(other.profiles().unwrap_err().to_string().contains("no such profile"));
+    assert!(select("build=11").unwrap().unwrap().profiles().unwrap_err().to_string().contains("store list"));
+    assert!(select("host=x").unwrap_err().to_string().contains("service, build"));
+    assert!(select("samples/build=10").unwrap().is_none() && select("x").unwrap().is_none());
+}
+
+#[test]
+fn compaction_keeps_each_profile_once_whatever_is_left_behind() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    for value in 1..=5 {
+        store.add(&counting(value), &keys("1"), &Costs::default()).unwrap();
+    }
+    store.add(&counting(100), &keys("2"), &Costs::default()).unwrap();
+    let partition = Partition::new(&store, keys("1"));
+    let singles = partition.stems(&SAMPLES).unwrap();
+    let old: Vec<(PathBuf, Vec<u8>)> = TABLES
+        .into_iter()
+        .flat_map(|table| singles.iter().map(|stem| partition.file(table, stem)).collect::<Vec<_>>())
+        .map(|path| (path.clone(), fs::read(path).unwrap()))
+        .collect();
+    // Where sources were chosen before, and are read after.
+    let before = partition.profiles().unwrap();
+    let done = store.compact().unwrap();
+    assert_eq!((done.files_before, done.files_after, total(&store)), (18, 6, 115));
+    assert_eq!(before.iter().map(|stored| stored.load().unwrap().total(0).unwrap()).sum::<i64>(), 15);
+    // A compaction that died before it removed what it replaced.
+    old.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+    assert_eq!((partition.stems(&SAMPLES).unwrap().len(), total(&store)), (6, 115));
+    assert!(!store.add(&counting(3), &keys("1"), &Costs::default()).unwrap().is_new);
+    assert_eq!((store.compact().unwrap().files_after, total(&store)), (6, 115));
+    store.add(&counting(1000), &keys("1"), &Costs::default()).unwrap();
+    assert_eq!((store.compact().unwrap().files_after, total(&store)), (6, 1115));
+    assert_eq!(store.compact().unwrap().files_before, 6);
+}
+
+#[test]
+fn what_is_half_written_is_not_read_and_swept_when_it_is_old() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
+    let added = store.add(&counting(2), &keys("2"), &Costs::default()).unwrap();
+    // A writer that was killed before its samples were there, and one in the middle of a file.
+    let partition = Partition::new(&store, keys("2"));
+    fs::remove_file(partition.file(&SAMPLES, &added.id)).unwrap();
+    fs::write(dir.path().join(TMP).join(".pprofdiff-x"), b"PAR1").unwrap();
+    assert_eq!((total(&store), store.compact().unwrap().left_over), (1, 0));
+    let old = SystemTime::now() - Duration::from_secs(25 * 60 * 60);
+    let left = [
+        partition.file(&LOCATIONS, &added.id),
+        partition.file(&FUNCTIONS, &added.id),
+        dir.path().join("_tmp/.pprofdiff-x"),
+    ];
+    left.iter().for_each(|path| fs::File::options().append(true).open(path).unwrap().set_modified(old).unwrap());
+    assert_eq!((store.compact().unwrap().left_over, total(&store)), (3, 1));
+    // The writer comes again, and nothing is in its way.
+    assert!(store.add(&counting(2), &keys("2"), &Costs::default()).unwrap().is_new);
+    assert_eq!(total(&store), 3);
+}
+
+#[test]
+fn writers_at_once_lose_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = &|thread: i64| {
+        // The same profiles in part, and a compaction between.
+        let store = store(dir.path());
+        for value in thread..thread + 6 {
+            store.add(&counting(1 << value), &keys("1"), &Costs::default()).unwrap();
+            if value % 2 == 0 {
+                store.compact().unwrap();
+            }
+        }
+    };
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
+    pool.scope(|scope| (0..4).for_each(|thread| scope.spawn(move |_| write(thread))));
+    assert_eq!(total(&store(dir.path())), (1 << 9) - 1);
+}
+
+#[test]
+fn any_changed_byte_is_refused_or_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let profile = open(&corpus()[0]);
+    let added = store.add(&profile, &keys("1"), &Costs::default()).unwrap();
+    let partition = Partition::new(&store, keys("1"));
+    let wanted = bytes_of(&profile);
+    for table in [&SAMPLES, &LOCATIONS] {
+        let path = partition.file(table, &added.id);
+        let whole = fs::read(&path).unwrap();
+        let (mut refused, mut same) = (0, 0);
+        let mut check = |bytes: &[u8], at: usize| {
+            fs::write(&path, bytes).unwrap();
+            match partition.profiles().and_then(|all| all[0].load()) {
+                Ok(loaded) => {
+                    assert!(bytes_of(&loaded) == wanted, "{} byte {at}", table.name);
+                    same += 1;
+                }
+                Err(e) => {
+                    assert!(e.to_string().contains(&added.id), "{e}");
+                    refused += 1;
+                }
+            }
+        };
+        for at in (0..whole.len()).step_by(whole.len() / 150).chain(whole.len() - 300..whole.len()) {
+            let mut changed = whole.clone();
+            changed[at] ^= 1 << (at % 8);
+            check(&changed, at);
+            if at % 5 == 0 {
+                check(&whole[..at], at);
+            }
+        }
+        assert!(refused > same, "{refused} {same}");
+        fs::write(&path, &whole).unwrap();
+    }
+    // Below other keys it is not what was added.
+    let other = Partition::new(&store, keys("2"));
+    for table in TABLES {
+        fs::create_dir_all(other.folder(table)).unwrap();
+        fs::copy(partition.file(table, &added.id), other.file(table, &added.id)).unwrap();
+    }
+    let error = other.profiles().unwrap()[0].load().unwrap_err().to_string();
+    assert!(error.contains("was changed since it was added"), "{error}");
+}
+
+#[test]
+fn what_functions_cost_comes_back_and_is_refused_when_it_was_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, profile) = (store(dir.path()), counting(7));
+    let function = |name: &str, flat| FunctionCost { function: name.to_owned(), binary: String::new(), flat, cum: 7 };
+    let of_type = TypeCosts {
+        name: ["cpu".to_owned(), "nanoseconds".to_owned()],
+        total: [7, 7],
+        event: 0.1,
+        functions: vec![function("main.run", 7), function("main.main", 0)],
+    };
+    let costs = Costs { types: vec![of_type], is_plain: true, ..Costs::default() };
+    let added = store.add(&profile, &keys("1"), &costs).unwrap();
+    let partition = Partition::new(&store, keys("1"));
+    let read = || partition.profiles().unwrap()[0].costs();
+    assert_eq!(read().unwrap().unwrap(), Costs { samples: 1, ..costs.clone() });
+    // Where a user should know something first, the profile is read.
+    let warned = Costs { is_plain: false, ..costs };
+    store.add(&counting(8), &keys("2"), &warned).unwrap();
+    assert_eq!(Partition::new(&store, keys("2")).profiles().unwrap()[0].costs().unwrap(), None);
+    let path = partition.file(&FUNCTIONS, &added.id);
+    let whole = fs::read(&path).unwrap();
+    let wanted = read().unwrap();
+    let mut refused = 0;
+    for at in 0..whole.len() {
+        let mut changed = whole.clone();
+        changed[at] ^= 1 << (at % 8);
+        fs::write(&path, changed).unwrap();
+        match read() {
+            Ok(costs) => assert!(costs == wanted || costs.is_none(), "byte {at}"),
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(refused > whole.len() / 2, "{refused} of {}", whole.len());
+}
+
+#[test]
+fn foreign_files_are_said_for_what_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let added = store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
+    let partition = Partition::new(&store, keys("1"));
+    let [samples, functions] = [&SAMPLES, &FUNCTIONS].map(|table| partition.file(table, &added.id));
+    let error = || partition.profiles().unwrap()[0].load().unwrap_err().to_string();
+    fs::copy(&functions, &samples).unwrap();
+    assert!(error().contains("not those of a store's table of samples"), "{}", error());
+    static FOREIGN: Table = Table { name: "x", columns: &[("a", Kind::Int)] };
+    let foreign = FOREIGN.write(&[Column::Int(vec![1])], String::new()).unwrap();
+    let text = String::from_utf8_lossy(&foreign).into_owned();
+    assert!(text.contains("pprofdiff.store"));
+    let place = foreign.windows(15).position(|w| w == b"pprofdiff.store").unwrap();
+    let mut renamed = foreign.clone();
+    renamed[place] = b'q';
+    fs::write(&samples, &renamed).unwrap();
+    assert!(error().contains("not of a pprofdiff store"), "{}", error());
+    fs::write(&samples, b"a text").unwrap();
+    assert!(error().contains("no whole Parquet file"), "{}", error());
+    // What it announces is held against the limit before it is unpacked.
+    let bomb = FOREIGN.write(&[Column::Int((0..100_000).collect())], String::new()).unwrap();
+    let error = FOREIGN.open(bomb, 100_000).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::Limit);
+    fs::write(dir.path().join(MARKER_FILE), r#"{"schema":"pprofdiff-store/2","keys":[]}"#).unwrap();
+    assert!(Store::open(dir.path()).unwrap_err().to_string().contains("pprofdiff-store/2"));
+    assert!(Store::open(&dir.path().join("samples")).unwrap_err().to_string().contains("no store"));
+}
+
+/// In a process of its own, since the limit is the process's.
+#[test]
+#[cfg(unix)]
+fn a_disk_that_is_full_leaves_nothing_half_done() {
+    const CHILD: &str = "PPROFDIFF_TEST_STORE";
+    if let Ok(dir) = std::env::var(CHILD) {
+        let error = store(Path::new(&dir)).add(&open(&corpus()[0]), &keys("1"), &Costs::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
+    let test = "store::tests::a_disk_that_is_full_leaves_nothing_half_done";
+    // So many blocks of 1 KiB a file may have; more is an error, once the signal is ignored.
+    let shell = format!("trap '' XFSZ; ulimit -f 4; exec \"$0\" {test} --exact --nocapture");
+    let status =
+        Command::new("bash").args(["-c", &shell]).arg(std::env::current_exe().unwrap()).env(CHILD, dir.path()).status();
+    assert!(status.unwrap().success());
+    assert_eq!(total(&store), 1);
+    assert_eq!(fs::read_dir(dir.path().join(TMP)).unwrap().count(), 0);
+}

@@ -1,0 +1,99 @@
+"""Stores: polars and DuckDB read what `pprofdiff store` writes as it is, by the programs of docs/store.md, and say what
+our own views say."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import duckdb
+import polars
+import pytest
+
+import pprofdiff
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+PAGE = Path(__file__).parents[2] / "docs/store.md"
+SERVICES = {"labels": "go-labels-cpu", "rust": "rust-cpu"}
+
+
+def store(folder: Path, *args: object) -> str:
+    run = ["pprofdiff", "store", *map(str, args)]
+    return subprocess.run(run, cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["added", "compacted"])
+def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two services of two builds each, in a store below the folder; of the new builds two profiles."""
+    folder = tmp_path_factory.mktemp("store")
+    for service, name in SERVICES.items():
+        for build, sides in {9: ["base"], 10: ["new", "base"]}.items():
+            files = [CORPUS / f"{name}.{side}.pb.gz" for side in sides]
+            store(folder, "add", "fleet", *files, "--key", f"service={service}", "--key", f"build={build}")
+    if request.param:
+        assert store(folder, "compact", "fleet").startswith("18 files")
+    return folder
+
+
+def programs() -> dict[str, str]:
+    return dict(
+        re.findall(r"^\*\*(\w+)\*\*\n\n(?:<!-- .* -->\n\n)?```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+    )
+
+
+def grown(folder: Path) -> list[tuple[str, int, str, int]]:
+    """What the programs ask, of our own tables."""
+    rows = []
+    for service in SERVICES:
+        flat: list[dict[str, int]] = []
+        for build in (9, 10):
+            of_build = pprofdiff.load(folder / f"fleet/service={service}/build={build}")
+            flat.append({r["name"]: r["flat"] for r in of_build.top(sample_type="cpu").to_dicts()})
+        both = flat[0].keys() & flat[1].keys()
+        rows += [(service, 10, name, flat[1][name] - flat[0][name]) for name in both]
+    return sorted((r for r in rows if r[2]), key=lambda r: -r[3])[:10]
+
+
+@pytest.mark.parametrize("engine", ["polars", "DuckDB"])
+def test_programs_of_the_documentation(fleet: Path, engine: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(fleet)
+    names: dict = {}
+    exec(programs()[engine], names)
+    answer = names["answer"]
+    rows = answer.select("service", "build", "function", "grown").rows() if engine == "polars" else answer.fetchall()
+    assert [row[3] for row in rows] == [row[3] for row in grown(fleet)]
+    assert len(rows) == 10
+    assert set(rows[:3]) == set(grown(fleet)[:3])
+
+
+def test_samples_and_locations_say_what_profiles_say(fleet: Path):
+    profile = pprofdiff.load(fleet / "fleet/service=labels/build=9")
+    read = {
+        name: polars.read_parquet(f"{fleet}/fleet/{name}/**/*.parquet", hive_partitioning=True)
+        for name in ("samples", "locations")
+    }
+    samples = read["samples"].filter(service="labels", build=9, sample_type="cpu")
+    assert samples["value"].sum() == profile.total("cpu")
+    leaf = samples.with_columns(name=polars.col("functions").list.get(0, null_on_oob=True))
+    flat = dict(leaf.group_by("name").agg(polars.col("value").sum()).rows())
+    assert {r["name"]: r["flat"] for r in profile.top(sample_type="cpu").to_dicts() if r["flat"]} == flat
+    # Labels are JSON, and stacks have one hash in all builds.
+    endpoints = samples.group_by(samples["labels"].str.json_path_match("$.endpoint")).agg(polars.col("value").sum())
+    wanted = {r["value"]: r["weight"] for r in profile.labels(sample_type="cpu").to_dicts() if r["key"] == "endpoint"}
+    assert {name: value for name, value in endpoints.rows() if name} == wanted
+    assert len(wanted) > 2
+    hashes = {build: set(read["samples"].filter(service="labels", build=build)["stack"]) for build in (9, 10)}
+    assert len(hashes[9] & hashes[10]) == len(hashes[9])
+    # What a sample's locations are called, by a join, is what it has itself.
+    named = read["locations"].filter(service="labels", build=9).sort("location", "inline_depth")
+    by_location = named.group_by("location", maintain_order=True).agg("function")
+    names = dict(by_location.rows())
+    for row in samples.head(50).iter_rows(named=True):
+        assert [name for location in row["locations"] for name in names[location]] == row["functions"]
+
+
+def test_duckdb_reads_all_tables(fleet: Path):
+    count = "SELECT count(*), count(DISTINCT profile) FROM read_parquet('{}/fleet/{}/**/*.parquet')"
+    for table in ("samples", "locations", "functions"):
+        [(rows, profiles)] = duckdb.sql(count.format(fleet, table)).fetchall()
+        assert rows > 100
+        assert profiles == 6

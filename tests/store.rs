@@ -1,0 +1,86 @@
+//! Stores by the command: a view of stored profiles is that of their files, byte for byte but for their names.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use crate::cli::{corpus, failure, run, stdout, temp};
+
+/// A corpus's pairs, by their names.
+fn pairs() -> Vec<String> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
+    let names = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut pairs: Vec<String> = names.filter_map(|name| name.strip_suffix(".base.pb.gz").map(str::to_owned)).collect();
+    pairs.sort();
+    assert!(pairs.len() > 10);
+    pairs
+}
+
+/// An answer, with the names of its inputs replaced.
+fn answer(args: &[&str], inputs: [&str; 2]) -> String {
+    let output = run(&[args, &inputs].concat());
+    let text = format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    // What lies in a store is called by its id, too.
+    let ids = regex::Regex::new("(BASE|NEW)/[0-9a-f]{32}").unwrap();
+    let text = text.replace(inputs[0], "BASE").replace(inputs[1], "NEW");
+    ids.replace_all(&text, "$1").into_owned()
+}
+
+#[test]
+fn views_of_stored_profiles_are_those_of_their_files() {
+    let store = temp("equal-store").display().to_string();
+    for pair in pairs() {
+        let files = ["base", "new"].map(|side| corpus(&format!("{pair}.{side}.pb.gz")));
+        let service = format!("service={pair}");
+        let stored = ["base", "new"].map(|side| format!("{store}/{service}/build={side}"));
+        for (file, build) in files.iter().zip(["build=base", "build=new"]) {
+            let said = stdout(&["store", "add", &store, file, "--key", &service, "--key", build]);
+            assert!(said.starts_with("1 profiles added"), "{said}");
+        }
+        for args in [
+            &["top", "--format", "json"][..],
+            &["top", "--granularity", "addresses", "--format", "json"],
+            &["stacks", "--granularity", "lines", "--format", "json"],
+            &["labels", "--format", "json"],
+            &["explain", "--format", "json"],
+            &["explain"],
+            &["diff"],
+        ] {
+            let [of_files, of_store] =
+                [&files, &stored].map(|inputs| answer(args, [inputs[0].as_str(), inputs[1].as_str()]));
+            assert!(of_files.len() > 100, "{pair} {args:?}: {of_files}");
+            assert!(of_files == of_store, "{pair} {args:?}:\n{of_files}\n---\n{of_store}");
+        }
+    }
+    // All of them, by the key that both leave open.
+    let sides = ["base", "new"].map(|side| format!("{store}/build={side}"));
+    let lines = stdout(&["batch", &sides[0], &sides[1], "--format", "jsonl", "-n", "1"]);
+    assert_eq!(lines.lines().count(), pairs().len());
+}
+
+#[test]
+fn series_of_a_store_are_those_of_its_files() {
+    let store = temp("series-store").display().to_string();
+    let pattern = corpus("go-*.*.pb.gz").replace("go-*", "go-labels-cpu");
+    let said = stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"]);
+    assert!(said.starts_with("2 profiles added"), "{said}");
+    assert!(
+        stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"])
+            .contains("2 were there")
+    );
+    let stored = format!("{store}/service=api");
+    for args in [&["--rows", "values"][..], &["--rows", "values", "--granularity", "lines"], &["--rows", "steps"]] {
+        let csv = |builds: &str| stdout(&[&["series", builds, "--format", "csv"], args].concat());
+        let plain = |text: String| {
+            let paths = regex::Regex::new("[^,]*/(build=[a-z]*/[0-9a-f]{32}|go-labels-cpu[^,]*)").unwrap();
+            paths.replace_all(&text, "PATH").into_owned()
+        };
+        let (of_files, of_store) = (plain(csv(&pattern)), plain(csv(&stored)));
+        assert!(of_files.lines().count() > 20, "{of_files}");
+        assert!(of_files == of_store, "{args:?}:\n{of_files}\n---\n{of_store}");
+    }
+    assert!(stdout(&["store", "list", &stored]).contains("service=api/build=base  1  "));
+    assert!(stdout(&["store", "compact", &store]).contains("6 files"));
+    assert!(failure(&["top", &format!("{store}/host=a")]).contains("service, build"));
+    assert!(failure(&["store", "list", &corpus("series")]).contains("no store"));
+}
