@@ -862,6 +862,12 @@ class Ranking:
         delta (summed over them) and share, the delta as a part of all bases' totals.
         """
     @property
+    def common(self) -> Table:
+        """One function a row whose own cost changed alike in eight pairs or more, in each within chance, the largest change
+        first. Columns: function, pairs (how many), base (at the new sides' amounts of work), new and delta (summed over
+        them), share, the delta as a part of all bases' totals, and q.
+        """
+    @property
     def failed(self) -> list[tuple[str, str]]:
         """The pairs that could not be compared: their names, and why."""
     def to_dict(self) -> dict[str, Any]:

@@ -63,6 +63,7 @@ pub struct Ranking {
     failed: Vec<(String, String)>,
     pairs: EngineTable,
     clusters: EngineTable,
+    common: EngineTable,
     text: String,
     markdown: String,
     json: String,
@@ -75,6 +76,7 @@ impl Ranking {
         let failed = ranking.failed.iter().map(|failed| (failed.pair.clone(), failed.error.clone())).collect();
         let (changed, pairs) = (ranking.changed, EngineTable::ranked_pairs(&ranking));
         let clusters = EngineTable::shared_causes(&ranking);
+        let common = EngineTable::common_changes(&ranking);
         let report = Report::Ranking(Box::new(ranking));
         let written = |format: &str| {
             let format = Format::named(format)?;
@@ -83,7 +85,7 @@ impl Ranking {
         let all = || Ok::<_, Error>((written("text")?, written("markdown")?, written("json")?));
         let (text, markdown, json) = all().map_err(|e| made(&e))?;
         let text = text.trim_end().to_owned();
-        Ok(Ranking { fleet, fdr, changed, failed, pairs, clusters, text, markdown, json })
+        Ok(Ranking { fleet, fdr, changed, failed, pairs, clusters, common, text, markdown, json })
     }
 }
 
@@ -109,6 +111,14 @@ impl Ranking {
     #[getter]
     fn clusters(&self) -> Table {
         Table::new(self.clusters.clone())
+    }
+
+    /// One function a row whose own cost changed alike in eight pairs or more, in each within chance, the largest change
+    /// first. Columns: function, pairs (how many), base (at the new sides' amounts of work), new and delta (summed over
+    /// them), share, the delta as a part of all bases' totals, and q.
+    #[getter]
+    fn common(&self) -> Table {
+        Table::new(self.common.clone())
     }
 
     /// The pairs that could not be compared: their names, and why.

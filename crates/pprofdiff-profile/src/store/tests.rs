@@ -129,7 +129,10 @@ fn keys_are_checked_and_paths_select() {
     assert_eq!(builds.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["9", "10"]);
     let [ten] = &select("build=10").unwrap().unwrap().profiles().unwrap()[..] else { panic!() };
     // The name that reports have leads back to the one profile.
-    assert_eq!(Selection::named(Path::new(&ten.name())).unwrap().unwrap().profiles().unwrap(), [ten.clone()]);
+    assert_eq!(
+        Selection::named(Path::new(&ten.name())).unwrap().unwrap().profiles().unwrap(),
+        std::slice::from_ref(ten)
+    );
     let other = select(&format!("build=9/{}", ten.id())).unwrap().unwrap();
     assert!(other.profiles().unwrap_err().to_string().contains("no such profile"));
     assert!(select("build=11").unwrap().unwrap().profiles().unwrap_err().to_string().contains("store list"));
