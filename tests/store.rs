@@ -69,12 +69,10 @@ fn series_of_a_store_are_those_of_its_files() {
             .contains("2 were there")
     );
     let stored = format!("{store}/service=api");
+    let paths = regex::Regex::new("[^,]*/(build=[a-z]*/[0-9a-f]{32}|go-labels-cpu[^,]*)").unwrap();
     for args in [&["--rows", "values"][..], &["--rows", "values", "--granularity", "lines"], &["--rows", "steps"]] {
         let csv = |builds: &str| stdout(&[&["series", builds, "--format", "csv"], args].concat());
-        let plain = |text: String| {
-            let paths = regex::Regex::new("[^,]*/(build=[a-z]*/[0-9a-f]{32}|go-labels-cpu[^,]*)").unwrap();
-            paths.replace_all(&text, "PATH").into_owned()
-        };
+        let plain = |text: String| paths.replace_all(&text, "PATH").into_owned();
         let (of_files, of_store) = (plain(csv(&pattern)), plain(csv(&stored)));
         assert!(of_files.lines().count() > 20, "{of_files}");
         assert!(of_files == of_store, "{args:?}:\n{of_files}\n---\n{of_store}");
