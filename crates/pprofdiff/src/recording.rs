@@ -385,7 +385,7 @@ mod tests {
         }
         // What is there is itself.
         std::fs::create_dir(dir.join("base")).unwrap();
-        assert_eq!(RecordedSide::named(&dir.join("base")).unwrap(), None);
+        assert!(RecordedSide::named(&dir.join("base")).unwrap().is_none());
         let said = |text: &str| {
             write(text);
             Recording::read(&dir).unwrap_err().to_string()
