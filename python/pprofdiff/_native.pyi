@@ -863,9 +863,9 @@ class Ranking:
         """
     @property
     def common(self) -> Table:
-        """One function a row whose own cost changed alike in eight pairs or more, in each within chance, the largest change
-        first. Columns: function, pairs (how many), base (at the new sides' amounts of work), new and delta (summed over
-        them), share, the delta as a part of all bases' totals, and q.
+        """One function a row whose own cost changed alike in many pairs, in each within chance, the largest change first.
+        Columns: function, pairs (how many), base (at the new sides' amounts of work), new and delta (summed over them),
+        share, the delta as a part of all bases' totals, and q.
         """
     @property
     def failed(self) -> list[tuple[str, str]]:

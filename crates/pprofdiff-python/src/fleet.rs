@@ -113,9 +113,9 @@ impl Ranking {
         Table::new(self.clusters.clone())
     }
 
-    /// One function a row whose own cost changed alike in eight pairs or more, in each within chance, the largest change
-    /// first. Columns: function, pairs (how many), base (at the new sides' amounts of work), new and delta (summed over
-    /// them), share, the delta as a part of all bases' totals, and q.
+    /// One function a row whose own cost changed alike in many pairs, in each within chance, the largest change first.
+    /// Columns: function, pairs (how many), base (at the new sides' amounts of work), new and delta (summed over them),
+    /// share, the delta as a part of all bases' totals, and q.
     #[getter]
     fn common(&self) -> Table {
         Table::new(self.common.clone())
