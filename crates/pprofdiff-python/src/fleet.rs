@@ -113,7 +113,7 @@ impl Ranking {
         Table::new(self.clusters.clone())
     }
 
-    /// One function a row whose own cost changed alike in many pairs, in each within chance, the largest change first.
+    /// One function a row whose own cost changed alike in many pairs, in each within chance, the largest first.
     /// Columns: function, pairs (how many), base (at the new sides' amounts of work), new and delta (summed over them),
     /// share, the delta as a part of all bases' totals, and q.
     #[getter]
