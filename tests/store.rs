@@ -35,7 +35,7 @@ fn views_of_stored_profiles_are_those_of_their_files() {
         let stored = ["base", "new"].map(|side| format!("{store}/{service}/build={side}"));
         for (file, build) in files.iter().zip(["build=base", "build=new"]) {
             let said = stdout(&["store", "add", &store, file, "--key", &service, "--key", build]);
-            assert!(said.starts_with("1 profiles added"), "{said}");
+            assert!(said.starts_with("1 profile added"), "{said}");
         }
         for args in [
             &["top", "--format", "json"][..],

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use pprofdiff::input::keyed_files;
 use pprofdiff::store::{self, Selection, Store};
 use pprofdiff::text::sanitize;
-use pprofdiff::{Error, Source};
+use pprofdiff::{Error, Source, units};
 
 use crate::args::{StoreAddArgs, StoreArgs, StoreVerb};
 use crate::outputs::Outputs;
@@ -77,7 +77,8 @@ fn add(args: &StoreAddArgs) -> Result<()> {
     }
     progress.finish();
     let were_there = if known > 0 { format!("; {known} were there already") } else { String::new() };
-    print(&format!("{added} profiles added, {}{were_there}\n", size(bytes)))?;
+    let what = if added == 1 { "profile" } else { "profiles" };
+    print(&format!("{added} {what} added, {}{were_there}\n", size(bytes)))?;
     match failed {
         0 => Ok(()),
         _ => Err(Failure::Message(format!("{failed} of {} profiles failed", profiles.len()))),
@@ -106,14 +107,7 @@ fn list(path: &Path) -> Result<()> {
 }
 
 fn size(bytes: u64) -> String {
-    let (mut value, mut unit) = (bytes as f64, "B");
-    for larger in ["kB", "MB", "GB", "TB"] {
-        if value < 1000.0 {
-            break;
-        }
-        (value, unit) = (value / 1000.0, larger);
-    }
-    if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
+    units::show(i64::try_from(bytes).unwrap_or(i64::MAX), "bytes")
 }
 
 fn print(text: &str) -> Result<()> {
