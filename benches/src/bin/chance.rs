@@ -158,13 +158,19 @@ impl Model {
             seen.into_iter().for_each(|f| *cum.entry(f).or_default() += sample.value[column]);
         }
         let far = |v: i64| (v as f64 / total as f64 - wanted).abs();
+        let names: HashMap<u64, String> = message
+            .function
+            .iter()
+            .map(|f| (f.id, String::from_utf8_lossy(&message.string_table[f.name as usize]).into_owned()))
+            .collect();
+        // What the runtime does is no cause.
+        cum.retain(|function, _| !names[function].starts_with("runtime."));
         let (&chosen, &value) =
             cum.iter().min_by(|a, b| far(*a.1).total_cmp(&far(*b.1)).then(a.0.cmp(b.0))).expect("a frame");
         let is_dearer = (0..message.sample.len()).map(|i| stack(i).any(|f| f == chosen)).collect();
         let leaf = (0..message.sample.len()).map(|i| stack(i).next().unwrap_or(0)).collect();
         let share = value as f64 / total as f64;
-        let function = message.function.iter().find(|f| f.id == chosen).expect("a function");
-        let name = String::from_utf8_lossy(&message.string_table[function.name as usize]).into_owned();
+        let name = names[&chosen].clone();
         Model { message, column, total: total as f64, leaf, is_dearer, share, name }
     }
 

@@ -340,9 +340,11 @@ fn a_disk_that_is_full_leaves_nothing_half_done() {
     let test = "store::tests::a_disk_that_is_full_leaves_nothing_half_done";
     // So many blocks of 1 KiB a file may have; more is an error, once the signal is ignored.
     let shell = format!("trap '' XFSZ; ulimit -f 4; exec \"$0\" {test} --exact --nocapture");
-    let status =
-        Command::new("bash").args(["-c", &shell]).arg(std::env::current_exe().unwrap()).env(CHILD, dir.path()).status();
-    assert!(status.unwrap().success());
+    let mut child = Command::new("bash");
+    child.args(["-c", &shell]).arg(std::env::current_exe().unwrap()).env(CHILD, dir.path());
+    // By pipes: a log that is a file has the limit, too.
+    let output = child.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(total(&store), 1);
     assert_eq!(fs::read_dir(dir.path().join(TMP)).unwrap().count(), 0);
 }
