@@ -97,7 +97,8 @@ def test_ctrl_c_leaves_nothing_half_written(command: list[str], tmp_path: Path):
             _, errors = child.communicate(timeout=60)
         # It may have been done.
         assert child.returncode in (0, 130, -signal.SIGINT), errors
-        assert errors == b""
+        # On a busy machine Python may still be importing us.
+        assert errors == b"" or b"_find_and_load" in errors
         assert list(out.parent.iterdir()) == [out]
         assert child.returncode == 0 or out.read_bytes() == b"old"
 

@@ -69,7 +69,7 @@ def refused(schemas: dict[str, Any], value: dict[str, Any]) -> str:
 
 def test_all_that_is_written_as_json_is_as_the_schema_says(schemas: dict[str, Any]):
     # Of binaries; of batches; of frames of data.
-    kinds = {"disasm", "failed", "causes", "pairs", "shared_causes"}
+    kinds = {"disasm", "failed", "causes", "pairs", "shared_causes", "common_changes"}
     for words in WRITTEN:
         value = json.loads(command(*words, "--format", "json"))
         assert refused(schemas, value) == "", words

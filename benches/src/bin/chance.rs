@@ -23,6 +23,8 @@ const SHARE: f64 = 0.1;
 /// The same of a fleet, whose machines have a run each, and the tries of it.
 const SHARE_OF_FLEET: f64 = 0.01;
 const TRIES_OF_FLEET: u64 = 20;
+/// The least change that is a cause; unless it is asked for, 0.002.
+const LEAST_OF_FLEET: f64 = 0.0002;
 
 /// Numbers from 0 to 1, always the same.
 struct Chance(Random);
@@ -216,7 +218,7 @@ fn power(model: &Model) {
 fn fleet(model: &Model) {
     println!(
         "\n`{}`, {:.1} % of all, costs so much more of the whole on so many machines a side (5,000 samples and tau 0.05 \
-         each): named by explain, in percent; and tries in which it named another\n",
+         each): named by explain --min-effect {LEAST_OF_FLEET}, in percent; and tries in which it named another\n",
         model.name,
         100.0 * model.share
     );
@@ -229,7 +231,8 @@ fn fleet(model: &Model) {
                 let mut side = |growth| (0..m).map(|_| model.run(&mut chance, 0.05, growth)).collect::<Vec<_>>();
                 let (base, new) = (side(0.0), side(part / model.share));
                 let diff = Diff::new(&base, &new).expect("profiles of one program");
-                let e = diff.explain(&Query::default(), &[], &ExplainOptions::default()).expect("an explanation");
+                let options = ExplainOptions::default().with_min_effect(LEAST_OF_FLEET);
+                let e = diff.explain(&Query::default(), &[], &options).expect("an explanation");
                 let is_it = |cause: &&Cause| cause.evidence.functions.contains(&model.name) && cause.delta > 0.0;
                 let named = e.causes.iter().filter(is_it).count();
                 (named > 0, e.causes.len() > named)
