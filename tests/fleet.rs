@@ -156,6 +156,29 @@ fn one_of_many_has_to_be_surer_than_one_alone() {
 }
 
 #[test]
+fn accounts_are_kept_of_the_largest_changes() {
+    // Seven changes of a hundred pairs each, as they come in turns, and then many of the largest.
+    let base = [service(0, 6.0).sampled(4000.0, 1.0, 1)];
+    let of = |step: i32| {
+        let grown = [service(0, 6.0).times_own("shop/part1.Work2", 3.0 + f64::from(step)).sampled(4000.0, 1.0, 2)];
+        let diff = Diff::new(&base, &grown).unwrap();
+        let e = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+        PairCauses::of(&diff, &e, |_| String::new(), String::new(), || Some(step.to_string())).unwrap()
+    };
+    let kinds: Vec<PairCauses> = [3, 6, 0, 5, 1, 4, 2].map(of).into();
+    let mut fleet = Fleet::default();
+    (0..700).for_each(|number| fleet.push(&number.to_string(), Ok(kinds[number % 7].clone())));
+    // Of equal ones, the first.
+    (0..700).for_each(|number| fleet.push(&format!("equal{number}"), Ok(kinds[1].clone())));
+    let ranking = fleet.ranking(FDR).unwrap();
+    let accounts: Vec<&str> = ranking.pairs.iter().filter_map(|pair| pair.account.as_deref()).collect();
+    assert_eq!((ranking.changed, accounts.len()), (1400, 300));
+    assert!(accounts.iter().all(|account| *account == "6"), "{accounts:?}");
+    let kept = ranking.pairs.iter().filter(|pair| pair.account.is_some());
+    assert_eq!(kept.filter(|pair| pair.pair.starts_with("equal")).count(), 200);
+}
+
+#[test]
 fn what_can_not_be_compared_is_said() {
     let cpu = |n: i64| [profile(&stacks(&[("cpu", "nanoseconds")], &[(vec!["main", "work"], vec![n])]))];
     let heap = [profile(&stacks(&[("alloc_space", "bytes")], &[(vec!["main", "work"], vec![1 << 20])]))];

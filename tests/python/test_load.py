@@ -389,6 +389,8 @@ def test_two_parts_of_one_recording_are_sides():
     part = pprofdiff.load(run, time="3s..6s")
     assert (sides["total_new"], sides["new"]["duration_nanos"]) == (part.top().summary["total"], 3_000_000_000)
     assert part.duration == datetime.timedelta(seconds=3)
+    assert repr(pickle.loads(pickle.dumps(part))) == repr(part)
+    assert repr(pickle.loads(pickle.dumps(d)).top()) == repr(d.top())
     with pytest.raises(pprofdiff.PprofError, match="it is loaded already"):
         pprofdiff.diff(part, run, base_time="0..3s")
     with pytest.raises(pprofdiff.PprofError, match="pprof does not say when each sample was taken"):

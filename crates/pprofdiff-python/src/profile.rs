@@ -150,14 +150,16 @@ impl Profile {
         self.profile.is_diff()
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (String, Bound<'py, PyBytes>))> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, Option<String>, Bound<'py, PyBytes>))> {
         let py = slf.py();
         // Nearly as fast as a copy, and a fraction of the size.
         let options = WriteOptions::default().with_compression(Compression::Zstd).with_level(1);
         let profile = slf.get().profile.clone();
-        let name = profile.name().to_owned();
+        let (name, window) = (profile.name().to_owned(), profile.window().map(|window| window.as_str().to_owned()));
         let bytes = runtime::run_apart(py, move || profile.to_bytes(&options))?;
-        Ok((rebuild(py, "_rebuild_profile")?, (name, PyBytes::new(py, &bytes))))
+        Ok((rebuild(py, "_rebuild_profile")?, (name, window, PyBytes::new(py, &bytes))))
     }
 }
 
@@ -238,7 +240,8 @@ pub fn pickled<'py, E: Display>(
 }
 
 #[pyfunction(name = "_rebuild_profile")]
-pub fn rebuild_profile(py: Python<'_>, name: String, bytes: &[u8]) -> PyResult<Py<Profile>> {
+pub fn rebuild_profile(py: Python<'_>, name: String, window: Option<String>, bytes: &[u8]) -> PyResult<Py<Profile>> {
+    let window = window.map(|text| text.parse()).transpose().map_err(|e| error::from_engine(py, &e))?;
     let bytes = bytes.to_vec();
     // It kept to its limit when it was loaded, and to that of all profiles.
     let mut loading = Loading::default();
@@ -248,7 +251,7 @@ pub fn rebuild_profile(py: Python<'_>, name: String, bytes: &[u8]) -> PyResult<P
     // It has the names that it was pickled with.
     let options = options.with_binaries(Binaries::default());
     let profile = runtime::run(py, move || pprofdiff::Profile::from_bytes(&name, &bytes, &options))?;
-    Profile::new(py, profile.into())
+    Profile::new(py, profile.with_window(window).into())
 }
 
 #[pyfunction(name = "_rebuild_diff")]

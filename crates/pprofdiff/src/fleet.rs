@@ -262,12 +262,11 @@ impl Fleet {
 
     /// Lets go of accounts but the largest pairs'.
     fn keep_largest_accounts(&mut self) {
-        let mut sizes: Vec<f64> =
-            self.pairs.iter().filter(|(_, pair)| pair.account.is_some()).map(|(_, pair)| pair.size()).collect();
-        sizes.sort_by(|a, b| b.total_cmp(a));
-        let least = sizes.get(MAX_ACCOUNTS).copied().unwrap_or(-1.0);
-        self.pairs.iter_mut().filter(|(_, pair)| pair.size() <= least).for_each(|(_, pair)| pair.account = None);
-        self.accounts = self.pairs.iter().filter(|(_, pair)| pair.account.is_some()).count();
+        let mut told: Vec<&mut PairCauses> =
+            self.pairs.iter_mut().map(|(_, pair)| pair).filter(|pair| pair.account.is_some()).collect();
+        told.sort_by(|a, b| b.size().total_cmp(&a.size()));
+        self.accounts = told.len().min(MAX_ACCOUNTS);
+        told.into_iter().skip(MAX_ACCOUNTS).for_each(|pair| pair.account = None);
     }
 
     /// The number of pairs that came.

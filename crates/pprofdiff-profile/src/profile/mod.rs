@@ -247,8 +247,8 @@ impl Profile {
         self
     }
 
-    /// The same profile, as a part of a recording.
-    pub(crate) fn with_window(self, window: Option<TimeWindow>) -> Self {
+    /// The same profile, as this part of a recording: of a copy, which has no times any more.
+    pub fn with_window(self, window: Option<TimeWindow>) -> Self {
         Profile { window, ..self }
     }
 
