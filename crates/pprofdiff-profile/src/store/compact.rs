@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
-use super::content::{LOCATIONS, SAMPLES};
+use super::content::{LOCATIONS, SAMPLES, hex_16};
 use super::select::{COMPACTED, Partition, Selection, is_gone, names};
 use super::table::TableFile;
 use super::{Entry, Store, TABLES, TMP, entries_text, open_file};
@@ -160,5 +160,5 @@ impl Partition {
 fn hash_of(ids: &[String]) -> String {
     let mut hash = Sha256::new();
     ids.iter().for_each(|id| hash.update(id));
-    hash.finalize()[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    hex_16(hash)
 }

@@ -117,10 +117,15 @@ fn text(p: &Profile, id: StringId) -> ByteArray {
 }
 
 /// The first 16 bytes of a hash.
-pub fn first_16(hash: Sha256) -> [u8; 16] {
+fn first_16(hash: Sha256) -> [u8; 16] {
     let mut first = [0; 16];
     first.copy_from_slice(&hash.finalize()[..16]);
     first
+}
+
+/// The same in digits, as ids are.
+pub fn hex_16(hash: Sha256) -> String {
+    first_16(hash).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl About {
@@ -296,7 +301,7 @@ impl Content {
                 Column::Ints(_) | Column::Texts(_) => {}
             }
         }
-        Ok(first_16(hash).iter().map(|byte| format!("{byte:02x}")).collect())
+        Ok(hex_16(hash))
     }
 
     /// What was read of a store.

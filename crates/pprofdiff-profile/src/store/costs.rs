@@ -5,7 +5,7 @@ use parquet::data_type::ByteArray;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::content::first_16;
+use super::content::hex_16;
 use super::table::{Column, Kind, Table};
 use crate::error::{Error, Result};
 use crate::profile::Profile;
@@ -156,7 +156,7 @@ impl Costs {
             let of_rows = t.functions.iter().flat_map(|row| [row.flat, row.cum]);
             t.total.into_iter().chain(of_rows).for_each(|number| hash.update(number.to_le_bytes()));
         }
-        first_16(hash).iter().map(|byte| format!("{byte:02x}")).collect()
+        hex_16(hash)
     }
 
     /// The columns that [`Costs::read`] takes.
