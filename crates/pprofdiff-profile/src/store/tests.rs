@@ -165,6 +165,9 @@ fn compaction_keeps_each_profile_once_whatever_is_left_behind() {
     assert_eq!((partition.stems(&SAMPLES).unwrap().len(), total(&store)), (6, 115));
     assert!(!store.add(&counting(3), &keys("1"), &Costs::default()).unwrap().is_new);
     assert_eq!((store.compact().unwrap().files_after, total(&store)), (6, 115));
+    // Engines read all that files have.
+    let of_file = |stem: &String| open_file(&SAMPLES, &partition.file(&SAMPLES, stem)).unwrap().1.len();
+    assert_eq!(partition.stems(&SAMPLES).unwrap().iter().map(of_file).sum::<usize>(), 5);
     store.add(&counting(1000), &keys("1"), &Costs::default()).unwrap();
     assert_eq!((store.compact().unwrap().files_after, total(&store)), (6, 1115));
     assert_eq!(store.compact().unwrap().files_before, 6);
