@@ -234,6 +234,31 @@ fn pairs_are_ranked_in_one_answer() {
 }
 
 #[test]
+fn files_of_a_side_are_runs_or_add_up() {
+    let dir = trees("sum");
+    let copies =
+        [("main/1.pb.gz", "base"), ("main/2.pb.gz", "new"), ("branch/1.pb.gz", "new"), ("branch/2.pb.gz", "new")];
+    for (path, side) in copies {
+        std::fs::copy(corpus(&format!("story-cpu.{side}.pb.gz")), dir.join(path)).unwrap();
+    }
+    let rows = |args: &[&str]| -> Value {
+        let out = pprofdiff(&dir, &[args, &["-n", "5"]].concat());
+        assert!(out.status.success(), "{out:?}");
+        let found = serde_json::from_slice::<Value>(&out.stdout).unwrap()["rows"].clone();
+        assert_eq!(found.as_array().unwrap().len(), 5);
+        found
+    };
+    let group = ["batch", "*/*.pb.gz", "--format", "jsonl", "--group", "side={1}"];
+    let of_group = [&group[..], &["--base", "side=main", "--new", "side=branch"]].concat();
+    let sides =
+        ["--format", "json", "--base", "main/1.pb.gz", "main/2.pb.gz", "--new", "branch/1.pb.gz", "branch/2.pb.gz"];
+    let added = rows(&[&of_group[..], &["--sum"]].concat());
+    assert_eq!(added, rows(&[&sides[..], &["--sum"]].concat()));
+    assert_ne!(added, rows(&of_group));
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn what_are_no_pairs() {
     let dir = trees("usage");
     for args in [&["main", "nowhere"][..], &["x*", "y*"], &["main/*", "branch/?"], &["missing.csv"], &["a[", "b["], &[]]

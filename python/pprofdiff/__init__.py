@@ -12,8 +12,8 @@ all cores, or on the workers of an executor; `delta` and `deltas` say what happe
 profile. A view (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and
 DuckDB read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost, `flamegraph` and
 `save_html` are the pictures. `check` says whether what changed is within limits. `series` follows frames along a
-history of builds, or compares many builds with one base. `bench` runs a benchmark of two commits until it is decided
-whether they differ, and `load_runs` reads its runs again.
+history of builds, or compares many builds with one base; `scan` is the rows of many profiles, for polars. `bench`
+runs a benchmark of two commits until it is decided whether they differ, and `load_runs` reads its runs again.
 """
 
 # Nothing else is imported here: the command goes through this file too, and should start at once.
@@ -48,6 +48,7 @@ from ._native import (
     pairs,
     series,
 )
+from ._scan import scan
 
 __all__ = [
     "Batch",
@@ -79,5 +80,6 @@ __all__ = [
     "load_runs",
     "merge",
     "pairs",
+    "scan",
     "series",
 ]

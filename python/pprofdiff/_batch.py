@@ -22,6 +22,7 @@ _TASKS_AHEAD = 3
 def batch(
     pairs,
     *,
+    sum=False,
     executor=None,
     workers=None,
     on_error="collect",
@@ -31,8 +32,9 @@ def batch(
     """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
 
     `pairs` is an iterable of (base, new), each as for diff(), or of Pair, which pairs() finds. It is read a few pairs
-    ahead, so memory stays bounded however many pairs there are. With `on_error="collect"` a pair that fails is a Result
-    with an `error` and stops nothing else; with "raise" its error is raised, in its turn, and the iterator ends.
+    ahead, so memory stays bounded however many pairs there are. Several profiles of a side are runs, of which values
+    are the means; with `sum` they add up. With `on_error="collect"` a pair that fails is a Result with an `error` and
+    stops nothing else; with "raise" its error is raised, in its turn, and the iterator ends.
 
     Each Result has a Diff, with its profiles. For tables, made on all cores as well, ask for tables(); the iterator is
     also an Arrow stream of them.
@@ -60,7 +62,7 @@ def batch(
         from ._executors import executor_of
 
         executor = executor_of(executor)
-    job = _Job(pairs, executor, workers, on_error == "raise", progress, options)
+    job = _Job(pairs, sum, executor, workers, on_error == "raise", progress, options)
     return Batch(job, None)
 
 
@@ -140,9 +142,10 @@ class Batch:
 class _Job:
     """What batch() was asked for; run() does it, once."""
 
-    def __init__(self, pairs, executor, workers, raises, progress, load):
+    def __init__(self, pairs, sum, executor, workers, raises, progress, load):
         self.count = len(pairs) if hasattr(pairs, "__len__") else None
         self.pairs = iter(pairs)
+        self.sum = sum
         self.executor = executor
         self.workers = workers
         self.raises = raises
@@ -174,7 +177,7 @@ class _Job:
         self.begun = True
         process = os.getpid()
         if self.executor is None:
-            outcomes = _native._OnThreads(self.pairs, question, self.load)
+            outcomes = _native._OnThreads(self.pairs, question, self.load, self.sum)
         else:
             outcomes = self.on_executor(question)
         bar = _bar(self.count) if self.progress else None
@@ -253,7 +256,7 @@ class _Job:
         done.acquire()
         with _defer_sigint():
             try:
-                future = self.executor.submit(_work, task, question, self.load)
+                future = self.executor.submit(_work, task, question, self.load, self.sum)
             except Exception as e:  # it was shut down, or has broken
                 from concurrent.futures import Future
 
@@ -324,7 +327,7 @@ class _defer_sigint:
 _at_ctrl_c = None
 
 
-def _work(task, question, load):
+def _work(task, question, load, sum):
     """A worker's task: the seconds that it took, and for each pair its Diff or Table, or its exception.
 
     A process pool's worker heeds Ctrl-C in a task, but no more between tasks, where it would leave the pool's queues
@@ -347,7 +350,7 @@ def _work(task, question, load):
             signal(SIGINT, _at_ctrl_c)
         for base, new in task:
             try:
-                answers.append(_native._compare(base, new, question, load))
+                answers.append(_native._compare(base, new, question, load, sum))
             except Exception as e:
                 answers.append(_sendable(e))
     finally:

@@ -29,6 +29,7 @@ class Batch(Iterator[Result[_Pair]], Generic[_Pair]):
 def batch(
     pairs: Iterable[_Pair],
     *,
+    sum: bool = False,
     executor: Executor | _Client | ModuleType | None = None,
     workers: int | None = None,
     on_error: Literal["collect", "raise"] = "collect",

@@ -256,6 +256,21 @@ def test_tables_are_those_of_top():
         pprofdiff.batch([]).tables(tagfokus="x")
 
 
+def test_profiles_of_a_side_are_runs_or_add_up():
+    (a, b), (c, d) = pair("go-mutex"), pair("go-mutex")[::-1]
+    sides = [a, c, a], [b, d]
+    added = pprofdiff.diff(*sides, sum=True).top().to_dicts()
+    assert added != pprofdiff.diff(*sides).top().to_dicts()
+    with ThreadPoolExecutor(2) as executor:
+        for where in (None, executor):
+            [result] = pprofdiff.batch([sides], executor=where, sum=True).tables()
+            assert result.table.to_dicts() == added
+            [result] = pprofdiff.batch([sides], executor=where, sum=True)
+            assert result.diff.top().to_dicts() == added
+            [result] = pprofdiff.batch([sides], executor=where).tables()
+            assert result.table.to_dicts() == pprofdiff.diff(*sides).top().to_dicts()
+
+
 def test_an_unanswerable_question_is_an_error_of_its_pair():
     results = pprofdiff.batch([pair("go-heap"), pair("go-mutex")]).tables(sample_type="alloc_space").collect()
     assert [r.error is None for r in results] == [True, False]

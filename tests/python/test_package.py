@@ -183,7 +183,7 @@ def modules_of(code: str) -> list[str]:
     return done.stdout.splitlines()[-1].split()
 
 
-PACKAGE = ["pprofdiff", "pprofdiff._batch", "pprofdiff._bench", "pprofdiff._deltas", "pprofdiff._native"]
+PACKAGE = ["pprofdiff", *(f"pprofdiff.{name}" for name in ("_batch", "_bench", "_deltas", "_native", "_scan"))]
 
 
 def test_importing_it_imports_next_to_nothing():

@@ -77,7 +77,8 @@ fn rank(args: &BatchArgs, work: &Work, (pairs, count): Pairs, options: LoadOptio
     }
     let query = args.query.request(View::default()).of_one_type()?.clone();
     let progress = Progress::new(count, "pairs");
-    let mut results = batch::map(pool()?, pairs, options, move |diff: Diff| pair_causes(&diff, &query));
+    let sum = args.sum;
+    let mut results = batch::map(pool()?, pairs, options, move |diff| pair_causes(&added(diff, sum), &query));
     let mut fleet = Fleet::default();
     while let Ok(Some((name, found))) = work.run(|| results.next()) {
         // A manifest names files while others are compared.
@@ -105,6 +106,11 @@ fn rank(args: &BatchArgs, work: &Work, (pairs, count): Pairs, options: LoadOptio
     }
 }
 
+/// A pair whose files of a side add up, if they are to.
+fn added(diff: Diff, sum: bool) -> Diff {
+    if sum { diff.summed() } else { diff }
+}
+
 fn pool() -> Result<Arc<rayon::ThreadPool>> {
     let threads = rayon::ThreadPoolBuilder::new().build();
     Ok(Arc::new(threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?))
@@ -115,9 +121,9 @@ pub fn table(
     args: &BatchArgs,
     usual: Option<usize>,
 ) -> Result<impl Fn(Diff) -> pprofdiff::Result<Table> + Send + Sync + 'static> {
-    let request = args.query.request(args.view(usual));
+    let (request, sum) = (args.query.request(args.view(usual)), args.sum);
     Ok(move |diff: Diff| {
-        let report = request.answer(&diff)?;
+        let report = request.answer(&added(diff, sum))?;
         report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("a batch writes tables"))
     })
 }

@@ -38,7 +38,7 @@ fn profiles(args: &StoreAddArgs, inputs: &Inputs) -> Result<Vec<(Keys, Source)>>
     match args.profiles.as_slice() {
         [pattern] if is_pattern(pattern) => {
             let files = keyed_files(&pattern.to_string_lossy(), &args.key)?;
-            Ok(files.into_iter().map(|(keys, path)| (keys, Source::Path(path))).collect())
+            Ok(files.into_iter().map(|file| (file.keys.into_iter().collect(), Source::Path(file.profile))).collect())
         }
         files => {
             one_stdin(files.iter())?;

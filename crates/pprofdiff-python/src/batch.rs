@@ -1,226 +1,34 @@
 //! Many pairs: what a pair and its result are, the engine's batch as an iterator, and one pair on the calling thread,
 //! which is what a worker of an executor does. `python/pprofdiff/_batch.py` makes `batch` of these.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
 
 use arrow_schema::ArrowError;
+use pprofdiff::Query;
 use pprofdiff::batch::Batch;
 use pprofdiff::fleet::PairCauses;
-use pprofdiff::input::{self, BatchItem, Groups, ListedFile, find_pairs, manifest_pairs};
-use pprofdiff::{Query, Source};
 use pprofdiff_report::{Cost, Data, Measured, Report, Request, Role, View, pair_causes};
 use pyo3::IntoPyObjectExt;
-use pyo3::exceptions::{PyException, PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict, PyIterator, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyIterator, PyTuple, PyType};
 use serde::{Deserialize, Serialize};
 
 use crate::arrow::PairRows;
 use crate::fleet::Causes;
 use crate::options::{loading, of_sides, parse_sort, view_query};
-use crate::profile::{Diff, Pickled, Profile, pickled, rebuild};
+use crate::pairs::{Pair, side_name};
+use crate::profile::{Diff, Pickled, Profile, pickled};
 use crate::source::Side;
 use crate::table::Table;
+use crate::views::Views;
 use crate::{arrow, error, runtime};
 
-/// Two sides under one name, for batch(). Made by pairs(), or by hand.
-///
-/// `base` and `new` are as for diff(); the name is the new side's unless given.
-#[pyclass(frozen, module = "pprofdiff")]
-pub struct Pair {
-    /// What the sides have in common: the path below both directories, what a pattern's `*` stood for, or as the
-    /// manifest says.
-    #[pyo3(get)]
-    name: String,
-    /// The base, as diff() takes it; None if there is an error.
-    #[pyo3(get)]
-    base: Py<PyAny>,
-    /// The new side, as diff() takes it; None if there is an error.
-    #[pyo3(get)]
-    new: Py<PyAny>,
-    /// Why there is no pair (a file without a partner, a bad line), or None.
-    #[pyo3(get)]
-    error: Option<Py<PyAny>>,
-}
-
-impl Pair {
-    fn found(py: Python<'_>, pair: BatchItem) -> PyResult<Pair> {
-        let side = |sources: Vec<Source>| -> PyResult<Py<PyAny>> {
-            // What is found are paths.
-            let mut files: Vec<_> = sources.iter().filter_map(Source::path).map(Path::as_os_str).collect();
-            match files.len() {
-                1 => files.remove(0).into_py_any(py),
-                _ => files.into_py_any(py),
-            }
-        };
-        let (base, new, error) = match pair.sides {
-            Ok((base, new)) => (side(base)?, side(new)?, None),
-            Err(e) => (py.None(), py.None(), Some(error::from_engine(py, &e).into_value(py).into_any())),
-        };
-        Ok(Pair { name: pair.name, base, new, error })
-    }
-}
-
-/// What a side is called: its first source's name.
-fn side_name(side: &Bound<'_, PyAny>) -> String {
-    let first = match side.is_instance_of::<PyList>() || side.is_instance_of::<PyTuple>() {
-        true => side.get_item(0).unwrap_or_else(|_| side.clone()),
-        false => side.clone(),
-    };
-    let path = || first.extract::<PathBuf>().ok().map(|path| path.display().to_string());
-    let named = || first.getattr("name").ok()?.extract::<String>().ok();
-    let name = path().or_else(named).unwrap_or_else(|| "<bytes>".to_owned());
-    pprofdiff::text::redacted(&name).into_owned()
-}
-
-#[pymethods]
-impl Pair {
-    #[new]
-    #[pyo3(signature = (base, new, name = None, *, error = None))]
-    fn new(base: Bound<'_, PyAny>, new: Bound<'_, PyAny>, name: Option<String>, error: Option<Py<PyAny>>) -> Pair {
-        Pair { name: name.unwrap_or_else(|| side_name(&new)), base: base.unbind(), new: new.unbind(), error }
-    }
-
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, PairState)> {
-        let (py, this) = (slf.py(), slf.get());
-        let error = this.error.as_ref().map(|e| e.clone_ref(py));
-        let state = (this.base.clone_ref(py), this.new.clone_ref(py), this.name.clone(), error);
-        Ok((rebuild(py, "_rebuild_pair")?, state))
-    }
-
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let name = PyString::new(py, &self.name).repr()?;
-        let repr = match &self.error {
-            Some(e) => format!("<pprofdiff.Pair {name} error={}>", e.bind(py).repr()?),
-            None => {
-                format!("<pprofdiff.Pair {name} base={} new={}>", self.base.bind(py).repr()?, self.new.bind(py).repr()?)
-            }
-        };
-        // Sides may be URLs.
-        Ok(pprofdiff::text::redacted(&repr).into_owned())
-    }
-}
-
-type PairState = (Py<PyAny>, Py<PyAny>, String, Option<Py<PyAny>>);
-
-#[pyfunction(name = "_rebuild_pair")]
-pub fn rebuild_pair(base: Py<PyAny>, new: Py<PyAny>, name: String, error: Option<Py<PyAny>>) -> Pair {
-    Pair { name, base, new, error }
-}
-
-/// The pairs of a manifest, of which a thread reads a few ahead: a line may be long in coming, and Ctrl-C is not to wait.
-#[pyclass(module = "pprofdiff._native")]
-pub struct Manifest {
-    /// In a mutex only because a class must be shareable; the one method has it for itself.
-    pairs: Mutex<Receiver<BatchItem>>,
-    reader: Option<JoinHandle<()>>,
-    /// Where the thread is.
-    process: u32,
-}
-
-impl Manifest {
-    fn new(lines: impl Iterator<Item = BatchItem> + Send + 'static) -> PyResult<Manifest> {
-        let (sender, pairs) = sync_channel(64);
-        let read = move || {
-            for pair in lines {
-                // Nobody listens any more.
-                if sender.send(pair).is_err() {
-                    break;
-                }
-            }
-        };
-        let reader = Builder::new().name("pprofdiff-manifest".to_owned()).spawn(read).map_err(runtime::no_threads)?;
-        Ok(Manifest { pairs: Mutex::new(pairs), reader: Some(reader), process: std::process::id() })
-    }
-}
-
-#[pymethods]
-impl Manifest {
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&mut self, py: Python<'_>) -> PyResult<Option<Pair>> {
-        if self.process != std::process::id() {
-            return Err(PyRuntimeError::new_err(
-                "the pairs of a manifest belong to another process; call pairs() here",
-            ));
-        }
-        let pairs = self.pairs.get_mut().unwrap_or_else(PoisonError::into_inner);
-        loop {
-            let waiting = &mut *pairs;
-            match py.detach(move || waiting.recv_timeout(runtime::TICK)) {
-                Ok(pair) => return Pair::found(py, pair).map(Some),
-                Err(RecvTimeoutError::Timeout) => runtime::check_signals(py)?,
-                Err(RecvTimeoutError::Disconnected) => {
-                    let ended = self.reader.take().map_or(Ok(()), JoinHandle::join);
-                    return ended.map(|()| None).map_err(|panic| runtime::bug(&*panic));
-                }
-            }
-        }
-    }
-}
-
-/// Which files belong together: Pairs for batch(), in the order of their names.
-///
-/// `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
-/// a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
-/// pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"). A file without a partner is a Pair with an error, so results can be
-/// counted against files.
-///
-/// `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
-/// lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
-///
-/// Raises PprofError if there is nothing to compare, OSError from the system.
-#[pyfunction]
-#[pyo3(signature = (base, new = None))]
-pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py<PyAny>> {
-    let Some(new) = new else {
-        return Manifest::new(runtime::run(py, move || manifest_pairs(&base))?)?.into_py_any(py);
-    };
-    let text = |path: &Path| path.to_string_lossy().into_owned();
-    let found = runtime::run(py, move || find_pairs(&text(&base), &text(&new)))?;
-    found.into_iter().map(|pair| Pair::found(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
-}
-
-/// Which files belong together by keys: Pairs for batch(), in the natural order of the keys that both sides share.
-///
-/// `files` is a pattern, of whose paths `keys` are parts ("service={1},version={2}": {1} is what its first sign
-/// stands for); or a manifest, of which they are columns ("service,version"), beside the column profile; or an
-/// iterable of dicts of such columns, as for URLs that were listed. `base` and `new` say what a side's keys are:
-/// "version=v1", or "version=@previous" and "version=@latest". All files of a side are its runs. What only one side
-/// has is a Pair with an error.
-///
-/// Raises PprofError if nothing matches, or of keys and sides that are none; OSError from the system.
-#[pyfunction]
-pub fn group_pairs(py: Python<'_>, files: &Bound<'_, PyAny>, keys: &str, base: &str, new: &str) -> PyResult<Vec<Pair>> {
-    let groups = Groups::new(keys, base, new);
-    let found = match files.extract::<PathBuf>() {
-        Ok(of) => runtime::run(py, move || input::group_pairs(&of.to_string_lossy(), &groups))?,
-        Err(_) => {
-            let mut listed = Vec::new();
-            for row in files.try_iter()? {
-                let mut columns = BTreeMap::new();
-                for item in row?.cast::<PyDict>()?.iter() {
-                    columns.insert(item.0.extract::<String>()?, item.1.str()?.to_string());
-                }
-                let profile = columns.remove("profile").ok_or_else(|| PyKeyError::new_err("profile"))?;
-                listed.push(ListedFile::new(profile, columns));
-            }
-            groups.pair_listed(listed, "what is listed").map_err(|e| error::from_engine(py, &e))?
-        }
-    };
-    found.into_iter().map(|pair| Pair::found(py, pair)).collect()
-}
-
 /// What is asked of each pair.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 enum Asked {
     /// A table.
     Report(Request),
@@ -262,6 +70,18 @@ impl Question {
     fn streams(&self) -> bool {
         let Asked::Report(Request { query, view }) = &*self.0 else { return false };
         matches!(view, View::Top { .. }) && query.extra_sample_types.is_empty()
+    }
+
+    /// The answer for one profile of scan(). Nothing is warned of: what matches nothing in one of many is no mistake.
+    fn answer(&self, py: Python<'_>, profile: &Bound<'_, Profile>) -> PyResult<Table> {
+        let Asked::Report(request) = (*self.0).clone() else { return Err(PyTypeError::new_err("this is no view")) };
+        let views = profile.as_super().get();
+        let (diff, selected) = (views.diff.clone(), views.selected.clone());
+        let answer = move || request.answer_with(&diff, |query| Views::select(&diff, &selected, query));
+        match runtime::run(py, answer)?.table() {
+            Some(table) => Ok(Table::new(table.into_owned())),
+            None => Err(PyTypeError::new_err("this view is no table")),
+        }
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Pickled<'py>> {
@@ -387,12 +207,16 @@ enum Answer {
 /// What is made of a pair: its diff, or the answer to a question.
 fn maker(
     question: Option<&Question>,
+    sum: bool,
 ) -> impl Fn(pprofdiff::Diff) -> pprofdiff::Result<Answer> + Clone + Send + 'static {
     let asked = question.map(|q| q.0.clone());
-    move |diff| match asked.as_deref() {
-        Some(Asked::Report(request)) => Ok(Answer::Report(request.answer(&diff)?)),
-        Some(Asked::Causes(query)) => Ok(Answer::Causes(pair_causes(&diff, query)?)),
-        None => Ok(Answer::Diff(diff)),
+    move |diff| {
+        let diff = if sum { diff.summed() } else { diff };
+        match asked.as_deref() {
+            Some(Asked::Report(request)) => Ok(Answer::Report(request.answer(&diff)?)),
+            Some(Asked::Causes(query)) => Ok(Answer::Causes(pair_causes(&diff, query)?)),
+            None => Ok(Answer::Diff(diff)),
+        }
     }
 }
 
@@ -412,16 +236,17 @@ fn wrap(py: Python<'_>, made: Answer, [base, new]: Given) -> PyResult<Py<PyAny>>
 
 /// One pair, on the calling thread and no other: a worker's cores are shared out by whoever gave it its task.
 #[pyfunction(name = "_compare")]
-#[pyo3(signature = (base, new, question, load))]
+#[pyo3(signature = (base, new, question, load, sum))]
 pub fn compare(
     py: Python<'_>,
     base: &Bound<'_, PyAny>,
     new: &Bound<'_, PyAny>,
     question: Option<&Question>,
     load: &Bound<'_, PyDict>,
+    sum: bool,
 ) -> PyResult<Py<PyAny>> {
     let (base, new, options) = (Side::new(base)?, Side::new(new)?, of_sides(py, &loading(Some(load))?)?);
-    let make = maker(question);
+    let make = maker(question, sum);
     let work = || make(pprofdiff::Diff::load(&base.sources, &new.sources, &options)?);
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
         Ok(Ok(made)) => wrap(py, made, [base.given, new.given]),
@@ -464,6 +289,8 @@ pub struct OnThreads {
     /// Gone after an interrupt, with its pool: a traceback may keep this object.
     batch: Mutex<Option<Batch<Answer>>>,
     question: Option<Question>,
+    /// Profiles of a side add up, and are no runs.
+    sum: bool,
 }
 
 impl OnThreads {
@@ -484,7 +311,7 @@ impl OnThreads {
             };
             let given = match sides(&pair).and_then(|(base, new)| Ok([Side::new(&base)?, Side::new(&new)?])) {
                 Ok([base, new]) => {
-                    batch.push_as(base.sources, new.sources, maker(self.question.as_ref()));
+                    batch.push_as(base.sources, new.sources, maker(self.question.as_ref(), self.sum));
                     Ok([base.given, new.given])
                 }
                 Err(e) if !e.is_instance_of::<PyException>(py) => return Err(e),
@@ -518,6 +345,7 @@ impl OnThreads {
         pairs: &Bound<'_, PyAny>,
         question: Option<&Question>,
         load: &Bound<'_, PyDict>,
+        sum: bool,
     ) -> PyResult<OnThreads> {
         Ok(OnThreads {
             pairs: Some(pairs.try_iter()?.unbind()),
@@ -525,6 +353,7 @@ impl OnThreads {
             pending: VecDeque::new(),
             batch: Mutex::new(Some(Batch::new(runtime::pool(py)?, of_sides(py, &loading(Some(load))?)?))),
             question: question.map(|q| Question(q.0.clone())),
+            sum,
         })
     }
 

@@ -13,6 +13,7 @@ mod explain;
 mod flamegraph;
 mod fleet;
 mod options;
+mod pairs;
 mod pictures;
 mod profile;
 mod rendered;
@@ -40,10 +41,7 @@ mod _native {
     use rayon::prelude::*;
 
     #[pymodule_export]
-    use crate::batch::{
-        OnThreads, Pair, Question, Result, arrow_stream, compare, group_pairs, pairs, rebuild_pair, rebuild_question,
-        sides,
-    };
+    use crate::batch::{OnThreads, Question, Result, arrow_stream, compare, rebuild_question, sides};
     #[pymodule_export]
     use crate::check::{Check, rebuild_check};
     #[pymodule_export]
@@ -58,6 +56,8 @@ mod _native {
     #[pymodule_export]
     use crate::options::{check_loading, options};
     use crate::options::{loading, of_sides, signature, take_loading, view_query, without_base};
+    #[pymodule_export]
+    use crate::pairs::{Pair, group_pairs, listed_files, pairs, rebuild_pair};
     #[pymodule_export]
     use crate::pictures::{CallGraph, Listing, rebuild_callgraph, rebuild_listing};
     #[pymodule_export]

@@ -118,10 +118,13 @@ pub struct BatchArgs {
     /// Fetch URLs that the manifest names; without it they are errors
     #[arg(long, hide_short_help = true)]
     pub allow_urls: bool,
+    /// Add up the files of a side [default: they are runs, and values are their means]
+    #[arg(long, hide_short_help = true)]
+    pub sum: bool,
     /// Pair the files of one pattern by keys: service={1},version={2}
     ///
     /// {1} is what the first * stands for. Of a manifest, CSV or lines of JSON with a column profile, keys are columns:
-    /// service,version. --base and --new say the keys of either side; all its files are its runs.
+    /// service,version. --base and --new say the keys of either side; all its files are its runs, or add up (--sum).
     #[arg(long, value_name = "KEYS", requires_all = ["base", "new"])]
     group: Option<String>,
     /// With --group: the keys of the base, version=v1 or version=@previous

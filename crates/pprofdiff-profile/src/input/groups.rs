@@ -88,26 +88,34 @@ fn value(pieces: &[Piece<'_>], stood_for: Option<&[Option<String>]>) -> Option<S
     pieces.iter().map(text).collect()
 }
 
-/// The files of a pattern, each with its values of keys: in those, `{2}` is what the pattern's second sign stood for.
-///
-/// # Errors
-/// An invalid pattern, or one that matches nothing; values with other signs.
-pub fn keyed_files(pattern: &str, keys: &[(String, String)]) -> Result<Vec<(Vec<(String, String)>, PathBuf)>> {
+/// The files of a pattern, each with its values of keys.
+fn of_pattern(pattern: &str, keys: &[Template<'_>]) -> Result<Vec<ListedFile>> {
     let mut files = Vec::new();
     for (stood_for, path) in captured(pattern)? {
-        let mut values = Vec::with_capacity(keys.len());
-        for (key, text) in keys {
-            let invalid = |why: &str| Error::query(format!("the key {key}={text} is invalid: {why}"));
-            let pieces = pieces(text).map_err(invalid)?;
-            let of_file = value(&pieces, stood_for.as_deref());
-            values.push((key.clone(), of_file.ok_or_else(|| invalid("it has more signs than the pattern"))?));
+        let mut values = BTreeMap::new();
+        for (name, pieces) in keys {
+            let why = || Error::query(format!("the key {name} has more signs than the pattern {pattern:?}"));
+            values.insert((*name).to_owned(), value(pieces, stood_for.as_deref()).ok_or_else(why)?);
         }
-        files.push((values, path));
+        files.push(ListedFile::new(path, values));
     }
     match files.is_empty() {
         true => Err(Error::query(format!("no file matches {pattern:?}"))),
         false => Ok(files),
     }
+}
+
+/// The files of a pattern, each with its values of keys: in those, `{2}` is what the pattern's second sign stood for.
+///
+/// # Errors
+/// An invalid pattern, or one that matches nothing; values with other signs.
+pub fn keyed_files(pattern: &str, keys: &[(String, String)]) -> Result<Vec<ListedFile>> {
+    let mut templates = Vec::with_capacity(keys.len());
+    for (key, text) in keys {
+        let invalid = |why| Error::query(format!("the key {key}={text} is invalid: {why}"));
+        templates.push((key.as_str(), pieces(text).map_err(invalid)?));
+    }
+    of_pattern(pattern, &templates)
 }
 
 /// What a side's keys are.
@@ -123,26 +131,44 @@ fn selector<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
 /// A file's values of all keys.
 type Values = Vec<String>;
 
-/// Pairs the files of a pattern by keys of their paths, or those that a manifest lists by its columns (`service,version`), see
-/// [`listed_files`]; in the natural order of what both sides have in common. What only one side has is an error in its place.
+/// Files with their keys: those of a pattern, of whose paths `keys` are parts (`service={1},version={2}`), or those that a
+/// manifest lists ([`listed_files`]), of whose columns they are names (`service,version`; all, unless given).
 ///
 /// # Errors
-/// An invalid pattern or manifest, or a pattern that matches nothing; keys, or sides, that are none.
-pub fn group_pairs(of: &str, groups: &Groups) -> Result<Vec<BatchItem>> {
+/// An invalid pattern or manifest, or a pattern that matches nothing; keys that are none, or that a file has not.
+pub fn list_files(of: &str, keys: Option<&str>) -> Result<Vec<ListedFile>> {
     if Path::new(of).is_file() {
-        return groups.pair_listed(listed_files(Path::new(of))?, of);
+        let mut files = listed_files(Path::new(of))?;
+        if let Some(keys) = keys {
+            let names = key_names(keys)?;
+            files.iter().try_for_each(|file| file.values(&names, of).map(drop))?;
+            files.iter_mut().for_each(|file| file.keys.retain(|key, _| names.contains(&key.as_str())));
+        }
+        return Ok(files);
     }
-    let keys = template(&groups.keys)?;
-    let mut files: Vec<(Values, PathBuf)> = Vec::new();
-    for (stood_for, path) in captured(of)? {
-        let values: Option<Values> = keys.iter().map(|(_, pieces)| value(pieces, stood_for.as_deref())).collect();
-        let why = || Error::query(format!("{:?} has more signs than the pattern {of:?}", groups.keys));
-        files.push((values.ok_or_else(why)?, path));
+    of_pattern(of, &keys.map_or_else(|| Ok(Vec::new()), template)?)
+}
+
+/// The names of keys: `service,version`.
+fn key_names(keys: &str) -> Result<Vec<&str>> {
+    let names: Vec<&str> = keys.split(',').collect();
+    match names.iter().any(|name| name.is_empty() || name.contains(['=', '{'])) {
+        true => Err(Error::query(format!(
+            "the keys {keys:?} are invalid: of what is listed they are names, such as service,version"
+        ))),
+        false => Ok(names),
     }
-    if files.is_empty() {
-        return Err(Error::query(format!("no file matches {of:?}")));
-    }
-    let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
+}
+
+/// Pairs files by their keys, see [`list_files`]; in the natural order of what both sides have in common. What only one side has
+/// is an error in its place.
+///
+/// # Errors
+/// As [`list_files`]; sides that are none.
+pub fn group_pairs(of: &str, groups: &Groups) -> Result<Vec<BatchItem>> {
+    let files = list_files(of, Some(&groups.keys))?;
+    let names: Vec<&str> =
+        groups.keys.split(',').map(|key| key.split_once('=').map_or(key, |(name, _)| name)).collect();
     groups.pair(&names, files, of)
 }
 
@@ -152,26 +178,11 @@ impl Groups {
     /// # Errors
     /// As [`group_pairs`]; a file without one of the keys.
     pub fn pair_listed(&self, files: Vec<ListedFile>, of: &str) -> Result<Vec<BatchItem>> {
-        let names: Vec<&str> = self.keys.split(',').collect();
-        if names.iter().any(|name| name.is_empty() || name.contains(['=', '{'])) {
-            let why = format!(
-                "the keys {:?} are invalid: of what is listed they are names, such as service,version",
-                self.keys
-            );
-            return Err(Error::query(why));
-        }
-        let values = |mut file: ListedFile| {
-            let value = |name: &&str| {
-                let why = || format!("{} has no {name:?}", file.profile.display());
-                file.keys.remove(*name).ok_or_else(|| Error::malformed(why()).in_input(of))
-            };
-            Ok((names.iter().map(value).collect::<Result<Values>>()?, file.profile))
-        };
-        self.pair(&names, files.into_iter().map(values).collect::<Result<_>>()?, of)
+        self.pair(&key_names(&self.keys)?, files, of)
     }
 
     /// Pairs files, each with its values of the keys of these names.
-    fn pair(&self, keys: &[&str], files: Vec<(Values, PathBuf)>, of: &str) -> Result<Vec<BatchItem>> {
+    fn pair(&self, keys: &[&str], files: Vec<ListedFile>, of: &str) -> Result<Vec<BatchItem>> {
         let sides = [selector(&self.base, keys)?, selector(&self.new, keys)?];
         let names = |side: &[(usize, &str)]| {
             let mut names: Vec<usize> = side.iter().map(|(key, _)| *key).collect();
@@ -187,10 +198,11 @@ impl Groups {
         // By what both sides have in common: the files, each with its values of the keys in which they differ.
         let differs = names(&sides[0]);
         let mut common: BTreeMap<Vec<String>, Vec<(Values, PathBuf)>> = BTreeMap::new();
-        for (values, path) in files {
+        for file in files {
+            let values = file.values(keys, of)?;
             let rest =
                 values.iter().enumerate().filter(|(key, _)| !differs.contains(key)).map(|(_, v)| v.clone()).collect();
-            common.entry(rest).or_default().push((values, path));
+            common.entry(rest).or_default().push((values, file.profile));
         }
         let mut pairs: Vec<BatchItem> = Vec::new();
         for (rest, files) in common {
@@ -231,6 +243,15 @@ impl ListedFile {
     /// A profile with these keys.
     pub fn new(profile: impl Into<PathBuf>, keys: BTreeMap<String, String>) -> ListedFile {
         ListedFile { profile: profile.into(), keys }
+    }
+
+    /// Its values of keys.
+    fn values(&self, keys: &[&str], of: &str) -> Result<Values> {
+        let value = |name: &&str| {
+            let why = || format!("{} has no {name:?}", self.profile.display());
+            self.keys.get(*name).cloned().ok_or_else(|| Error::malformed(why()).in_input(of))
+        };
+        keys.iter().map(value).collect()
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub use builds::pattern_builds;
 pub use builds::{check_history, file_builds, sort_builds, two_names};
 #[cfg(feature = "files")]
-pub use groups::{Groups, ListedFile, group_pairs, keyed_files, listed_files};
+pub use groups::{Groups, ListedFile, group_pairs, keyed_files, list_files, listed_files};
 #[cfg(feature = "files")]
 pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
 pub use server::{Answer, Request, ServerQuery, Token};

@@ -1,0 +1,198 @@
+"""scan(): many profiles as a lazy frame, of which a query opens no more than it needs, with the rows of their views."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import pprofdiff
+from pprofdiff import _native
+
+CORPUS = Path(__file__).parents[1] / "corpus"
+SERVICES = {"labels": "go-labels-cpu", "heap": "go-heap", "rust": "rust-cpu"}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Three services of two builds each."""
+    for service, name in SERVICES.items():
+        for build, side in (("9", "base"), ("10", "new")):
+            (tmp_path / service / build).mkdir(parents=True)
+            shutil.copy(CORPUS / f"{name}.{side}.pb.gz", tmp_path / service / build / "p.pb.gz")
+    return tmp_path
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What was opened since."""
+    names: list[str] = []
+    load = _native.load
+
+    def noting(source, **options):
+        if not isinstance(source, bytes):
+            names.append("/".join(Path(source).parts[-3:-1]))
+        return load(source, **options)
+
+    monkeypatch.setattr(_native, "load", noting)
+    return names
+
+
+def scan(files: Path, **options) -> pl.LazyFrame:
+    return pprofdiff.scan(f"{files}/*/*/p.pb.gz", "service={1},build={2}", **options)
+
+
+@pytest.mark.parametrize("view", ["top", "stacks", "tree"])
+@pytest.mark.parametrize("options", [{}, {"granularity": "lines", "focus": "alloc|runtime"}])
+def test_its_rows_are_those_of_the_views(files: Path, view: str, options: dict):
+    frame = scan(files, view=view, **options)
+    wanted = []
+    for service in sorted(SERVICES):
+        for build in ("10", "9"):
+            path = files / service / build / "p.pb.gz"
+            profile = pprofdiff.load(path)
+            for sample_type, unit in profile.sample_types:
+                keys = {
+                    "build": build,
+                    "service": service,
+                    "profile": str(path),
+                    "sample_type": sample_type,
+                    "unit": unit,
+                }
+                rows = getattr(profile, view)(sample_type=sample_type, **options).to_dicts()
+                assert rows
+                wanted += [keys | row for row in rows]
+    found = frame.collect()
+    assert found.schema == frame.collect_schema()
+    order = sorted(found.to_dicts(), key=lambda row: (row["service"], row["build"]))
+    assert order == wanted
+    assert len(wanted) > 10
+
+
+def test_a_query_opens_what_it_needs(files: Path, opened: list[str]):
+    frame = scan(files)
+    assert not opened
+    of_heap = frame.filter(pl.col("service") == "heap", pl.col("flat") > 0, pl.col("build").is_in(["9", "11"]))
+    found = of_heap.select("name", "flat").collect()
+    assert opened == ["heap/9"]
+    assert len(found) > 10
+    profile = pprofdiff.load(files / "heap/9/p.pb.gz")
+    wanted = [row for name, _ in profile.sample_types for row in profile.top(sample_type=name).to_dicts()]
+    assert found.rows() == [(row["name"], row["flat"]) for row in wanted if row["flat"] > 0]
+
+    assert of_heap.select("service").collect()["service"].to_list() == ["heap"] * len(found)
+    assert frame.filter(service="heap", build="9").select(pl.len()).collect().item() == len(wanted)
+
+    # A condition that is not only about keys excludes nothing.
+    opened.clear()
+    either = frame.filter((pl.col("service") == "heap") | (pl.col("name") == "main.main"))
+    assert set(either.collect()["service"]) == {"heap", "labels"}
+    assert len(opened) == 6
+    # What is true of none opens none; the columns are there all the same.
+    opened.clear()
+    none = frame.filter(pl.col("service") == "no").collect()
+    assert (len(none), none.schema, opened) == (0, frame.collect_schema(), [])
+    # One that compares rows is decided when they are there.
+    most = frame.filter(pl.col("build") == pl.col("build").max()).collect()
+    assert set(most["build"]) == {"9"}
+
+
+def test_only_the_sample_types_of_a_condition_are_made(files: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[str] = []
+    question = _native._Question
+
+    def noting(view, n, sort, options):
+        asked.append(options["sample_type"])
+        return question(view, n, sort, options)
+
+    frame = scan(files)
+    monkeypatch.setattr(_native, "_Question", noting)
+    frame.filter(pl.col("sample_type") == "alloc_space", pl.col("service") != "rust").collect()
+    assert asked == ["alloc_space"] * 2
+
+
+def test_the_first_rows_open_the_first_profiles(tmp_path: Path, opened: list[str]):
+    paths = [tmp_path / f"{i}/x/p.folded" for i in range(200)]
+    for path in paths:
+        path.parent.mkdir(parents=True)
+        path.write_text("main;run 1\n")
+    found = pprofdiff.scan(paths).head(3).collect()
+    assert found["profile"].to_list() == [str(paths[0])] * 2 + [str(paths[1])]
+    assert len(opened) < 100
+    assert pprofdiff.scan(paths).head(0).collect().is_empty()
+
+
+def test_profiles_are_named_in_many_ways(files: Path):
+    path = files / "heap/9/p.pb.gz"
+    rows = pprofdiff.scan([path]).select("name", "flat").collect()
+    for profiles in ([str(path)], [path.read_bytes()], [pprofdiff.load(path)], [{"profile": path, "a": 1}]):
+        assert pprofdiff.scan(profiles).select("name", "flat").collect().equals(rows)
+    listed = [{"profile": path, "build": 9, "host": "a"}, {"profile": path, "host": "b"}]
+    keys = pprofdiff.scan(listed).select("build", "host").unique(maintain_order=True).collect()
+    assert keys.rows() == [("9", "a"), (None, "b")]
+    assert pprofdiff.scan(listed, "host").collect_schema().names()[:2] == ["host", "profile"]
+    manifest = files / "all.csv"
+    manifest.write_text(f"profile,host\n{path},a\n{path},b\n")
+    assert set(pprofdiff.scan(manifest).collect()["host"]) == {"a", "b"}
+    url = "http://user:secret@127.0.0.1:9/p"
+    assert "secret" not in str(pprofdiff.scan([url], on_error="collect").collect().to_dicts())
+
+
+def test_a_store_has_its_own_keys(files: Path, opened: list[str]):
+    run = [sys.executable, "-m", "pprofdiff", "store", "add", "fleet", "*/*/p.pb.gz"]
+    keys = ["--key", "service={1}", "--key", "build={2}"]
+    subprocess.run([*run, *keys], cwd=files, check=True, capture_output=True)
+    columns = ["build", "service", "sample_type", "unit", "name", "flat", "cum"]
+    order = [pl.col(name) for name in columns]
+    of_files = scan(files).select(columns).sort(order).collect()
+    assert pprofdiff.scan(files / "fleet").select(columns).sort(order).collect().equals(of_files)
+    opened.clear()
+    part = pprofdiff.scan(f"{files}/fleet/service=heap").filter(build="9").select(columns).sort(order).collect()
+    assert part.equals(of_files.filter(service="heap", build="9"))
+    assert len(opened) == 1
+    with pytest.raises(pprofdiff.PprofError, match="a store has its own keys"):
+        pprofdiff.scan(files / "fleet", "service")
+
+
+def test_a_profile_that_fails(files: Path):
+    broken = files / "rust/9/p.pb.gz"
+    broken.write_bytes(b"no profile")
+    with pytest.raises(Exception, match=r"rust/9/p\.pb\.gz"):
+        scan(files).collect()
+    assert len(scan(files).filter(pl.col("service") == "heap").collect()) > 10
+    found = scan(files, on_error="collect").collect()
+    failed = found.filter(pl.col("error").is_not_null())
+    [row] = failed.to_dicts()
+    assert (row["service"], row["build"], row["name"], row["flat"]) == ("rust", "9", None, None)
+    assert "rust/9/p.pb.gz" in row["error"]
+    assert len(found) == 1 + len(scan(files).filter(pl.col("profile") != str(broken)).collect())
+    assert len(scan(files, on_error="collect").filter(service="rust", build="9").collect()) == 1
+    assert scan(files, on_error="collect").filter(pl.col("flat") > 0).collect()["error"].null_count() > 10
+    # One type of all: who lacks it fails, and names those that there are.
+    of_type = scan(files, on_error="collect", sample_type="alloc_space")
+    [row] = of_type.filter(service="labels", build="9").collect().to_dicts()
+    assert "alloc_space" in row["error"]
+    assert "cpu" in row["error"]
+
+
+def test_what_cant_be_asked(files: Path):
+    for options, why in [
+        ({"view": "explain"}, "view is"),
+        ({"on_error": "pass"}, "on_error is"),
+        ({"focus": "("}, "unclosed group"),
+    ]:
+        with pytest.raises(pprofdiff.PprofError, match=why):
+            scan(files, **options)
+    with pytest.raises(TypeError, match='no option "focuss"'):
+        scan(files, focuss="x")
+    with pytest.raises(pprofdiff.PprofError, match="no file matches"):
+        pprofdiff.scan(f"{files}/no/*")
+    with pytest.raises(pprofdiff.PprofError, match="no sample type"):
+        scan(files, sample_type="no").collect()
+    for name in ("name", "unit", "error"):
+        with pytest.raises(pprofdiff.PprofError, match=f"a key can't be called '{name}'"):
+            pprofdiff.scan([{"profile": "x", name: "y"}], on_error="collect")
+    with pytest.raises(KeyError, match="build"):
+        pprofdiff.scan([{"profile": "x", "host": "y"}], "build")
