@@ -1,8 +1,10 @@
 """scan(): many profiles as a lazy frame, of which a query opens no more than it needs, with the rows of their views."""
 
+import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +12,7 @@ import pytest
 
 import pprofdiff
 from pprofdiff import _native
+from pprofdiff._scan import _AHEAD, _Scan
 
 CORPUS = Path(__file__).parents[1] / "corpus"
 SERVICES = {"labels": "go-labels-cpu", "heap": "go-heap", "rust": "rust-cpu"}
@@ -122,6 +125,13 @@ def test_the_first_rows_open_the_first_profiles(tmp_path: Path, opened: list[str
     assert found["profile"].to_list() == [str(paths[0])] * 2 + [str(paths[1])]
     assert len(opened) < 100
     assert pprofdiff.scan(paths).head(0).collect().is_empty()
+    # Whoever takes them slowly has few of them in memory.
+    opened.clear()
+    frames = _Scan([(path, {}) for path in paths], "top", False, {})(None, None, None, None)
+    for _ in range(10):
+        next(frames)
+    time.sleep(0.5)
+    assert 10 <= len(opened) <= 10 + _AHEAD * (os.cpu_count() or 1)
 
 
 def test_profiles_are_named_in_many_ways(files: Path):
