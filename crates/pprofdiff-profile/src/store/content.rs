@@ -31,7 +31,7 @@ pub static SAMPLES: Table = Table {
         ("duration_nanos", Kind::Int),
         ("sample_type", Kind::Text),
         ("unit", Kind::Text),
-        ("value", Kind::Int),
+        ("value", Kind::Value),
         ("stack", Kind::Hash),
         ("functions", Kind::Texts),
         ("locations", Kind::Ints),
@@ -43,19 +43,19 @@ pub static LOCATIONS: Table = Table {
     name: "locations",
     columns: &[
         ("profile", Kind::Text),
-        ("location", Kind::Int),
+        ("location", Kind::Near),
         // 0 of the innermost inlined function; -1 of a location whose names are not known.
         ("inline_depth", Kind::Int),
         ("function", Kind::Text),
         ("system_name", Kind::Text),
         ("file", Kind::Text),
-        ("start_line", Kind::Int),
-        ("line", Kind::Int),
+        ("start_line", Kind::Near),
+        ("line", Kind::Near),
         ("line_column", Kind::Int),
         // Its number in the profile; -1 if there is none.
         ("mapping", Kind::Int),
         ("binary", Kind::Text),
-        ("address", Kind::Int),
+        ("address", Kind::Value),
     ],
 };
 
