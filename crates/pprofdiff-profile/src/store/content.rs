@@ -87,6 +87,9 @@ pub struct About {
     comments: Vec<String>,
     doc_url: String,
     mappings: Vec<StoredMapping>,
+    /// The part of its recording that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -151,6 +154,7 @@ impl About {
             comments: p.comments(),
             doc_url: p.doc_url(),
             mappings: p.mappings().iter().map(mapping).collect(),
+            window: p.window().map(|window| window.as_str().to_owned()),
         }
     }
 }
@@ -362,7 +366,8 @@ impl Content {
             let labels = Labels::parse(labels.data())?.to_labels(&mut b);
             b.sample(&stack, values, &labels)?;
         }
-        b.build(name)
+        let window = a.window.as_deref().map(str::parse).transpose()?;
+        Ok(b.build(name)?.with_window(window))
     }
 
     fn build_locations(

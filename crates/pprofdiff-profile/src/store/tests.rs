@@ -90,6 +90,29 @@ fn labels_of_all_kinds_come_back() {
     assert_ne!(content.id(&keys("1")).unwrap(), content.id(&keys("2")).unwrap());
 }
 
+#[test]
+fn a_part_of_a_recording_stays_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, window) = (store(dir.path()), "10s..25s".parse().unwrap());
+    let part = counting(1).with_window(Some(window));
+    let added = store.add(&part, &keys("1"), &Costs::default()).unwrap();
+    // The whole of it is another profile.
+    assert_ne!(added.id, store.add(&counting(1), &keys("1"), &Costs::default()).unwrap().id);
+    let all = Selection::named(dir.path()).unwrap().unwrap().profiles().unwrap();
+    let stored = all.into_iter().find(|stored| stored.id() == added.id).unwrap();
+    let load = |options: &LoadOptions| stored.to_source().load(options);
+    assert_eq!(load(&LoadOptions::default()).unwrap().window(), part.window());
+    // It is what is asked for, and no other part is in it.
+    let time = |text: &str| LoadOptions::default().with_time(text.parse().unwrap());
+    assert_eq!(load(&time("10s..25s")).unwrap().window(), part.window());
+    assert!(load(&time("10s..20s")).is_err());
+    let sum = |parts: Vec<crate::Source>| crate::Source::Merged("sum".to_owned(), parts).load(&LoadOptions::default());
+    let twice = vec![stored.to_source(), stored.to_source()];
+    assert_eq!(sum(twice).unwrap().window(), part.window());
+    let whole = crate::Source::Profile(std::sync::Arc::new(counting(1)));
+    assert_eq!(sum(vec![stored.to_source(), whole]).unwrap().window(), None);
+}
+
 /// `printf 'main.run\0run.go\0' | sha256sum`
 #[test]
 fn stacks_have_the_hash_that_anybody_can_make() {
