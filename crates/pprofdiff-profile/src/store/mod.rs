@@ -5,6 +5,7 @@
 //! STORE/samples/service=api/build=123/ID.parquet    a row a value; what makes a profile visible
 //! STORE/locations/service=api/build=123/ID.parquet  files, lines and addresses of its frames
 //! STORE/functions/service=api/build=123/ID.parquet  what each function costs
+//! STORE/_series/                                    what follows from all that, for sooner answers
 //! STORE/_tmp/                                       what is being written, and what was never finished
 //! ```
 //!
@@ -18,6 +19,7 @@
 mod compact;
 mod content;
 mod costs;
+mod derived;
 mod lists;
 mod select;
 mod table;

@@ -154,6 +154,11 @@ impl StoredProfile {
         &self.partition.keys
     }
 
+    /// The store that it is in.
+    pub fn store(&self) -> &Store {
+        &self.partition.store
+    }
+
     /// `STORE/service=api/build=123/ID`.
     pub fn name(&self) -> String {
         self.partition.store.dir.join(self.partition.name()).join(&self.id).display().to_string()
