@@ -8,6 +8,8 @@ mod check;
 mod cli;
 mod files;
 mod hostile;
+#[cfg(feature = "store")]
+mod kept;
 mod live;
 mod pprof_compat;
 mod reading;

@@ -4,7 +4,8 @@
 //! of which leads to a function of a deeper layer (or, rarely, back to one above: recursion). A stack is a
 //! random walk down from a root. About one location in eight has an inlined callee. The new side is another
 //! build of the same program: of its stacks 8 % are gone and 8 % are new, every address is another,
-//! lines are shifted, ids are assigned anew. Snapshots are of one process: its counters grow.
+//! lines are shifted, ids are assigned anew. Snapshots are of one process: its counters grow. Builds of a history are as many
+//! versions of the program: few stacks go and come in each, values differ, and one function costs more from some build on.
 
 #[allow(clippy::unwrap_used)]
 pub mod bare;
@@ -149,7 +150,7 @@ struct Cost {
 /// One side of a pair as an inflated message.
 pub fn message(size: Size, build: Build, seed: u64) -> Vec<u8> {
     let shift = if build == Build::New { size.samples * 8 / 100 } else { 0 };
-    encode(Program { size, seed }, build, shift..shift + size.samples, |_, random| {
+    encode(Program { size, seed }, build as u64, shift..shift + size.samples, |_, random| {
         let count = weight(random) + u64::from(build == Build::New) * random.below(20);
         Cost { count, kept: count / 3 }
     })
@@ -163,7 +164,7 @@ pub fn snapshot(size: Size, time: u64, seed: u64) -> Vec<u8> {
     let stacks = (time * step..size.samples + 2 * time * step).rev();
     encode(
         Program { size, seed },
-        Build::Base,
+        Build::Base as u64,
         stacks.filter(|&i| !hash(&[i, time]).is_multiple_of(50)),
         |index, random| {
             let (weight, busy) = (weight(random), hash(&[index]) % 2);
@@ -173,14 +174,40 @@ pub fn snapshot(size: Size, time: u64, seed: u64) -> Vec<u8> {
     )
 }
 
+/// The build of a history from which on a function costs more.
+pub const STEP: u64 = 600;
+
+/// Build `number` of a history as an inflated message: after a thousand builds 8 % of the stacks are others, one in 25 is not
+/// seen, and values differ by up to 10 %, and by up to 3 % in common.
+pub fn history(size: Size, number: u64, seed: u64) -> Vec<u8> {
+    let program = Program { size, seed };
+    let begin = number * size.samples / 12_500;
+    let stacks = (begin..begin + size.samples).filter(|&i| !hash(&[seed, i, number]).is_multiple_of(25));
+    let mut stack = Vec::new();
+    program.walk(0, &mut stack);
+    let slow = stack[stack.len() / 3] / SITES;
+    let all = 970 + hash(&[seed, number, 2]) % 61;
+    // Costs are asked for one after the other.
+    let stack = std::cell::RefCell::new(stack);
+    encode(program, number + 2, stacks, |index, random| {
+        let mut stack = stack.borrow_mut();
+        program.walk(index, &mut stack);
+        let grown = number >= STEP && stack.iter().any(|site| site / SITES == slow);
+        let own = 900 + hash(&[seed, index, number, 3]) % 201;
+        let count = weight(random) * own * all * if grown { 13 } else { 10 } / 10_000_000;
+        Cost { count: count.max(1), kept: 0 }
+    })
+}
+
 /// Most stacks are rare, some are hot.
 fn weight(random: &mut Random) -> u64 {
     (random.below(1000) + 1) * (1 + random.below(40) / 39 * 50)
 }
 
+/// The base has the version 0, the new side 1; builds of a history have further ones.
 fn encode(
     program: Program,
-    build: Build,
+    version: u64,
     stacks: impl Iterator<Item = u64>,
     cost: impl Fn(u64, &mut Random) -> Cost,
 ) -> Vec<u8> {
@@ -240,7 +267,7 @@ fn encode(
     m.clear();
     strings.push("/usr/local/bin/service".to_owned());
     let file = strings.len() as u64 - 1;
-    let base_address = if build == Build::New { 0x55d0_0000_0000 } else { 0x5590_0000_0000 };
+    let base_address = if version > 0 { 0x55d0_0000_0000 } else { 0x5590_0000_0000 };
     for (field, v) in
         [(1, 1), (2, base_address), (3, base_address + 0x4000_0000), (5, file), (7, 1), (8, 1), (9, 1), (10, 1)]
     {
@@ -255,8 +282,13 @@ fn encode(
         m.clear();
         int(&mut m, 1, i as u64 + 1);
         int(&mut m, 2, 1);
-        int(&mut m, 3, base_address + hash(&[site, build as u64]) % 0x4000_0000);
-        let shift = if build == Build::New { hash(&[function / 20]) % 9 } else { 0 };
+        int(&mut m, 3, base_address + hash(&[site, version]) % 0x4000_0000);
+        let shift = match version {
+            0 => 0,
+            1 => hash(&[function / 20]) % 9,
+            // Files are edited every twenty builds.
+            _ => hash(&[function / 20, version / 20]) % 9,
+        };
         let mut line = |function: u64, number: u64| {
             inner.clear();
             int(&mut inner, 1, functions.get(function));
@@ -291,7 +323,9 @@ fn encode(
         bytes(&mut out, 5, &m);
     }
     strings.iter().for_each(|s| bytes(&mut out, 6, s.as_bytes()));
-    int(&mut out, 9, 1_790_000_000_000_000_000 + u64::from(build == Build::New));
+    // A history has a build an hour.
+    let later = if version > 1 { version * 3_600_000_000_000 } else { version };
+    int(&mut out, 9, 1_790_000_000_000_000_000 + later);
     int(&mut out, 10, 30_000_000_000);
     out
 }

@@ -28,7 +28,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 expect.set_options(timeout=30_000)
 
 # Nightly, with the packages of that group.
-collect_ignore = [] if os.environ.get("PPROFDIFF_CLUSTERS") else ["test_clusters.py"]
+collect_ignore = [] if os.environ.get("PPROFDIFF_CLUSTERS") else ["test_clusters.py", "test_spark.py"]
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -95,6 +95,16 @@ pub(crate) fn write_new(unfinished: &Path, path: &Path, bytes: &[u8], replaces: 
     write().map_err(|e: io::Error| Error::io(e).in_input(&path.display().to_string()))
 }
 
+/// Writes a file that may be lost: as [`write_new`], but nothing waits for the disk.
+#[cfg(feature = "store")]
+pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fs::create_dir_all(unfinished)?;
+    let (fresh, _unfinished) = temporary(unfinished)?;
+    fill(fresh.as_file(), |out| out.write_all(bytes))?;
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    fresh.persist(path).map(drop).map_err(|e| e.error)
+}
+
 /// The temporary files of this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 

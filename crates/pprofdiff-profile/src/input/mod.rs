@@ -93,13 +93,21 @@ impl Source {
             .in_input(profile.name())),
             #[cfg(feature = "store")]
             Source::Stored(stored) => {
-                Profile::from_bytes(&stored.name(), stored.load()?.buffer(), options).map(Arc::new)
+                let profile = stored.load()?;
+                let window = profile.window().cloned();
+                // It may be stored as this part of its recording already.
+                let time = options.time.clone().filter(|time| window.as_ref() != Some(time));
+                let options = LoadOptions { time, ..options.clone() };
+                let loaded = Profile::from_bytes(&stored.name(), profile.buffer(), &options)?;
+                Ok(Arc::new(loaded.with_window(window)))
             }
             Source::Merged(name, parts) => {
                 let profiles =
                     parallel::map(parts, |part| part.load(options)).into_iter().collect::<Result<Vec<_>>>()?;
+                let window = profiles.first().and_then(|profile| profile.window().cloned());
+                let window = window.filter(|window| profiles.iter().all(|profile| profile.window() == Some(window)));
                 merge_as(name, &profiles.iter().map(|profile| &**profile).collect::<Vec<_>>())
-                    .map(|merged| Arc::new(merged.with_window(options.time.clone())))
+                    .map(|merged| Arc::new(merged.with_window(window)))
             }
         }
     }

@@ -60,24 +60,25 @@ impl Store {
             for partition in all.partitions_of(table)? {
                 let visible = partition.stems(&SAMPLES)?;
                 for stem in partition.stems(table)?.iter().filter(|stem| !visible.contains(stem)) {
-                    done.left_over += usize::from(remove_old(&partition.file(table, stem))?);
+                    done.left_over += usize::from(remove_old(&partition.file(table, stem), LEFT_OVER)?);
                 }
             }
         }
         for name in names(&self.dir.join(TMP))? {
-            done.left_over += usize::from(remove_old(&self.dir.join(TMP).join(name))?);
+            done.left_over += usize::from(remove_old(&self.dir.join(TMP).join(name), LEFT_OVER)?);
         }
+        done.left_over += self.sweep_derived();
         Ok(done)
     }
 }
 
-/// Removes a file that nobody writes any more.
-fn remove_old(path: &Path) -> Result<bool> {
+/// Removes a file that was not written for so long.
+pub(super) fn remove_old(path: &Path, least: Duration) -> Result<bool> {
     let age = fs::metadata(path)
         .and_then(|file| file.modified())
         .ok()
         .and_then(|at| SystemTime::now().duration_since(at).ok());
-    if age.is_none_or(|age| age < LEFT_OVER) {
+    if age.is_none_or(|age| age < least) {
         return Ok(false);
     }
     remove(path).map(|()| true)

@@ -31,7 +31,7 @@ pub static SAMPLES: Table = Table {
         ("duration_nanos", Kind::Int),
         ("sample_type", Kind::Text),
         ("unit", Kind::Text),
-        ("value", Kind::Int),
+        ("value", Kind::Value),
         ("stack", Kind::Hash),
         ("functions", Kind::Texts),
         ("locations", Kind::Ints),
@@ -43,19 +43,19 @@ pub static LOCATIONS: Table = Table {
     name: "locations",
     columns: &[
         ("profile", Kind::Text),
-        ("location", Kind::Int),
+        ("location", Kind::Near),
         // 0 of the innermost inlined function; -1 of a location whose names are not known.
         ("inline_depth", Kind::Int),
         ("function", Kind::Text),
         ("system_name", Kind::Text),
         ("file", Kind::Text),
-        ("start_line", Kind::Int),
-        ("line", Kind::Int),
+        ("start_line", Kind::Near),
+        ("line", Kind::Near),
         ("line_column", Kind::Int),
         // Its number in the profile; -1 if there is none.
         ("mapping", Kind::Int),
         ("binary", Kind::Text),
-        ("address", Kind::Int),
+        ("address", Kind::Value),
     ],
 };
 
@@ -87,6 +87,9 @@ pub struct About {
     comments: Vec<String>,
     doc_url: String,
     mappings: Vec<StoredMapping>,
+    /// The part of its recording that it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    window: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -151,6 +154,7 @@ impl About {
             comments: p.comments(),
             doc_url: p.doc_url(),
             mappings: p.mappings().iter().map(mapping).collect(),
+            window: p.window().map(|window| window.as_str().to_owned()),
         }
     }
 }
@@ -362,7 +366,8 @@ impl Content {
             let labels = Labels::parse(labels.data())?.to_labels(&mut b);
             b.sample(&stack, values, &labels)?;
         }
-        b.build(name)
+        let window = a.window.as_deref().map(str::parse).transpose()?;
+        Ok(b.build(name)?.with_window(window))
     }
 
     fn build_locations(

@@ -22,8 +22,8 @@ pub static FUNCTIONS: Table = Table {
         ("function", Kind::Text),
         // Of what has no name.
         ("binary", Kind::Text),
-        ("flat", Kind::Int),
-        ("cum", Kind::Int),
+        ("flat", Kind::Near),
+        ("cum", Kind::Near),
     ],
 };
 

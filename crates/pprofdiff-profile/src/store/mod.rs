@@ -5,6 +5,7 @@
 //! STORE/samples/service=api/build=123/ID.parquet    a row a value; what makes a profile visible
 //! STORE/locations/service=api/build=123/ID.parquet  files, lines and addresses of its frames
 //! STORE/functions/service=api/build=123/ID.parquet  what each function costs
+//! STORE/_series/                                    what follows from all that, for sooner answers
 //! STORE/_tmp/                                       what is being written, and what was never finished
 //! ```
 //!
@@ -18,6 +19,8 @@
 mod compact;
 mod content;
 mod costs;
+mod derived;
+mod lists;
 mod select;
 mod table;
 #[cfg(test)]
@@ -260,10 +263,22 @@ fn open_file(table: &'static Table, path: &Path) -> Result<(TableFile, Vec<Entry
     }
     let bytes = fs::read(path).map_err(|e| named(Error::io(e)))?;
     let file = table.open(bytes, LIMIT).map_err(named)?;
-    let entries: Vec<Entry> = serde_json::from_str(&file.about)
-        .map_err(|e| named(Error::malformed(format!("what it says of its profiles: {e}"))))?;
-    if entries.len() != file.n_groups() {
-        return Err(named(Error::malformed("it has not as many groups of rows as profiles")));
-    }
+    let entries = entries(&file.about, file.n_groups()).map_err(named)?;
     Ok((file, entries))
+}
+
+/// The profiles that a file of a table has.
+fn read_entries(path: &Path) -> Result<Vec<Entry>> {
+    let file = fs::File::open(path).map_err(Error::io);
+    let read = file.and_then(|file| table::read_about(&file)).and_then(|(about, groups)| entries(&about, groups));
+    read.map_err(|e| e.in_input(&path.display().to_string()))
+}
+
+fn entries(about: &str, groups: usize) -> Result<Vec<Entry>> {
+    let entries: Vec<Entry> =
+        serde_json::from_str(about).map_err(|e| Error::malformed(format!("what it says of its profiles: {e}")))?;
+    match entries.len() == groups {
+        true => Ok(entries),
+        false => Err(Error::malformed("it has not as many groups of rows as profiles")),
+    }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::content::{Content, LOCATIONS, SAMPLES};
 use super::costs::FUNCTIONS;
 use super::table::Table;
-use super::{Costs, Store, TABLES, escape, open_file, unescape};
+use super::{Costs, Store, TABLES, escape, open_file, read_entries, unescape};
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{BatchItem, Source, sort_builds};
 use crate::profile::Profile;
@@ -114,8 +114,7 @@ impl Partition {
             found.insert(stem.clone(), (stem, 0));
         }
         for stem in compacted {
-            let (_, entries) = open_file(&SAMPLES, &self.file(&SAMPLES, &stem))?;
-            for (group, entry) in entries.into_iter().enumerate() {
+            for (group, entry) in read_entries(&self.file(&SAMPLES, &stem))?.into_iter().enumerate() {
                 found.insert(entry.id, (stem.clone(), group));
             }
         }
@@ -153,6 +152,11 @@ impl StoredProfile {
     /// Its keys and their values.
     pub fn keys(&self) -> &[(String, String)] {
         &self.partition.keys
+    }
+
+    /// The store that it is in.
+    pub fn store(&self) -> &Store {
+        &self.partition.store
     }
 
     /// `STORE/service=api/build=123/ID`.

@@ -4,21 +4,24 @@
 //! columns, and what it announces is held against the limit before a page is unpacked; where the library panics all the same,
 //! that is an error of the file.
 
+use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use parquet::basic::{Compression, ZstdLevel};
+use parquet::basic::{Compression, Encoding, ZstdLevel};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+use parquet::schema::types::SchemaDescriptor;
 
+use super::lists;
 use crate::error::{Error, ErrorKind, Result};
 use crate::work;
 
@@ -35,7 +38,12 @@ const BATCH: usize = 16 << 10;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Int,
+    /// Numbers that mostly occur once: a dictionary of them would take more than they do.
+    Value,
+    /// Numbers near to those before them.
+    Near,
     Text,
+    /// Texts that mostly occur once.
     Hash,
     Ints,
     Texts,
@@ -104,7 +112,7 @@ impl Table {
     fn schema(&self) -> Result<Arc<parquet::schema::types::Type>> {
         let list = |of: &str, name: &str| format!("required group {name} (LIST) {{ repeated group list {{ {of}; }} }}");
         let columns = self.columns.iter().map(|(name, kind)| match kind {
-            Kind::Int => format!("required int64 {name};"),
+            Kind::Int | Kind::Value | Kind::Near => format!("required int64 {name};"),
             Kind::Text => format!("required binary {name} (STRING);"),
             Kind::Hash => format!("required binary {name};"),
             Kind::Ints => list("required int32 element", name),
@@ -115,17 +123,22 @@ impl Table {
     }
 
     fn writer(&self, about: String) -> Result<SerializedFileWriter<Vec<u8>>> {
-        let level = ZstdLevel::try_new(LEVEL).map_err(unwritten)?;
-        // Numbers of a dictionary are no whole bytes, in which zstd would find the ends that stacks share.
-        let lists = self.columns.iter().filter(|(_, kind)| *kind == Kind::Ints);
         let mut properties = WriterProperties::builder();
-        for (name, _) in lists {
-            let path: Vec<String> = [*name, "list", "element"].map(str::to_owned).into();
+        for (name, kind) in self.columns {
+            let path = match kind {
+                Kind::Int | Kind::Text | Kind::Texts => continue,
+                Kind::Value | Kind::Near | Kind::Hash => vec![(*name).to_owned()],
+                // As `lists` says of texts; so few bytes need no dictionary.
+                Kind::Ints => [*name, "list", "element"].map(str::to_owned).into(),
+            };
+            if *kind == Kind::Near {
+                properties = properties.set_column_encoding(path.clone().into(), Encoding::DELTA_BINARY_PACKED);
+            }
             properties = properties.set_column_dictionary_enabled(path.into(), false);
         }
         let properties = properties
             .set_created_by("pprofdiff".to_owned())
-            .set_compression(Compression::ZSTD(level))
+            .set_compression(Compression::ZSTD(zstd_level()?))
             .set_dictionary_page_size_limit(MAX_DICTIONARY)
             .set_statistics_enabled(EnabledStatistics::None)
             .set_offset_index_disabled(true)
@@ -136,14 +149,18 @@ impl Table {
     /// A file of one group of rows, and what its metadata say.
     pub fn write(&self, columns: &[Column], about: String) -> Result<Vec<u8>> {
         let mut writer = self.writer(about)?;
+        let schema = SchemaDescriptor::new(self.schema()?);
         let mut group = writer.next_row_group().map_err(unwritten)?;
-        for column in columns {
+        for (index, column) in columns.iter().enumerate() {
             work::poll();
             let written = match column {
                 Column::Int(values) => put::<Int64Type>(&mut group, values, None),
                 Column::Bytes(values) => put::<ByteArrayType>(&mut group, values, None),
                 Column::Ints(lists) => put::<Int32Type>(&mut group, &lists.values, Some(lists.levels())),
-                Column::Texts(lists) => put::<ByteArrayType>(&mut group, &lists.values, Some(lists.levels())),
+                Column::Texts(texts) => {
+                    let packed = lists::pack(texts, schema.column(index), zstd_level()?);
+                    packed.and_then(|(bytes, close)| group.append_column(&bytes, close))
+                }
             };
             written.map_err(unwritten)?;
         }
@@ -179,14 +196,8 @@ impl Table {
         let bytes = Bytes::from(bytes);
         let reader = guarded(|| SerializedFileReader::new(bytes.clone()))?;
         let metadata = reader.metadata();
-        let about = metadata.file_metadata().key_value_metadata().into_iter().flatten();
-        let about = about.filter(|pair| pair.key == MARKER).find_map(|pair| pair.value.clone());
-        let Some(about) = about else {
-            let detail =
-                "this Parquet file is not of a pprofdiff store; profiles come into a store by pprofdiff store add";
-            return Err(Error::new(ErrorKind::OtherFormat, detail));
-        };
-        let wanted = parquet::schema::types::SchemaDescriptor::new(self.schema()?);
+        let about = about(metadata)?;
+        let wanted = SchemaDescriptor::new(self.schema()?);
         if metadata.file_metadata().schema_descr().columns() != wanted.columns() {
             return Err(Error::malformed(format!("its columns are not those of a store's table of {}", self.name)));
         }
@@ -199,6 +210,21 @@ impl Table {
         }
         Ok(TableFile { table: self, bytes, reader, about, limit })
     }
+}
+
+/// What a file's metadata say, and how many groups of rows it has; of the file only its end is read.
+pub fn read_about(file: &File) -> Result<(String, usize)> {
+    let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(file))?;
+    Ok((about(&metadata)?, metadata.num_row_groups()))
+}
+
+fn about(metadata: &ParquetMetaData) -> Result<String> {
+    let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+    let about = pairs.filter(|pair| pair.key == MARKER).find_map(|pair| pair.value.clone());
+    about.ok_or_else(|| {
+        let detail = "this Parquet file is not of a pprofdiff store; profiles come into a store by pprofdiff store add";
+        Error::new(ErrorKind::OtherFormat, detail)
+    })
 }
 
 /// An open file of a table.
@@ -248,7 +274,7 @@ impl TableFile {
             return Err(ParquetError::General(format!("it has {rows} rows")));
         }
         Ok(match self.table.columns[index].1 {
-            Kind::Int => Column::Int(get::<Int64Type>(group, index, rows)?.values),
+            Kind::Int | Kind::Value | Kind::Near => Column::Int(get::<Int64Type>(group, index, rows)?.values),
             Kind::Text | Kind::Hash => Column::Bytes(get::<ByteArrayType>(group, index, rows)?.values),
             Kind::Ints => Column::Ints(get::<Int32Type>(group, index, rows)?),
             Kind::Texts => Column::Texts(get::<ByteArrayType>(group, index, rows)?),
@@ -321,6 +347,10 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
         }
         Err(_) => Err(damaged("it can't be decoded")),
     }
+}
+
+fn zstd_level() -> Result<ZstdLevel> {
+    ZstdLevel::try_new(LEVEL).map_err(unwritten)
 }
 
 fn unwritten(e: ParquetError) -> Error {

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
-use super::table::{Column, Kind};
+use parquet::data_type::ByteArray;
+
+use super::table::{Column, Kind, Lists};
 use super::*;
 use crate::profile::builder::ProfileBuilder;
 use crate::profile::{LoadOptions, WriteOptions, merge};
@@ -88,6 +90,29 @@ fn labels_of_all_kinds_come_back() {
     assert_ne!(content.id(&keys("1")).unwrap(), content.id(&keys("2")).unwrap());
 }
 
+#[test]
+fn a_part_of_a_recording_stays_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, window) = (store(dir.path()), "10s..25s".parse().unwrap());
+    let part = counting(1).with_window(Some(window));
+    let added = store.add(&part, &keys("1"), &Costs::default()).unwrap();
+    // The whole of it is another profile.
+    assert_ne!(added.id, store.add(&counting(1), &keys("1"), &Costs::default()).unwrap().id);
+    let all = Selection::named(dir.path()).unwrap().unwrap().profiles().unwrap();
+    let stored = all.into_iter().find(|stored| stored.id() == added.id).unwrap();
+    let load = |options: &LoadOptions| stored.to_source().load(options);
+    assert_eq!(load(&LoadOptions::default()).unwrap().window(), part.window());
+    // It is what is asked for, and no other part is in it.
+    let time = |text: &str| LoadOptions::default().with_time(text.parse().unwrap());
+    assert_eq!(load(&time("10s..25s")).unwrap().window(), part.window());
+    assert!(load(&time("10s..20s")).is_err());
+    let sum = |parts: Vec<crate::Source>| crate::Source::Merged("sum".to_owned(), parts).load(&LoadOptions::default());
+    let twice = vec![stored.to_source(), stored.to_source()];
+    assert_eq!(sum(twice).unwrap().window(), part.window());
+    let whole = crate::Source::Profile(std::sync::Arc::new(counting(1)));
+    assert_eq!(sum(vec![stored.to_source(), whole]).unwrap().window(), None);
+}
+
 /// `printf 'main.run\0run.go\0' | sha256sum`
 #[test]
 fn stacks_have_the_hash_that_anybody_can_make() {
@@ -95,6 +120,25 @@ fn stacks_have_the_hash_that_anybody_can_make() {
     let Column::Bytes(stacks) = &samples[7] else { panic!() };
     let hex: String = stacks[0].data().iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, "ed9e5389968c87b43545128fde056636");
+}
+
+#[test]
+fn lists_come_back_however_many_texts_they_have() {
+    static LISTS: Table = Table { name: "x", columns: &[("a", Kind::Texts), ("b", Kind::Near)] };
+    // Of one byte, two and three a text; of no text at all; of more than one page.
+    for (rows, length, texts) in [(0, 0, 1), (9, 0, 1), (9, 4, 1), (50, 9, 256), (50, 9, 257), (90_000, 5, 70_000)] {
+        let mut lists = Lists { values: Vec::new(), ends: Vec::new() };
+        for row in 0..rows {
+            let own = if row % 7 == 3 { 0 } else { length };
+            let text = |place: usize| format!("f{}", (row * length + place * place) % texts);
+            lists.values.extend((0..own).map(|place| ByteArray::from(text(place).as_str())));
+            lists.end_list();
+        }
+        let near = Column::Int((0..rows as i64).map(|row| row * row - 7).collect());
+        let wanted = [Column::Texts(lists), near];
+        let file = LISTS.open(LISTS.write(&wanted, "x".to_owned()).unwrap(), LIMIT).unwrap();
+        assert!(file.columns(0, ["a", "b"]).unwrap() == wanted, "{rows} {length} {texts}");
+    }
 }
 
 #[test]

@@ -38,16 +38,24 @@ const MAX_DENSE: usize = 20_000_000;
 
 /// Where `dense`, also rows of builds that do not have the frame.
 pub(crate) fn answer(series: &Series, dense: bool, limit: usize) -> Result<Table> {
-    let table = if dense { Table::dense_values_of(series)? } else { Table::values_of(series) };
-    Ok(table.head(limit))
+    match dense {
+        true => Ok(Table::dense_values_of(series)?.head(limit)),
+        false => Ok(Table::first_values_of(series, limit)),
+    }
 }
 
 impl Table {
     /// One row a build and frame that it has, build after build, each in the order of its profile's table of frames.
     /// Columns: build and build_number (its key, and its index in [`pprofdiff::series::Builds::all`]), name, file, line, mapping, flat, cum.
     pub fn values_of(series: &Series) -> Table {
-        let rows = || series.values().flat_map(|(build, values)| values.iter().map(move |v| (build, *v)));
-        Table::of_values(series, rows().map(|(build, _)| build).collect(), rows().map(|(_, v)| v))
+        Table::first_values_of(series, usize::MAX)
+    }
+
+    /// The first rows of it, of which mostly few are wanted.
+    fn first_values_of(series: &Series, n: usize) -> Table {
+        let all = series.values().map(|(_, values)| values.len()).sum();
+        let rows = || series.values().flat_map(|(build, values)| values.iter().map(move |v| (build, *v))).take(n);
+        Table::of_values(series, rows().map(|(build, _)| build).collect(), rows().map(|(_, v)| v), all)
     }
 
     /// As [`Table::values_of`], with one row a build and frame that any build has, in the order of the frames: 0 where a
@@ -70,17 +78,22 @@ impl Table {
             values.iter().for_each(|v| all[start + v.frame as usize] = *v);
         }
         let builds = series.values().flat_map(|(build, _)| std::iter::repeat_n(build, n)).collect();
-        Ok(Table::of_values(series, builds, all.into_iter()))
+        Ok(Table::of_values(series, builds, all.iter().copied(), all.len()))
     }
 
-    fn of_values(series: &Series, builds: Vec<usize>, values: impl Iterator<Item = FrameValue> + Clone) -> Table {
+    fn of_values(
+        series: &Series,
+        builds: Vec<usize>,
+        values: impl Iterator<Item = FrameValue> + Clone,
+        rows_total: usize,
+    ) -> Table {
         let mut columns = Vec::from(build_columns(&series.builds, builds.iter().map(|&build| Some(build))));
         // Only a vector's iterator can be cloned cheaply.
         let frames: Vec<u32> = values.clone().map(|v| v.frame).collect();
         columns.extend(frame_columns(&series.frames, frames.iter().copied()));
         columns.push(Data::Value(values.clone().map(|v| v.flat).collect()));
         columns.push(Data::Value(values.map(|v| v.cum).collect()));
-        Table::new(&VALUES, &series.summary, columns).of_builds(&series.builds, frames.len())
+        Table::new(&VALUES, &series.summary, columns).of_builds(&series.builds, rows_total)
     }
 }
 

@@ -229,6 +229,12 @@ impl Frames {
         let frame = self.frames[frame as usize];
         [frame.name, frame.mapping].map(|text| self.text(text))
     }
+
+    /// True if all are functions, as [`FrameInterner::add_function`] adds them.
+    pub(crate) fn are_functions(&self) -> bool {
+        let is_function = |f: &Frame| (f.file, f.line, f.address) == (EMPTY, 0, 0);
+        self.granularity == Granularity::Functions && self.frames.iter().all(is_function)
+    }
 }
 
 /// All distinct frames of a view, with the profiles that hold their names.

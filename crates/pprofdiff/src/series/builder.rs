@@ -1,8 +1,11 @@
 //! Makes a series: a column of each build, then one unit and one scale for all.
 
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::sync::Arc;
 
+#[cfg(feature = "store")]
+use super::kept;
 use super::{Against, Build, Builds, FrameValue, MAX_MAGNITUDE, Order, Series, SeriesOptions};
 use crate::diff::{
     Diff, FrameInterner, Frames, Granularity, Matching, Normalize, Pair, Query, Scale, Side, Sort, Summary,
@@ -30,6 +33,43 @@ pub(super) struct Column {
     pub event: f64,
 }
 
+/// The columns of some builds, of frames that they share. Frames are numbered as they occur first, build by build, so that
+/// it makes no difference which builds are a group.
+pub(super) struct Group {
+    pub frames: Frames,
+    pub columns: Vec<Result<Column>>,
+}
+
+impl Group {
+    /// The columns, with the numbers that another interner gives to their frames.
+    fn into_columns(self, names: &mut FrameInterner) -> Result<Vec<Result<Column>>> {
+        let numbers = names.add(&self.frames, 0..self.frames.len() as u32)?;
+        let mut columns = self.columns;
+        for column in columns.iter_mut().flatten() {
+            column.values.iter_mut().for_each(|v| v.frame = numbers[v.frame as usize]);
+        }
+        Ok(columns)
+    }
+
+    /// Builds that failed for one reason.
+    fn failed(e: &Error, builds: usize, granularity: Granularity) -> Group {
+        let columns = (0..builds).map(|_| Err(Error::new(e.kind(), e.detail()))).collect();
+        Group { frames: FrameInterner::new(granularity).frames(), columns }
+    }
+
+    /// Several as one.
+    pub(super) fn concat(mut groups: Vec<Group>, granularity: Granularity) -> Result<Group> {
+        if groups.len() == 1 {
+            return Ok(groups.swap_remove(0));
+        }
+        let (mut names, mut columns) = (FrameInterner::new(granularity), Vec::new());
+        for group in groups {
+            columns.extend(group.into_columns(&mut names)?);
+        }
+        Ok(Group { frames: names.frames(), columns })
+    }
+}
+
 /// A build that was loaded, or why it was not.
 struct Loaded {
     key: String,
@@ -51,8 +91,35 @@ pub struct SeriesBuilder {
     keys: HashSet<String>,
 }
 
-/// Builds in a window for each thread: enough that threads seldom wait at its end.
-pub(super) const WINDOW: usize = 4;
+/// Groups of builds in a window for each thread: enough that threads seldom wait at its end.
+const WINDOW: usize = 4;
+
+/// The next builds that are read together: of a store those that are kept together, of others each by itself.
+fn next_group(builds: &mut Peekable<impl Iterator<Item = (String, Source)>>) -> Option<Vec<(String, Source)>> {
+    let group = vec![builds.next()?];
+    #[cfg(feature = "store")]
+    let group = kept::filled(group, builds);
+    Some(group)
+}
+
+fn load_group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> Group {
+    #[cfg(feature = "store")]
+    if builds.len() > 1
+        && let Some(group) = kept::group(builds, query, load)
+    {
+        return group;
+    }
+    read_group(builds, query, load)
+}
+
+/// The columns of builds, of their profiles.
+pub(super) fn read_group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> Group {
+    let groups = parallel::map(builds, |(_, source)| match column(source, query, load) {
+        Ok((column, frames)) => Group { frames, columns: vec![Ok(column)] },
+        Err(e) => Group { frames: FrameInterner::new(query.granularity).frames(), columns: vec![Err(e)] },
+    });
+    Group::concat(groups, query.granularity).unwrap_or_else(|e| Group::failed(&e, builds.len(), query.granularity))
+}
 
 /// Loads a profile and keeps its column, with frames of its own.
 fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(Column, Frames)> {
@@ -130,21 +197,46 @@ impl SeriesBuilder {
     pub fn add(&mut self, builds: &[(String, Source)]) -> Result<()> {
         let mut rest = builds;
         while !rest.is_empty() {
-            // The first build that has values decides on the sample type, so it can't share a window with others.
-            let is_first = !self.loaded.iter().any(|l| l.column.is_ok());
-            let window = if is_first { 1 } else { WINDOW * parallel::threads() };
-            let (now, later) = rest.split_at(window.min(rest.len()));
-            let (query, load) = (&self.query, &self.options.load);
-            let columns = parallel::map(now, |(_, source)| column(source, query, load));
-            for ((key, source), column) in now.iter().zip(columns) {
-                let column = column.and_then(|(mut column, frames)| {
-                    let numbers = self.names.add(&frames, 0..frames.len() as u32)?;
-                    column.values.iter_mut().for_each(|v| v.frame = numbers[v.frame as usize]);
-                    Ok(column)
-                });
+            let (now, later) = rest.split_at(self.window().min(rest.len()));
+            self.add_groups(&now.chunks(1).collect::<Vec<_>>())?;
+            rest = later;
+        }
+        Ok(())
+    }
+
+    /// As [`SeriesBuilder::add`]; builds of a store are read by what is kept of them.
+    ///
+    /// # Errors
+    /// As [`SeriesBuilder::add`].
+    pub(super) fn add_all(&mut self, builds: impl IntoIterator<Item = (String, Source)>) -> Result<()> {
+        let mut builds = builds.into_iter().peekable();
+        while builds.peek().is_some() {
+            let groups: Vec<_> = match self.window() {
+                1 => builds.next().map(|build| vec![build]).into_iter().collect(),
+                window => (0..window).map_while(|_| next_group(&mut builds)).collect(),
+            };
+            self.add_groups(&groups)?;
+        }
+        Ok(())
+    }
+
+    /// How many groups are loaded at once. The first build that has values decides on the sample type, so it can't share a
+    /// window with others.
+    fn window(&self) -> usize {
+        let is_first = !self.loaded.iter().any(|l| l.column.is_ok());
+        if is_first { 1 } else { WINDOW * parallel::threads() }
+    }
+
+    fn add_groups(&mut self, groups: &[impl AsRef<[(String, Source)]> + Sync]) -> Result<()> {
+        let (query, load) = (&self.query, &self.options.load);
+        let loaded = parallel::map(groups, |builds| load_group(builds.as_ref(), query, load));
+        for (builds, group) in groups.iter().zip(loaded) {
+            let builds = builds.as_ref();
+            let columns = group.into_columns(&mut self.names);
+            let columns = columns.unwrap_or_else(|e| Group::failed(&e, builds.len(), self.query.granularity).columns);
+            for ((key, source), column) in builds.iter().zip(columns) {
                 self.push(key.clone(), source.name(), source.again(), column)?;
             }
-            rest = later;
         }
         Ok(())
     }
@@ -248,7 +340,7 @@ impl SeriesBuilder {
             base: None,
             new: Side {
                 paths: loaded.clone().map(|b| b.path.clone()).collect(),
-                samples: loaded.clone().map(|b| b.samples).sum(),
+                samples: loaded.clone().map(|b| b.samples).fold(0, usize::saturating_add),
                 counted: None,
                 duration_nanos: loaded.clone().map(|b| b.duration_nanos).fold(0, i64::saturating_add),
                 time_nanos: loaded.clone().map(|b| b.time_nanos).filter(|&t| t != 0).min().unwrap_or(0),

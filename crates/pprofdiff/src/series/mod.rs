@@ -18,6 +18,8 @@
 
 mod builder;
 mod change_points;
+#[cfg(feature = "store")]
+mod kept;
 mod shifts;
 #[cfg(feature = "store")]
 mod stored;
@@ -32,10 +34,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::diff::{Frames, Pair, Query, Sort, Status, Summary};
 use crate::{Error, Result};
-use builder::WINDOW;
 use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::input::Source;
-use pprofdiff_profile::parallel;
 use pprofdiff_profile::work::paced;
 
 /// What each build is compared with.
@@ -325,11 +325,7 @@ impl Series {
         options: &SeriesOptions,
     ) -> Result<Series> {
         let mut builder = SeriesBuilder::new(query, options)?;
-        let mut builds = builds.into_iter().peekable();
-        while builds.peek().is_some() {
-            let window: Vec<_> = builds.by_ref().take(WINDOW * parallel::threads()).collect();
-            builder.add(&window)?;
-        }
+        builder.add_all(builds)?;
         builder.finish()
     }
 

@@ -167,7 +167,7 @@ impl Series {
         let most = (MAX_WORK / (n * n)).max(1);
         let left_out = all.len().saturating_sub(most);
         all.truncate(most);
-        let noise = Noise::learn(&mut all.iter().map(|points| points.counts(n, event)));
+        let noise = Noise::learn(&all, |points| points.counts(n, event));
         let course = |points: &Points| Course::new(points, n, event, &noise);
         // A course is larger than its points, so it is made again where something is found.
         let changes = parallel::map(&all, |points| course(points).changes());
@@ -322,7 +322,10 @@ impl Course<'_> {
         let fit = |from: usize| {
             let line = self.line(from)?;
             let price = if from == 0 { self.price() } else { 2.0 * self.price() };
-            let squares = (0..n).map(|i| (self.levels[i] - self.leveled(line.at(i).max(0.0))).powi(2)).sum::<f64>();
+            // All up to where growth begins are at one level.
+            let level = self.leveled(line.at(0).max(0.0));
+            let at = |i: usize| if i <= from { level } else { self.leveled(line.at(i).max(0.0)) };
+            let squares = (0..n).map(|i| (self.levels[i] - at(i)).powi(2)).sum::<f64>();
             Some((line, squares + price))
         };
         let best = |lines: &[(Line, f64)]| (0..lines.len()).min_by(|&a, &b| lines[a].1.total_cmp(&lines[b].1));

@@ -9,13 +9,18 @@ use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::Source;
 use pprofdiff_profile::random::HashSet;
 
-/// The column of a stored profile; `None` of any other, and where more is asked than a store knows without its samples.
-pub(super) fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<Option<(Column, Frames)>> {
-    let Source::Stored(stored) = source else { return Ok(None) };
+/// True where a question takes more than what functions cost, or profiles that are loaded in a way of their own.
+pub(super) fn asks_more(query: &Query, options: &LoadOptions) -> bool {
     let asks_more = Query { sample_type: None, ..query.clone() } != Query::default() || options.time.is_some();
     #[cfg(feature = "binary")]
     let asks_more = asks_more || !options.binaries.is_empty();
-    if asks_more || options.input_format.is_some() {
+    asks_more || options.input_format.is_some()
+}
+
+/// The column of a stored profile; `None` of any other, and where more is asked than a store knows without its samples.
+pub(super) fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<Option<(Column, Frames)>> {
+    let Source::Stored(stored) = source else { return Ok(None) };
+    if asks_more(query, options) {
         return Ok(None);
     }
     let Some(costs) = stored.costs()? else { return Ok(None) };

@@ -13,6 +13,7 @@
 
 use super::counts::{median, weighted_median};
 use super::segments::{DEGREES, Sums, cut_spikes, leveled, steps};
+use pprofdiff_profile::parallel;
 
 /// Frames with fewer events in a build, by the median, do not show what builds differ by.
 const TELLING: f64 = 20.0;
@@ -35,8 +36,8 @@ const NORMAL: f64 = 1.1;
 
 /// What builds of a history differ by.
 pub(crate) struct Noise {
-    /// The log of what all frames have in common, by build, without its lasting changes.
-    common: Vec<f64>,
+    /// What counts are multiplied by, by build, to take out what all frames have in common, without its lasting changes.
+    calming: Vec<f64>,
     /// The typical frame's variance of the log between builds, beside counting.
     typical: f64,
     /// How much more than 1 the variance of a mean of so many builds is, by that of independent ones; of noise beside
@@ -54,37 +55,70 @@ pub(crate) struct OwnNoise {
     beside_counting: f64,
 }
 
+/// What a frame's neighbours differ by.
+struct Bends {
+    /// The median of its events.
+    typical: f64,
+    /// How far the log of each build is from a line through its neighbours, in no order.
+    sizes: Vec<f64>,
+    /// The variance of the log that they show.
+    variance: f64,
+}
+
+impl Bends {
+    fn new(counts: &[f64]) -> Bends {
+        let logs: Vec<f64> = counts.iter().map(|count| (count + 0.5).ln()).collect();
+        let (sizes, variance) = bends(&logs);
+        Bends { typical: median(&mut counts.to_vec()), sizes, variance }
+    }
+
+    /// What neighbours differ by beside what counting does, and beside a trend: the variance of the log; `None` of too few
+    /// events.
+    fn beside_counting(&self) -> Option<f64> {
+        (self.typical >= TELLING).then(|| (self.variance - 1.0 / self.typical).max(0.0))
+    }
+}
+
 impl Noise {
     /// By the events of frames in each build, the costliest frame first.
-    pub(crate) fn learn(frames: &mut dyn Iterator<Item = Vec<f64>>) -> Noise {
-        let mut telling: Vec<Vec<f64>> =
-            frames.filter(|counts| median(&mut counts.clone()) >= TELLING).take(MAX_TELLING).collect();
+    pub(crate) fn learn<T: Sync>(frames: &[T], counts: impl Fn(&T) -> Vec<f64> + Sync) -> Noise {
+        let mut telling: Vec<Vec<f64>> = Vec::new();
+        let tells = |frame: &T| Some(counts(frame)).filter(|counts| median(&mut counts.clone()) >= TELLING);
+        for some in frames.chunks(MAX_TELLING) {
+            let room = MAX_TELLING - telling.len();
+            telling.extend(parallel::map(some, tells).into_iter().flatten().take(room));
+        }
         let n = telling.first().map_or(0, Vec::len);
         let can_learn = telling.len() >= FEWEST_FRAMES && n >= FEWEST_BUILDS;
         let (all, common) = if can_learn { common_factor(&telling) } else { Default::default() };
-        let mut noise = Noise { common: all, typical: 0.0, memory: Vec::new(), tails: 0.0 };
+        let mut noise = Noise { calming: calming(&all), typical: 0.0, memory: Vec::new(), tails: 0.0 };
         telling.iter_mut().for_each(|counts| noise.calm(counts));
-        let mut variances: Vec<f64> = telling.iter().filter_map(|counts| variance_of_neighbours(counts)).collect();
+        let bends = parallel::map(&telling, |counts| Bends::new(counts));
+        let mut variances: Vec<f64> = bends.iter().filter_map(Bends::beside_counting).collect();
         noise.typical = median(&mut variances).max(LEAST_TAU * LEAST_TAU);
         if can_learn {
-            noise.memory = memory(&telling, &noise);
-            noise.tails = tails(&telling);
+            noise.memory = memory(&telling, &bends, &noise);
+            noise.tails = tails(&bends);
         }
-        noise.common = common;
+        noise.calming = calming(&common);
         noise
     }
 
     /// Takes out what all frames have in common.
     pub(crate) fn calm(&self, counts: &mut [f64]) {
-        counts.iter_mut().zip(&self.common).for_each(|(count, common)| *count *= (-common).exp());
+        counts.iter_mut().zip(&self.calming).for_each(|(count, calming)| *count *= calming);
     }
 
     /// One frame's noise, drawn towards the typical one's, by its events without what is common.
     pub(crate) fn own(&self, counts: &[f64]) -> OwnNoise {
-        let n = counts.len() as f64;
-        let own = variance_of_neighbours(counts).unwrap_or(self.typical);
+        self.own_of(counts.len(), &Bends::new(counts))
+    }
+
+    fn own_of(&self, n: usize, bends: &Bends) -> OwnNoise {
+        let n = n as f64;
+        let own = bends.beside_counting().unwrap_or(self.typical);
         let drawn = ((DEGREES * self.typical + n * own) / (DEGREES + n)).max(self.typical / 4.0);
-        let excess = drawn * median(&mut counts.to_vec());
+        let excess = drawn * bends.typical;
         OwnNoise { tau: drawn.sqrt(), beside_counting: excess / (1.0 + excess) }
     }
 
@@ -109,63 +143,74 @@ fn of_one(builds: usize) -> f64 {
     0.05 / (builds * builds) as f64
 }
 
-/// What a frame's neighbours differ by beside what counting does, and beside a trend: the variance of the log; `None` of
-/// too few events.
-fn variance_of_neighbours(counts: &[f64]) -> Option<f64> {
-    let typical = median(&mut counts.to_vec());
-    if typical < TELLING {
-        return None;
-    }
-    let logs: Vec<f64> = counts.iter().map(|count| (count + 0.5).ln()).collect();
-    Some((variance_of_bends(&logs) - 1.0 / typical).max(0.0))
+/// What counts are multiplied by to take out what is common.
+fn calming(common: &[f64]) -> Vec<f64> {
+    common.iter().map(|common| (-common).exp()).collect()
 }
 
 /// How much larger the variance is that a normal variable with bends as far would have than that of the bends in the
 /// middle.
-fn tails(frames: &[Vec<f64>]) -> f64 {
-    let mut all: Vec<f64> = Vec::new();
-    for counts in frames {
-        let logs: Vec<f64> = counts.iter().map(|count| (count + 0.5).ln()).collect();
-        let deviation = variance_of_bends(&logs).sqrt().max(1e-9) * 6f64.sqrt();
-        all.extend(logs.windows(3).map(|three| (three[0] - 2.0 * three[1] + three[2]).abs() / deviation));
+fn tails(frames: &[Bends]) -> f64 {
+    let mut all: Vec<f64> = Vec::with_capacity(frames.iter().map(|bends| bends.sizes.len()).sum());
+    for bends in frames {
+        let deviation = bends.variance.sqrt().max(1e-9) * 6f64.sqrt();
+        all.extend(bends.sizes.iter().map(|size| size / deviation));
     }
     let at = (all.len() as f64 * (1.0 - FAR_PART)) as usize;
     let far = *all.select_nth_unstable_by(at, f64::total_cmp).1 / FAR;
     (far * far / NORMAL - 1.0).max(0.0)
 }
 
-fn variance_of_bends(values: &[f64]) -> f64 {
-    let mut bends: Vec<f64> = values.windows(3).map(|three| (three[0] - 2.0 * three[1] + three[2]).abs()).collect();
+/// How far each value is from a line through its neighbours, in no order, and the variance that this shows.
+fn bends(values: &[f64]) -> (Vec<f64>, f64) {
+    let mut sizes: Vec<f64> = values.windows(3).map(|three| (three[0] - 2.0 * three[1] + three[2]).abs()).collect();
     // The median of a normal variable's magnitude is 0.6745 of its deviation, and a second difference has six times the
     // variance of each.
-    let deviation = median(&mut bends) / 0.6745;
-    deviation * deviation / 6.0
+    let deviation = median(&mut sizes) / 0.6745;
+    (sizes, deviation * deviation / 6.0)
+}
+
+/// A number of each build, of the values that frames have in it.
+fn by_build(frames: &[Vec<f64>], number: impl Fn(usize, &mut [f64]) -> f64 + Sync) -> Vec<f64> {
+    // Some neighbouring builds at once, since each frame's are beside each other.
+    const BESIDE: usize = 16;
+    let n = frames[0].len();
+    let firsts: Vec<usize> = (0..n).step_by(BESIDE).collect();
+    let of_some = |&first: &usize| {
+        let some = first..n.min(first + BESIDE);
+        let mut values = vec![Vec::with_capacity(frames.len()); some.len()];
+        for frame in frames {
+            values.iter_mut().zip(&frame[some.clone()]).for_each(|(values, value)| values.push(*value));
+        }
+        some.zip(&mut values).map(|(build, values)| number(build, values)).collect::<Vec<f64>>()
+    };
+    parallel::map(&firsts, of_some).concat()
 }
 
 /// The log of what all frames have in common, without its lasting changes, and drawn towards none as far as frames that
 /// have nothing in common would show as much.
 fn common_factor(frames: &[Vec<f64>]) -> (Vec<f64>, Vec<f64>) {
     let n = frames[0].len();
-    let logs: Vec<Vec<f64>> =
-        frames.iter().map(|counts| counts.iter().map(|count| (count + 0.5).ln()).collect()).collect();
+    let logs = parallel::map(frames, |counts| counts.iter().map(|count| (count + 0.5).ln()).collect::<Vec<f64>>());
     let mut common = vec![0.0; n];
-    let mut rest = logs.clone();
+    let mut rest = Vec::new();
     for _ in 0..3 {
-        for (rest, logs) in rest.iter_mut().zip(&logs) {
+        rest = parallel::map(&logs, |logs| {
             let level = median(&mut logs.iter().zip(&common).map(|(x, c)| x - c).collect::<Vec<_>>());
-            rest.iter_mut().zip(logs).for_each(|(rest, x)| *rest = x - level);
-        }
-        common = (0..n).map(|i| median(&mut rest.iter().map(|rest| rest[i]).collect::<Vec<_>>())).collect();
+            logs.iter().map(|x| x - level).collect::<Vec<f64>>()
+        });
+        common = by_build(&rest, |_, values| median(values));
     }
     let center = median(&mut common.clone());
     common.iter_mut().for_each(|c| *c -= center);
     // The median of as many independent frames would vary so much.
-    let apart = |i: usize| -> f64 {
-        let deviation = median(&mut rest.iter().map(|rest| (rest[i] - common[i] - center).abs()).collect::<Vec<_>>());
+    let apart = by_build(&rest, |i, values| {
+        values.iter_mut().for_each(|value| *value = (*value - common[i] - center).abs());
+        let deviation = median(values);
         (deviation / 0.6745).powi(2) * std::f64::consts::FRAC_PI_2 / frames.len() as f64
-    };
-    let by_chance = (0..n).map(apart).sum::<f64>() / n as f64;
-    let tau = variance_of_bends(&common).max(1e-12).sqrt();
+    });
+    let by_chance = apart.iter().sum::<f64>() / n as f64;
+    let tau = bends(&common).1.max(1e-12).sqrt();
     let levels: Vec<f64> = common.iter().map(|c| c / tau).collect();
     let (levels, _) = cut_spikes(&levels);
     let sums = Sums::new(&levels);
@@ -188,31 +233,34 @@ fn common_factor(frames: &[Vec<f64>]) -> (Vec<f64>, Vec<f64>) {
 }
 
 /// By lengths, over all frames.
-fn memory(frames: &[Vec<f64>], noise: &Noise) -> Vec<(usize, f64)> {
-    let courses: Vec<(Sums, f64)> = frames
-        .iter()
-        .map(|counts| {
-            let own = noise.own(counts);
-            let levels: Vec<f64> = counts.iter().map(|&count| leveled(count, own.tau)).collect();
-            (Sums::new(&cut_spikes(&levels).0), own.beside_counting)
-        })
-        .collect();
+fn memory(frames: &[Vec<f64>], bends: &[Bends], noise: &Noise) -> Vec<(usize, f64)> {
     let n = frames[0].len();
     let mut most = 0.0_f64;
     // 1, 2, 3, 4, 6, 8, 12 ...
     let powers = (0..).map(|k| 1_usize << k).take_while(|m| 2 * m <= n);
     let mut lengths: Vec<usize> = powers.flat_map(|m| [m, m + m / 2]).filter(|m| 2 * m <= n).collect();
     lengths.dedup();
+    let all: Vec<(&Vec<f64>, &Bends)> = frames.iter().zip(bends).collect();
+    // The variance of neighbouring means of so many builds, by frame and length, and the part beside counting.
+    let courses = parallel::map(&all, |(counts, bends)| {
+        let own = noise.own_of(n, bends);
+        let levels: Vec<f64> = counts.iter().map(|&count| leveled(count, own.tau)).collect();
+        let sums = Sums::new(&cut_spikes(&levels).0);
+        let variance = |&m: &usize| {
+            let all = n + 1 - 2 * m;
+            let squares = |i: usize| sums.difference((i + m, i + 2 * m), (i, i + m)).powi(2) / 2.0;
+            (0..all).map(squares).sum::<f64>() / all as f64 * m as f64
+        };
+        (lengths.iter().map(variance).collect::<Vec<f64>>(), own.beside_counting)
+    });
     let mut found = Vec::new();
-    for m in lengths {
+    for (place, m) in lengths.into_iter().enumerate() {
         let degrees = (n as f64 / m as f64 - 1.0).max(1.0);
         let of_median = (1.0 - 2.0 / (9.0 * degrees)).powi(3);
         // The error of a median of such variances.
         let error = 1.25 * (2.0 / degrees / courses.len() as f64).sqrt();
-        let of_frame = |(sums, part): &(Sums, f64)| {
-            let all = n + 1 - 2 * m;
-            let squares = |i: usize| sums.difference((i + m, i + 2 * m), (i, i + m)).powi(2) / 2.0;
-            let variance = (0..all).map(squares).sum::<f64>() / all as f64 * m as f64 / of_median / (1.0 + error);
+        let of_frame = |(variances, part): &(Vec<f64>, f64)| {
+            let variance = variances[place] / of_median / (1.0 + error);
             ((variance - 1.0) / *part, *part)
         };
         most = most.max(weighted_median(courses.iter().map(of_frame).collect()));
@@ -312,7 +360,7 @@ mod tests {
 
     /// The frames with steps as a series finds them, and where.
     fn found(frames: &[Vec<f64>]) -> Vec<Vec<usize>> {
-        let noise = Noise::learn(&mut frames.iter().cloned());
+        let noise = Noise::learn(frames, Vec::clone);
         let of_frame = |counts: &Vec<f64>| {
             let mut counts = counts.clone();
             noise.calm(&mut counts);
@@ -336,21 +384,22 @@ mod tests {
     fn what_all_frames_have_in_common_is_taken_out_but_not_its_steps() {
         let mut random = Random(3);
         let mut frames = Histories::new(Kind::White, Kind::Wave).one(&mut random);
-        let wave = Noise::learn(&mut frames.iter().cloned());
-        assert!(wave.common.iter().map(|c| c * c).sum::<f64>() / 40.0 > 0.04 * 0.04, "{:?}", wave.common);
+        let wave = Noise::learn(&frames, Vec::clone);
+        let common = |noise: &Noise| noise.calming.iter().map(|calming| -calming.ln()).collect::<Vec<f64>>();
+        assert!(common(&wave).iter().map(|c| c * c).sum::<f64>() / 40.0 > 0.04 * 0.04, "{:?}", wave.calming);
         let mut frames_of = |common| Histories::new(Kind::White, common).one(&mut random);
-        let free = Noise::learn(&mut frames_of(Kind::None).into_iter());
-        assert!(free.common.iter().all(|c| c.abs() < 0.03), "{:?}", free.common);
+        let free = Noise::learn(&frames_of(Kind::None), Vec::clone);
+        assert!(common(&free).iter().all(|c| c.abs() < 0.03), "{:?}", free.calming);
         frames = frames_of(Kind::None);
         frames.iter_mut().for_each(|counts| counts[20..].iter_mut().for_each(|count| *count *= 1.3));
-        let step = Noise::learn(&mut frames.iter().cloned());
-        assert!(step.common.iter().all(|c| c.abs() < 0.05), "{:?}", step.common);
+        let step = Noise::learn(&frames, Vec::clone);
+        assert!(common(&step).iter().all(|c| c.abs() < 0.05), "{:?}", step.calming);
     }
 
     #[test]
     fn memory_and_tails_are_found() {
         let mut random = Random(5);
-        let mut learn = |own| Noise::learn(&mut Histories::new(own, Kind::None).one(&mut random).into_iter());
+        let mut learn = |own| Noise::learn(&Histories::new(own, Kind::None).one(&mut random), Vec::clone);
         let own = OwnNoise { tau: 0.05, beside_counting: 1.0 };
         let (white, lasting, heavy) = (learn(Kind::White), learn(Kind::Lasting(0.7)), learn(Kind::Heavy));
         assert!(white.memory(own, 10) < 1.5, "{:?}", white.memory);

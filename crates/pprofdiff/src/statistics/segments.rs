@@ -1,10 +1,9 @@
 //! Where the level of a sequence changes by more than chance, and the scale on which counts of a program have one
 //! variance.
 //!
-//! Optimal partitioning with pruning: R. Killick, P. Fearnhead, I. A. Eckley, J. Am. Stat. Assoc. 107 (2012) 1590. The
-//! scale: F. J. Anscombe, Biometrika 35 (1948) 246, for counts with the variance c + (tau c)^2.
+//! Optimal partitioning: B. Jackson et al., IEEE Signal Process. Lett. 12 (2005) 105, with starts that are passed over in
+//! blocks. The scale: F. J. Anscombe, Biometrika 35 (1948) 246, for counts with the variance c + (tau c)^2.
 
-use super::counts::median;
 use super::distributions::student_tail;
 
 /// The fewest values at one level that make it one.
@@ -61,41 +60,67 @@ impl Sums {
 #[derive(Clone, Copy)]
 struct Start {
     at: usize,
-    /// The least cost of all before it.
+    /// The least cost of all before it; of a block, of what is between as well.
     cost: f64,
     sums: (f64, f64),
-    /// The end from which on another start is always better.
-    until: usize,
 }
 
+/// Starts that are looked at one by one, or not at all.
+const BLOCK: usize = 16;
+/// What sums of squares may be wrong by, by their size.
+const ROUNDING: f64 = 1e-9;
+
 /// Where segments of at least `least` values begin, the first apart: those of the least squares about their means and a
-/// `price` for each. Takes time with the square of the number of values at most.
+/// `price` for each.
+///
+/// Squares about the mean of a part are at least those of its own parts. So of a block of starts none costs less than the
+/// squares from the block's end on, and the least that one of them costs up to there: mostly more than the best start does,
+/// and none of the block is looked at. Takes time with the number of values times the blocks of them, and with its square at
+/// most.
 pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
     let n = sums.0.len() - 1;
     let parts: Vec<f64> = (0..=n).map(|length| 1.0 / length.max(1) as f64).collect();
-    // Where the last segment begins, by its end.
-    let mut last = vec![0; n + 1];
-    let mut starts = vec![Start { at: 0, cost: 0.0, sums: sums.0[0], until: usize::MAX }];
-    let mut costs: Vec<f64> = Vec::new();
-    for end in 1..=n {
-        let to = sums.0[end];
-        let cost = |start: &Start| {
-            let sum = to.0 - start.sums.0;
-            start.cost + to.1 - start.sums.1 - sum * sum * parts[end - start.at]
-        };
-        costs.clear();
-        costs.extend(starts.iter().map(cost));
-        // Starts are in order, so those that are far enough are the first.
-        let far = starts.partition_point(|start| end >= start.at + least);
-        let Some(found) = (0..far).min_by(|&a, &b| costs[a].total_cmp(&costs[b])) else { continue };
-        last[end] = starts[found].at;
-        let cost = costs[found] + price;
-        // A segment may begin here, and be as long as it must, before a start is worse for good.
-        for (start, _) in starts[..far].iter_mut().zip(&costs).filter(|(_, own)| **own > cost) {
-            start.until = start.until.min(end + least);
+    let cost = |start: &Start, end: usize| {
+        let (to, sum) = (sums.0[end], sums.0[end].0 - start.sums.0);
+        start.cost + to.1 - start.sums.1 - sum * sum * parts[end - start.at]
+    };
+    // Where the last segment begins, by its end, and what all up to there costs with the price of the next.
+    let (mut last, mut costs) = (vec![0; n + 1], vec![0.0; n + 1]);
+    let (mut starts, mut blocks): (Vec<Start>, Vec<Start>) = (Vec::with_capacity(n), Vec::new());
+    let mut near = 0;
+    for end in least..=n {
+        let at = end - least;
+        if at == 0 || at >= least {
+            starts.push(Start { at, cost: costs[at], sums: sums.0[at] });
+            if starts.len().is_multiple_of(BLOCK) {
+                let of_block = starts[starts.len() - BLOCK..].iter().map(|start| cost(start, at));
+                blocks.push(Start { at, cost: of_block.fold(f64::INFINITY, f64::min), sums: sums.0[at] });
+            }
         }
-        starts.retain(|start| start.until > end + 1);
-        starts.push(Start { at: end, cost, sums: to, until: usize::MAX });
+        // Of equal ones the first counts.
+        let mut best = (cost(&starts[near], end), near);
+        let look = |best: &mut (f64, usize), block: usize| {
+            for (i, start) in starts.iter().enumerate().skip(block * BLOCK).take(BLOCK) {
+                let own = (cost(start, end), i);
+                if own.0.total_cmp(&best.0).then(own.1.cmp(&best.1)).is_lt() {
+                    *best = own;
+                }
+            }
+        };
+        look(&mut best, near / BLOCK);
+        let rounding = ROUNDING * (sums.0[end].1 + best.0.abs());
+        for (i, block) in blocks.iter().enumerate() {
+            let is_worse = cost(block, end) > best.0 + rounding;
+            if !is_worse && i != near / BLOCK {
+                look(&mut best, i);
+            }
+        }
+        if starts.len() > blocks.len() * BLOCK {
+            look(&mut best, blocks.len());
+        }
+        near = best.1;
+        last[end] = starts[near].at;
+        costs[end] = best.0 + price;
     }
     let mut changes = Vec::new();
     let mut at = last[n];
@@ -139,11 +164,31 @@ pub(crate) fn cut_spikes(of_all: &[f64]) -> (Vec<f64>, Vec<bool>) {
     // What is far from the values around it says no more than that.
     let cut = levels.clone();
     // At the ends a trend goes on, which three values can't tell.
-    for (five, level) in cut.windows(5).zip(levels.iter_mut().skip(2)) {
-        let near = median(&mut five.to_vec());
+    let ordered: Vec<i64> = cut.iter().map(|&value| to_ordered(value)).collect();
+    for (five, level) in ordered.windows(5).zip(levels.iter_mut().skip(2)) {
+        let near = of_ordered(median_of_five(five));
         *level = level.clamp(near - FAR, near + FAR);
     }
     (levels, is_spike)
+}
+
+/// A number as one that is compared as a whole one, in the order of [`f64::total_cmp`].
+fn to_ordered(value: f64) -> i64 {
+    let bits = value.to_bits() as i64;
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
+}
+
+/// The number that [`to_ordered`] made it of: the same again.
+fn of_ordered(value: i64) -> f64 {
+    f64::from_bits((value ^ (((value >> 63) as u64) >> 1) as i64) as u64)
+}
+
+/// The one in the middle of the first five: what is neither least of four nor largest of them, and then of three.
+fn median_of_five(five: &[i64]) -> i64 {
+    let &[a, b, c, d, e] = five else { return 0 };
+    let low = a.min(b).max(c.min(d));
+    let high = a.max(b).min(c.max(d));
+    low.min(high).max(low.max(high).min(e))
 }
 
 /// The segment before a change and the one after it: where the first begins, the change, and the end.
@@ -179,20 +224,35 @@ fn about_line(levels: &[f64], from: usize) -> Vec<f64> {
     levels.iter().enumerate().map(|(i, y)| y - mean_y - slope * (x(i) - mean_x)).collect()
 }
 
+/// Correlations that are tried: 0, 0.05 and so on.
+const CORRELATIONS: usize = 20;
+
 /// The least squares of a first-order autoregression, over its correlations, times the determinant of its
 /// transformation.
 fn autoregressive(left: &[f64]) -> f64 {
-    let of = |r: f64| {
+    let correlations: [f64; CORRELATIONS] = std::array::from_fn(|k| k as f64 / CORRELATIONS as f64);
+    // All at once: each is a long sum, in which an addition waits for the one before it.
+    let mut sums = [0.0; CORRELATIONS];
+    for two in left.windows(2) {
+        for (sum, r) in sums.iter_mut().zip(&correlations) {
+            let rest = two[1] - r * two[0];
+            *sum += rest * rest;
+        }
+    }
+    let of = |(sum, r): (&f64, &f64)| {
         let first = 1.0 - r * r;
-        let squares = left.windows(2).map(|two| (two[1] - r * two[0]).powi(2)).sum::<f64>() + first * left[0] * left[0];
+        let squares = sum + first * left[0] * left[0];
         squares.max(1e-9) / first.powf(1.0 / left.len() as f64)
     };
-    (0..20).map(|k| of(f64::from(k) / 20.0)).fold(f64::INFINITY, f64::min)
+    sums.iter().zip(&correlations).map(of).fold(f64::INFINITY, f64::min)
 }
 
 /// Leaves the steps, or the line, that explain what an autoregression without them does not, at this level: what wanders by
 /// itself has none.
 fn beyond_wandering(levels: &[f64], starts: &mut Vec<usize>, level: f64) {
+    if starts.is_empty() {
+        return;
+    }
     let n = levels.len();
     let degrees = |used: usize| n.saturating_sub(used + 2).max(1) as f64;
     let p = |with: f64, without: f64, degrees: f64| {
@@ -202,7 +262,7 @@ fn beyond_wandering(levels: &[f64], starts: &mut Vec<usize>, level: f64) {
     let all = n.saturating_sub(2 * LEAST - 1);
     let lines = (0..all).step_by(all.div_ceil(MAX_LINES).max(1)).map(|from| autoregressive(&about_line(levels, from)));
     let line = lines.fold(f64::INFINITY, f64::min);
-    if starts.is_empty() || line < with && p(line, autoregressive(&about_levels(levels, &[])), degrees(2)) <= level {
+    if line < with && p(line, autoregressive(&about_levels(levels, &[])), degrees(2)) <= level {
         return;
     }
     while !starts.is_empty() {
@@ -256,6 +316,7 @@ pub(crate) fn steps(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -294,6 +355,93 @@ mod tests {
             let least = all.fold(f64::INFINITY, f64::min);
             let found = cost(&changes(&sums, 1.5, 2)).unwrap_or(f64::INFINITY);
             assert!((found - least).abs() < 1e-9, "{values:?}");
+        }
+    }
+
+    /// The same without blocks: each start for each end.
+    fn plain_changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
+        let n = sums.0.len() - 1;
+        let (mut last, mut costs) = (vec![0; n + 1], vec![0.0; n + 1]);
+        for end in least..=n {
+            let is_start = |&at: &usize| at == 0 || at >= least;
+            let cost = |at: usize| {
+                let (from, to) = (sums.0[at], sums.0[end]);
+                let sum = to.0 - from.0;
+                costs[at] + to.1 - from.1 - sum * sum * (1.0 / (end - at) as f64)
+            };
+            let best = (0..=end - least).filter(is_start).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap();
+            (last[end], costs[end]) = (best, cost(best) + price);
+        }
+        let mut changes: Vec<usize> =
+            std::iter::successors(Some(last[n]), |&at| Some(last[at])).take_while(|&at| at > 0).collect();
+        changes.reverse();
+        changes
+    }
+
+    #[test]
+    fn starts_that_are_passed_over_change_nothing() {
+        let mut state = 7_u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 11) as f64 / (1_u64 << 53) as f64
+        };
+        let (mut walk, mut found) = (0.0, 0);
+        for round in 0..700 {
+            let n = [0, 1, 3, 6, 40, 97, 300][round % 7];
+            let at = (uniform() * n as f64) as usize;
+            let noise = |u: f64, v: f64| (-2.0 * (u + 1e-12).ln()).sqrt() * (6.283 * v).cos();
+            let mut value = |i: usize| {
+                let white = noise(uniform(), uniform());
+                walk += white;
+                match round / 7 % 7 {
+                    0 => white,
+                    1 => white + if i >= at { 1.5 } else { 0.0 },
+                    2 => white + 0.02 * i as f64,
+                    3 => walk,
+                    // Many costs are the same.
+                    4 => (white + if i >= at { 3.0 } else { 0.0 }).round(),
+                    5 => f64::from(u8::from(i >= at)) + (i % 40) as f64,
+                    _ => 1e6 + white * 1e-3,
+                }
+            };
+            let values: Vec<f64> = (0..n).map(&mut value).collect();
+            let sums = Sums::new(&values);
+            for (price, least) in [(0.5, 3), (6.0, 3), (20.0, 1), (1e-9, 3)] {
+                let plain = plain_changes(&sums, price, least);
+                assert_eq!(changes(&sums, price, least), plain, "{round} {price} {least}");
+                found += plain.len();
+            }
+        }
+        assert!(found > 10_000, "{found}");
+    }
+
+    #[test]
+    fn correlations_at_once_are_those_one_by_one() {
+        let plain = |left: &[f64]| {
+            let of = |r: f64| {
+                let first = 1.0 - r * r;
+                let squares = left.windows(2).map(|two| (two[1] - r * two[0]).powi(2)).sum::<f64>();
+                (squares + first * left[0] * left[0]).max(1e-9) / first.powf(1.0 / left.len() as f64)
+            };
+            (0..20).map(|k| of(f64::from(k) / 20.0)).fold(f64::INFINITY, f64::min)
+        };
+        let mut left = vec![0.3];
+        for i in 0..500 {
+            left.push(0.8 * left[i] + (i as f64 * 1.7).sin());
+            assert_eq!(autoregressive(&left).to_bits(), plain(&left).to_bits(), "{i}");
+        }
+        assert_eq!(autoregressive(&[0.0; 9]).to_bits(), plain(&[0.0; 9]).to_bits());
+    }
+
+    #[test]
+    fn the_median_of_five_is_that_of_all_orders() {
+        let values = [-2.5, -0.0, 0.0, 1.0, f64::INFINITY, f64::NEG_INFINITY];
+        for i in 0..6_usize.pow(5) {
+            let five: Vec<f64> = (0..5).map(|k| values[i / 6_usize.pow(k) % 6]).collect();
+            let ordered: Vec<i64> = five.iter().map(|&value| to_ordered(value)).collect();
+            let mut sorted = five.clone();
+            sorted.sort_by(f64::total_cmp);
+            assert_eq!(of_ordered(median_of_five(&ordered)).to_bits(), sorted[2].to_bits(), "{five:?}");
         }
     }
 
