@@ -41,6 +41,13 @@ pub enum LabelValue {
 #[derive(Debug, Clone)]
 pub struct SampleRange(Range<usize>);
 
+impl SampleRange {
+    /// How many bytes of the buffer they take.
+    pub fn bytes(&self) -> usize {
+        self.0.len()
+    }
+}
+
 impl Profile {
     /// The samples in the file's order.
     pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {

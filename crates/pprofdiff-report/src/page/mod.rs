@@ -43,10 +43,10 @@ use pprofdiff::list::SourceCode;
 use pprofdiff::random::HashMap;
 use pprofdiff::units;
 use pprofdiff::work;
-use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, Top, are_system};
+use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
 pub(crate) use series::series_page;
-use views::{Chance, bits, call_graph, flame, movers, pair, table};
+use views::{Chance, Table, bits, call_graph, flame, mover_rows, movers, pair};
 
 pub(crate) const FORMAT: Format = Format {
     name: "html",
@@ -190,20 +190,16 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         }
     }
     let why = || {
-        // The query's first, so that it has a place.
-        let mut candidates: Vec<usize> = measured.iter().map(|(part, _)| *part).collect();
+        // The query's first, so that it has a place. Of two types with one name only the first can be asked for.
+        let is_found = |part: usize| diff.find_sample_type(Some(&all[types[part]].0)).ok() == Some(types[part]);
+        let mut candidates: Vec<usize> =
+            measured.iter().map(|(part, _)| *part).filter(|&part| is_found(part)).collect();
         candidates.sort_by_key(|&part| types[part] != wanted);
-        let mut candidates = candidates.into_iter();
-        let mut explained: Vec<(usize, Explanation)> = Vec::new();
-        while explained.len() < most_explained {
-            let room = (most_explained - explained.len()).min(parallel::threads()).min(MAX_TYPES_AT_A_TIME);
-            let some: Vec<usize> = candidates.by_ref().take(room).collect();
-            if some.is_empty() {
-                break;
-            }
-            let found = parallel::map(&some, |&part| explain(diff, query, types[part], options));
-            explained.extend(some.into_iter().zip(found).filter_map(|(part, found)| Some((part, found?))));
-        }
+        let numbers: Vec<usize> = candidates.iter().map(|&part| types[part]).collect();
+        let found = selection.explain_types(&numbers, most_explained, &options.explain);
+        let part_of = |number: usize| types.iter().position(|&of| of == number).unwrap_or(0);
+        let mut explained: Vec<(usize, Explanation)> =
+            found.into_iter().map(|(number, e)| (part_of(number), e)).collect();
         explained.sort_by_key(|(part, _)| *part);
         explained
     };
@@ -226,7 +222,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             let budget = if is_shown { &mut own_budget } else { &mut budget };
             without_graph += usize::from(budget.is_used_up());
             let depth;
-            (parts[*part], depth) = sample_type(view, views, explanation, &mut names, share, budget);
+            (parts[*part], depth) = sample_type(view, views, explanation, &mut names, budget);
             if is_shown {
                 rows = depth + 1;
             }
@@ -285,18 +281,6 @@ fn assemble(
     Page { html: fill(&format!("{title} · pprofdiff"), &panels, source, &data), title, rows, explained }
 }
 
-/// Why the sides differ in a sample type. Nothing where that can't be said: of one side, of other granularities than
-/// functions. Not normalized, since the scale is found.
-fn explain(diff: &Diff, query: &Query, sample_type: usize, options: &PageOptions) -> Option<Explanation> {
-    let name = &diff.sample_types()[sample_type].0;
-    // Of two types with one name only the first can be asked for.
-    if !diff.is_two_sided() || diff.find_sample_type(Some(name)).ok() != Some(sample_type) {
-        return None;
-    }
-    let query = query.clone().with_sample_type(name).with_normalize(Normalize::None);
-    diff.explain(&query, &[], &options.explain).ok()
-}
-
 /// What explanations had no room for, each once.
 fn say_left_out(explained: &[(usize, Explanation)], warnings: &mut Vec<String>) {
     for note in explained.iter().flat_map(|(_, e)| &e.left_out).map(|note| visible(note).into_owned()) {
@@ -348,28 +332,46 @@ struct Views {
     up: Flame,
     /// The total of what filters leave, if there are any.
     kept: Option<Pair>,
-    /// By flat, and the graph of it; nothing of pages of a flame graph only.
-    frames: Option<(Top, Graph)>,
+    /// Nothing of pages of a flame graph only.
+    frames: Option<FrameViews>,
+}
+
+/// Of frames: which rose and fell most, the graph of them, and the table.
+struct FrameViews {
+    rose: Vec<TopRow>,
+    fell: Vec<TopRow>,
+    graph: Graph,
+    table: Table,
 }
 
 impl Views {
     fn from_measure(view: &Measure, max_frames: usize, options: &PageOptions) -> Views {
-        let stacks = view.matched_stacks();
-        let grow = |inverted| {
-            stacks.flame(
-                &FlameOptions::default()
-                    .with_inverted(inverted)
-                    .with_min_width(options.min_width)
-                    .with_max_frames(max_frames),
-            )
+        let flames = || {
+            let stacks = view.matched_stacks();
+            let grow = |inverted| {
+                stacks.flame(
+                    &FlameOptions::default()
+                        .with_inverted(inverted)
+                        .with_min_width(options.min_width)
+                        .with_max_frames(max_frames),
+                )
+            };
+            parallel::join(|| grow(false), || grow(true))
         };
-        let (down, up) = (grow(false), grow(true));
-        drop(stacks);
+        let graph = || {
+            (!options.only_flame).then(|| {
+                let top = view.top(Sort::Flat);
+                let graph = view.graph_of(&top, &GraphOptions::default());
+                (top, graph)
+            })
+        };
+        let ((down, up), graph) = parallel::join(flames, graph);
         let kept = (!view.summary().query.filters.set().is_empty()).then(|| view.kept_total());
-        let frames = (!options.only_flame).then(|| {
-            let top = view.top(Sort::Flat);
-            let graph = view.graph_of(&top, &GraphOptions::default());
-            (top, graph)
+        let frames = graph.map(|(top, graph)| FrameViews {
+            rose: movers(&top, |delta| delta > 0),
+            fell: movers(&top, |delta| delta < 0),
+            graph,
+            table: Table::new(view, top, &[&down, &up], max_frames / 4),
         });
         Views { down, up, kept, frames }
     }
@@ -381,7 +383,6 @@ fn sample_type(
     views: Views,
     explanation: Option<&Explanation>,
     names: &mut Names,
-    max_frames: usize,
     budget: &mut LayoutBudget,
 ) -> (Value, u32) {
     work::begin_phase("drawing");
@@ -408,11 +409,11 @@ fn sample_type(
     if let Some(chance) = chance {
         part["chance"] = chance.sizes(s.total);
     }
-    if let Some((mut top, graph)) = frames {
-        part["rose"] = movers(&top, names, |delta| delta > 0);
-        part["fell"] = movers(&top, names, |delta| delta < 0);
-        top.sort(Sort::Cum);
-        part["table"] = table(view, top, &[&down, &up], names, max_frames / 4, chance);
+    if let Some(FrameViews { rose, fell, graph, table }) = frames {
+        let frames = view.frames();
+        part["rose"] = mover_rows(&rose, frames, names);
+        part["fell"] = mover_rows(&fell, frames, names);
+        part["table"] = table.columns(names, chance);
         if let Some(graph) = call_graph(&graph, names, budget) {
             part["callgraph"] = graph;
         }

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::columns::Numbers;
 use super::{
-    MANY_SAMPLES, MAX_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, explain, pair, sample_type,
-    say_left_out, settings, side, visible,
+    MANY_SAMPLES, MAX_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, pair, sample_type, say_left_out,
+    settings, side, visible,
 };
 use crate::layout::LayoutBudget;
 use crate::numbers::counted;
@@ -61,12 +61,13 @@ pub(crate) fn series_page(
         let is_largest = largest.is_some_and(|largest| std::ptr::eq(largest, *point));
         let is_explained = is_largest || diff.n_samples() <= MANY_SAMPLES || explained.len() + 1 < MAX_EXPLAINED;
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
-        let explanation = is_explained.then(|| explain(&diff, &query, number, options)).flatten();
+        let explanation = is_explained.then(|| selection.explain_types(&[number], 1, &options.explain).pop()).flatten();
+        let explanation = explanation.map(|(_, explanation)| explanation);
         if !options.only_flame {
             selection.build_tree();
         }
         let views = Views::from_measure(&view, share, options);
-        let (mut part, rows) = sample_type(&view, views, explanation.as_ref(), &mut names, share, &mut budget);
+        let (mut part, rows) = sample_type(&view, views, explanation.as_ref(), &mut names, &mut budget);
         let s = view.summary();
         part["base"] = s.base.as_ref().map(|base| side(base, s.sum)).unwrap_or_default();
         part["new"] = side(&s.new, s.sum);

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::columns::Numbers;
 use super::names::Names;
 use crate::layout::LayoutBudget;
-use pprofdiff::edges::Relation;
+use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::explain::Explanation;
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode};
 use pprofdiff::graph::Graph;
 use pprofdiff::random::HashMap;
 use pprofdiff::work::paced;
-use pprofdiff::{Measure, Pair, Top, TopRow};
+use pprofdiff::{Frames, Measure, Pair, Sort, Top, TopRow};
 
 /// Callers, and callees, of one function that the page has at most: of the thousand costliest, and of the others.
 /// Edges are most of a large page, and few of them are ever looked at.
@@ -68,13 +68,17 @@ pub(super) fn bits(values: impl Iterator<Item = bool>) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The frames whose own cost changed most in one direction, with both values; of one profile, those that cost most. Own
-/// cost, since these changes add up to that of the total; by cum, the first would be callers of each other.
+/// The frames whose own cost changed most in one direction; of one profile, those that cost most. Own cost, since these
+/// changes add up to that of the total; by cum, the first would be callers of each other.
 ///
 /// `top` is by flat, largest change first.
-pub(super) fn movers(top: &Top, names: &mut Names, which: fn(i64) -> bool) -> Value {
-    let rows = top.rows.iter().filter(|r| which(r.flat.delta())).take(MOVERS);
-    rows.map(|r| json!([names.id(&top.frames, r.frame), r.flat.base.to_string(), r.flat.new.to_string()])).collect()
+pub(super) fn movers(top: &Top, which: fn(i64) -> bool) -> Vec<TopRow> {
+    top.rows.iter().filter(|r| which(r.flat.delta())).take(MOVERS).copied().collect()
+}
+
+/// These frames with both values.
+pub(super) fn mover_rows(rows: &[TopRow], frames: &Frames, names: &mut Names) -> Value {
+    rows.iter().map(|r| json!([names.id(frames, r.frame), r.flat.base.to_string(), r.flat.new.to_string()])).collect()
 }
 
 /// int64 as text: JavaScript's numbers end at 2^53.
@@ -153,79 +157,92 @@ pub(super) fn flame(flame: &Flame, names: &mut Names, chance: Option<Chance>) ->
     columns
 }
 
-/// The table as columns: the frames that the graphs show, and then the others as far as there is room, by
-/// their cost. With each come its costliest callers and callees, out of those that the table has.
-pub(super) fn table(
-    view: &Measure,
-    mut top: Top,
-    graphs: &[&Flame],
-    names: &mut Names,
-    most: usize,
-    chance: Option<Chance>,
-) -> Value {
-    let frames = &top.frames.clone();
-    let mut drawn = vec![false; frames.len()];
-    // All graphs are of one view, so their frames have the same numbers as the table's.
-    for node in graphs.iter().flat_map(|g| &g.nodes) {
-        if let FlameFrame::Frame(f) = node.frame {
-            drawn[f as usize] = true;
-        }
-    }
-    let magnitude = |p: Pair| p.base.unsigned_abs().max(p.new.unsigned_abs());
-    let mut rows: Vec<&TopRow> = top.rows.iter().collect();
-    rows.sort_by_key(|r| std::cmp::Reverse((drawn[r.frame as usize], magnitude(r.cum))));
-    let n_drawn = rows.iter().filter(|r| drawn[r.frame as usize]).count();
-    rows.truncate(most.max(n_drawn));
-    rows.sort_by_key(|r| std::cmp::Reverse(magnitude(r.cum)));
-    let mut in_table = vec![false; frames.len()];
-    rows.iter().for_each(|r| in_table[r.frame as usize] = true);
+/// What the table shows: the frames that the graphs show, and then the others as far as there is room, by their cost. With
+/// each come its costliest callers and callees, out of those that the table has.
+pub(super) struct Table {
+    rows: Vec<TopRow>,
+    /// How many rows there are without those that it has no room for.
+    all_rows: usize,
+    in_table: Vec<bool>,
+    edges: Edges,
+}
 
-    // Of what is left out, no edges are put in order.
-    let all_rows = top.rows.len();
-    let nodes: Vec<TopRow> = top.rows.iter().filter(|r| in_table[r.frame as usize]).copied().collect();
-    let rows: Vec<TopRow> = rows.into_iter().copied().collect();
-    top.rows = nodes;
-    let edges = view.edges_of(top);
-    // Edges are grouped by node, in the order of the nodes.
-    let mut of_frame: HashMap<u32, &[pprofdiff::edges::Edge]> = HashMap::default();
-    for group in edges.edges.chunk_by(|a, b| a.node == b.node) {
-        of_frame.insert(group[0].node, group);
-    }
-    let relation = |which: Relation, names: &mut Names| {
-        let [mut shown, mut all, mut other, mut base, mut new] = [const { Vec::<i64>::new() }; 5];
-        for (i, row) in paced(rows.iter().enumerate()) {
-            let group = of_frame.get(&row.frame).copied().unwrap_or_default();
-            let mut group: Vec<_> = group.iter().filter(|e| e.relation == which).collect();
-            all.push(group.len() as i64);
-            group.retain(|e| in_table[e.other as usize]);
-            group.sort_by_key(|e| std::cmp::Reverse(magnitude(e.weight)));
-            group.truncate(MAX_EDGES[usize::from(i >= COSTLIEST)]);
-            shown.push(group.len() as i64);
-            other.extend(group.iter().map(|e| names.id(frames, e.other) as i64));
-            base.extend(group.iter().map(|e| e.weight.base));
-            new.extend(group.iter().map(|e| e.weight.new));
+impl Table {
+    /// Of a table by flat.
+    pub(super) fn new(view: &Measure, mut top: Top, graphs: &[&Flame], most: usize) -> Table {
+        top.sort(Sort::Cum);
+        let mut drawn = vec![false; top.frames.len()];
+        // All graphs are of one view, so their frames have the same numbers as the table's.
+        for node in graphs.iter().flat_map(|g| &g.nodes) {
+            if let FlameFrame::Frame(f) = node.frame {
+                drawn[f as usize] = true;
+            }
         }
-        let column = |v: Vec<i64>| v.into_iter().collect::<Numbers>().base64();
-        json!({"shown": column(shown), "all": column(all), "other": column(other), "base": column(base), "new": column(new)})
-    };
-    let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(value).collect::<Numbers>().base64();
-    let frame: Vec<u64> = rows.iter().map(|r| names.id(frames, r.frame)).collect();
-    let statuses = |r: &TopRow| r.status as i64;
-    let chance = |value: fn(&TopRow) -> Pair| chance.map(|c| bits(rows.iter().map(|r| c.is_chance(value(r)))));
-    json!({
-        "rows": rows.len(),
-        "flat_chance": chance(|r| r.flat),
-        "cum_chance": chance(|r| r.cum),
-        "of": all_rows,
-        "frame": frame.into_iter().collect::<Numbers>().base64(),
-        "status": column(&statuses),
-        "flat_base": column(&|r| r.flat.base),
-        "flat_new": column(&|r| r.flat.new),
-        "cum_base": column(&|r| r.cum.base),
-        "cum_new": column(&|r| r.cum.new),
-        "callers": relation(Relation::Caller, names),
-        "callees": relation(Relation::Callee, names),
-    })
+        let mut rows: Vec<&TopRow> = top.rows.iter().collect();
+        rows.sort_by_key(|r| std::cmp::Reverse((drawn[r.frame as usize], magnitude(r.cum))));
+        let n_drawn = rows.iter().filter(|r| drawn[r.frame as usize]).count();
+        rows.truncate(most.max(n_drawn));
+        rows.sort_by_key(|r| std::cmp::Reverse(magnitude(r.cum)));
+        let mut in_table = vec![false; top.frames.len()];
+        rows.iter().for_each(|r| in_table[r.frame as usize] = true);
+
+        // Of what is left out, no edges are put in order.
+        let all_rows = top.rows.len();
+        let nodes: Vec<TopRow> = top.rows.iter().filter(|r| in_table[r.frame as usize]).copied().collect();
+        let rows: Vec<TopRow> = rows.into_iter().copied().collect();
+        top.rows = nodes;
+        Table { rows, all_rows, in_table, edges: view.edges_of(top) }
+    }
+
+    /// As columns.
+    pub(super) fn columns(&self, names: &mut Names, chance: Option<Chance>) -> Value {
+        let Table { rows, all_rows, in_table, edges } = self;
+        let frames = &edges.frames;
+        // Edges are grouped by node, in the order of the nodes.
+        let mut of_frame: HashMap<u32, &[Edge]> = HashMap::default();
+        for group in edges.edges.chunk_by(|a, b| a.node == b.node) {
+            of_frame.insert(group[0].node, group);
+        }
+        let relation = |which: Relation, names: &mut Names| {
+            let [mut shown, mut all, mut other, mut base, mut new] = [const { Vec::<i64>::new() }; 5];
+            for (i, row) in paced(rows.iter().enumerate()) {
+                let group = of_frame.get(&row.frame).copied().unwrap_or_default();
+                let mut group: Vec<_> = group.iter().filter(|e| e.relation == which).collect();
+                all.push(group.len() as i64);
+                group.retain(|e| in_table[e.other as usize]);
+                group.sort_by_key(|e| std::cmp::Reverse(magnitude(e.weight)));
+                group.truncate(MAX_EDGES[usize::from(i >= COSTLIEST)]);
+                shown.push(group.len() as i64);
+                other.extend(group.iter().map(|e| names.id(frames, e.other) as i64));
+                base.extend(group.iter().map(|e| e.weight.base));
+                new.extend(group.iter().map(|e| e.weight.new));
+            }
+            let column = |v: Vec<i64>| v.into_iter().collect::<Numbers>().base64();
+            json!({"shown": column(shown), "all": column(all), "other": column(other), "base": column(base), "new": column(new)})
+        };
+        let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(value).collect::<Numbers>().base64();
+        let frame: Vec<u64> = rows.iter().map(|r| names.id(frames, r.frame)).collect();
+        let statuses = |r: &TopRow| r.status as i64;
+        let chance = |value: fn(&TopRow) -> Pair| chance.map(|c| bits(rows.iter().map(|r| c.is_chance(value(r)))));
+        json!({
+            "rows": rows.len(),
+            "flat_chance": chance(|r| r.flat),
+            "cum_chance": chance(|r| r.cum),
+            "of": all_rows,
+            "frame": frame.into_iter().collect::<Numbers>().base64(),
+            "status": column(&statuses),
+            "flat_base": column(&|r| r.flat.base),
+            "flat_new": column(&|r| r.flat.new),
+            "cum_base": column(&|r| r.cum.base),
+            "cum_new": column(&|r| r.cum.new),
+            "callers": relation(Relation::Caller, names),
+            "callees": relation(Relation::Callee, names),
+        })
+    }
+}
+
+fn magnitude(p: Pair) -> u64 {
+    p.base.unsigned_abs().max(p.new.unsigned_abs())
 }
 
 /// The call graph's picture, and which frames its nodes are, in the order in which they are drawn; `None` if there is

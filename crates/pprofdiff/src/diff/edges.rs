@@ -14,7 +14,7 @@ use super::{Frames, Measure, Pair, Summary};
 use crate::Result;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{FastState, HashMap};
-use pprofdiff_profile::work::Pace;
+use pprofdiff_profile::work::{Pace, paced};
 
 /// Which side of a node the other end of an edge is on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +47,14 @@ pub struct Edge {
     pub relation: Relation,
     /// What the samples that take this edge cost.
     pub weight: Pair,
+}
+
+impl Edge {
+    /// Of which nothing is known yet.
+    const EMPTY: Edge = {
+        let weight = Pair { base: 0, new: 0 };
+        Edge { node: 0, other: 0, relation: Relation::Caller, weight }
+    };
 }
 
 /// Nodes with their callers and callees.
@@ -127,23 +135,35 @@ impl Measure {
         for (i, row) in nodes.iter().enumerate() {
             rank[row.frame as usize] = i as u32;
         }
-        // With the node's place instead of its frame, so that no comparison looks it up.
-        let mut edges = Vec::new();
-        for (&(caller, callee), weight) in all.iter().zip(weights) {
-            for (node, other, relation) in [(callee, caller, Relation::Caller), (caller, callee, Relation::Callee)] {
-                let node = rank[node as usize];
-                if node != u32::MAX {
-                    edges.push(Edge { node, other, relation, weight });
-                }
+        // Put beside those of the same node and relation, which are few, so only these are compared.
+        let group_of = |node: u32, relation: Relation| {
+            let place = rank[node as usize];
+            (place != u32::MAX).then_some(2 * place as usize + usize::from(relation == Relation::Callee))
+        };
+        let ends_of = |(caller, callee): (u32, u32)| {
+            let ends = [(callee, caller, Relation::Caller), (caller, callee, Relation::Callee)];
+            ends.into_iter().filter_map(move |(node, other, relation)| {
+                Some((group_of(node, relation)?, Edge { node, other, relation, weight: Pair::default() }))
+            })
+        };
+        let mut next = vec![0; 2 * nodes.len() + 1];
+        paced(&all).flat_map(|&call| ends_of(call)).for_each(|(group, _)| next[group + 1] += 1);
+        (1..next.len()).for_each(|group| next[group] += next[group - 1]);
+        let mut edges = vec![Edge::EMPTY; next.last().copied().unwrap_or(0)];
+        for (&call, weight) in paced(all.iter().zip(weights)) {
+            for (group, edge) in ends_of(call) {
+                edges[next[group]] = Edge { weight, ..edge };
+                next[group] += 1;
             }
         }
         let mut pace = Pace::default();
-        edges.sort_unstable_by(|a, b| {
-            pace.step(1);
-            let key = |e: &Edge| (e.node, e.relation, Reverse(e.weight.delta().unsigned_abs()));
-            key(a).cmp(&key(b)).then_with(|| self.frames().order(a.other).cmp(&self.frames().order(b.other)))
-        });
-        edges.iter_mut().for_each(|e| e.node = nodes[e.node as usize].frame);
+        for group in edges.chunk_by_mut(|a, b| (a.node, a.relation) == (b.node, b.relation)) {
+            group.sort_unstable_by(|a, b| {
+                pace.step(1);
+                let size = |e: &Edge| Reverse(e.weight.delta().unsigned_abs());
+                size(a).cmp(&size(b)).then_with(|| self.frames().order(a.other).cmp(&self.frames().order(b.other)))
+            });
+        }
         Edges { summary: self.summary().clone(), frames: self.frames().clone(), nodes, edges }
     }
 

@@ -226,6 +226,11 @@ impl Selection {
         &self.diff
     }
 
+    /// What was asked.
+    pub(crate) fn query(&self) -> &Query {
+        &self.shared.query
+    }
+
     /// The frames, which all measures share.
     pub fn frames(&self) -> &Arc<Frames> {
         &self.shared.frames

@@ -124,14 +124,14 @@ pub(super) struct Columns<'m> {
 }
 
 impl<'m> Columns<'m> {
-    /// Shows the visitor each sample that counts for any sample type.
+    /// Shows the visitor each sample that counts for any sample type. `range` is one of [`Walk::ranges`].
     #[inline(always)]
-    pub(super) fn visit(&self, visitor: &mut impl ColumnVisitor) {
+    pub(super) fn visit(&self, range: &SampleRange, visitor: &mut impl ColumnVisitor) {
         let Walk { input, plan, .. } = &self.walk;
         let is_whole = self.walk.is_unfiltered();
         let (mut read, mut values) = (Vec::new(), vec![0; self.of_types.len()]);
         let (mut kept, mut index) = (Vec::new(), 0);
-        input.profile.for_each_sample(&input.profile.sample_range(), |sample| {
+        input.profile.for_each_sample(range, |sample| {
             read.clear();
             sample.for_each_value(|value| read.push(value));
             let mut any = 0;

@@ -18,6 +18,7 @@ mod evidence;
 mod naming;
 mod rules;
 mod search;
+mod shared;
 
 use serde::{Deserialize, Serialize};
 
@@ -29,13 +30,13 @@ pub use answer::{
     Account, Candidate, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise,
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
 };
-use asked::{ALLOCATED, Asked, COUNTS, WALL, is_level};
+use asked::{ALLOCATED, COUNTS, WALL, is_level};
 use evidence::names::Texts;
+use evidence::read::Look;
 pub(crate) use evidence::read::by_chance;
-use evidence::read::{Columns, Look};
 use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::{parallel, work};
+use pprofdiff_profile::work;
 use rules::renamed::Renamed;
 pub(crate) use rules::renamed::package_of;
 use rules::{Findings, Names};
@@ -46,6 +47,7 @@ use attribution::{Attribution, Shift};
 use evidence::sets::Sets;
 use naming::{MIN_SHOWN, Naming, Shown, clones, rounded};
 use search::Work;
+use shared::Shared;
 
 /// Where a frame with a tenth of the total would have been noticed that grew by so much, nothing is a verdict.
 const PRACTICAL: f64 = 1.0;
@@ -165,6 +167,32 @@ impl Diff {
     /// functions; a normalization, since the scale is found; numbers of operations that are not positive; heap profiles
     /// that do not say what was allocated.
     pub fn explain(&self, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
+        let own = self.check_explain(query, options)?;
+        let asked = self.asked(query.sample_type.as_deref(), beside)?;
+        work::begin_phase("explaining");
+        let selection = self.select_with(query, &Moves::default())?;
+        let shared = Shared::new(&selection, &own, options)?;
+        // Of a heap whose type was not chosen what was allocated is another question than what is left of it.
+        let named = |name: &str| self.sample_types().iter().position(|(kind, _)| kind == name);
+        let is_heap = query.sample_type.is_none() && beside.is_empty() && asked.kind == Kind::Heap;
+        let allocated = named(ALLOCATED).filter(|number| is_heap && *number != asked.number);
+        let (first, also) = match allocated.map(|number| self.asked_of(number)) {
+            // Both at the same time where that takes little memory.
+            Some(also) if self.n_samples() <= FEW_SAMPLES => {
+                let [first, also] = shared.explain_both([&asked, &also], [true, false])?;
+                (first, Some(also))
+            }
+            also => (shared.explain(&asked, true)?, also.map(|also| shared.explain(&also, false)).transpose()?),
+        };
+        drop(shared);
+        let mut explanation = first;
+        explanation.also.extend(also);
+        self.explain_heap(query, options, &mut explanation)?;
+        Ok(explanation)
+    }
+
+    /// True to be explained: the program's own rules, or why it can't be.
+    fn check_explain(&self, query: &Query, options: &ExplainOptions) -> Result<UserRules> {
         if !self.is_two_sided() {
             return Err(Error::query("explain compares two sides; there is only one profile"));
         }
@@ -184,56 +212,22 @@ impl Diff {
         if !(0.0..1.0).contains(&options.min_effect) {
             return Err(Error::query("the least effect is a part of the total, from 0 to 1"));
         }
-        let asked = self.asked(query.sample_type.as_deref(), beside)?;
         if options.noise_runs == 1 || options.noise_runs >= self.base().count() {
             return Err(Error::query("noise is learned from two runs of equal builds or more, besides the base"));
         }
-        let own = UserRules::new(&options.system, &options.background)?;
-        work::begin_phase("explaining");
-        let selection = self.select_with(query, &Moves::default())?;
-        let heap = options.heap.as_ref().map(|Heap(heap)| heap.allocations(query, &own)).transpose()?;
-        let texts = Texts::of(selection.frames(), &own, runtimes::Asked::All);
-        // Of a heap whose type was not chosen what was allocated is another question than what is left of it.
-        let named = |name: &str| self.sample_types().iter().position(|(kind, _)| kind == name);
-        let is_heap = query.sample_type.is_none() && beside.is_empty() && asked.kind == Kind::Heap;
-        let allocated = named(ALLOCATED).filter(|number| is_heap && *number != asked.number);
-        let learned = options.noise_runs;
-        let measure = |number: usize| selection.measure_type(number, Normalize::None);
-        let (value, beside) = (measure(asked.number)?, allocated.map(measure).transpose()?);
-        let explained =
-            |value: &Measure, look: Look<'_>, heap: Option<&Rows>| explain(self, value, look.rows(), heap, options);
-        let first = |columns: &Columns<'_>| explained(&value, Look::new(columns, &texts), heap.as_ref());
-        // Both at the same time where that takes little memory.
-        let (first, also) = match (allocated.map(|number| self.asked_of(number)), &beside) {
-            (Some(also), Some(of_also)) if self.n_samples() <= FEW_SAMPLES => {
-                asked.read(&selection, &value, learned, |columns| {
-                    also.read(&selection, of_also, learned, |others| {
-                        let [first, second] = Look::both([columns, others], &texts);
-                        let first = || explained(&value, first, heap.as_ref());
-                        parallel::join(first, || Some(explained(of_also, second, None)))
-                    })
-                })??
-            }
-            (also, _) => {
-                let first = asked.read(&selection, &value, learned, first)?;
-                let second = |(asked, value): (Asked, &Measure)| {
-                    asked.read(&selection, value, learned, |columns| explained(value, Look::new(columns, &texts), None))
-                };
-                (first, also.zip(beside.as_ref()).map(second).transpose()?)
-            }
-        };
-        let mut explanation = first;
-        explanation.also.extend(also);
-        drop(heap);
-        if let Some(Heap(heap)) = &options.heap {
-            let query = Query { sample_type: None, ..query.clone() };
-            let options = ExplainOptions { heap: None, noise_runs: 0, ..options.clone() };
-            let mut of_heap = heap.explain(&query, &[], &options)?;
-            let beside = std::mem::take(&mut of_heap.also);
-            explanation.also.push(of_heap);
-            explanation.also.extend(beside);
-        }
-        Ok(explanation)
+        UserRules::new(&options.system, &options.background)
+    }
+
+    /// Explains the heap profiles of the same runs beside an explanation.
+    fn explain_heap(&self, query: &Query, options: &ExplainOptions, beside: &mut Explanation) -> Result<()> {
+        let Some(Heap(heap)) = &options.heap else { return Ok(()) };
+        let query = Query { sample_type: None, ..query.clone() };
+        let options = ExplainOptions { heap: None, noise_runs: 0, ..options.clone() };
+        let mut of_heap = heap.explain(&query, &[], &options)?;
+        let also = std::mem::take(&mut of_heap.also);
+        beside.also.push(of_heap);
+        beside.also.extend(also);
+        Ok(())
     }
 
     /// What was allocated, of heap profiles.

@@ -11,6 +11,8 @@ use super::Tree;
 use pprofdiff_profile::columns::{NONE, Total};
 use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::parallel;
+use pprofdiff_profile::samples::SampleRange;
+use pprofdiff_profile::work::paced;
 
 /// What a tree, and all that is made for it, may take besides twice the bytes of the profiles.
 const FLOOR: usize = 16 << 20;
@@ -73,12 +75,54 @@ impl Tree {
     }
 }
 
+/// Samples of one input that follow each other.
+type Piece<'c, 'm> = (&'c Columns<'m>, SampleRange);
+
+/// The samples of a side in pieces that are worth being read at the same time, each of some inputs or of a part of one.
+fn pieces<'c, 'm>(inputs: &[&'c Columns<'m>]) -> Vec<Vec<Piece<'c, 'm>>> {
+    let mut all: Vec<Piece<'c, 'm>> = Vec::new();
+    for &columns in inputs {
+        all.extend(columns.walk.ranges().into_iter().map(|range| (columns, range)));
+    }
+    // Small inputs are read one after the other.
+    let most = if all.len() > inputs.len() { all.len().div_ceil(parallel::threads()) } else { all.len() };
+    all.chunks(most.max(1)).map(<[_]>::to_vec).collect()
+}
+
 /// The entries of the base, or of the only side, and the totals of the sample types there.
 fn collect(inputs: &[&Columns<'_>], keys: &Keys, n_types: usize, step: usize, room: usize) -> (Entries, Vec<Total>) {
+    let pieces = pieces(inputs);
+    let room_of_piece = room / pieces.len().max(1);
+    let collected = parallel::map(&pieces, |piece| collect_piece(piece, keys, n_types, step, room_of_piece));
+    if collected.len() > 1 && collected.iter().any(|(entries, _)| entries.is_full) {
+        // It is no longer in equal parts.
+        return collect_piece(&pieces.concat(), keys, n_types, step, room);
+    }
+    let mut collected = collected.into_iter();
+    let (mut all, mut totals) =
+        collected.next().unwrap_or_else(|| (Entries::new(n_types * step, room), vec![Total::default(); n_types]));
+    all.room = room;
+    for (entries, of_piece) in collected {
+        all.append(entries);
+        for (total, of_piece) in totals.iter_mut().zip(of_piece) {
+            total.sum += of_piece.sum;
+            total.magnitude += of_piece.magnitude;
+        }
+    }
+    (all, totals)
+}
+
+fn collect_piece(
+    piece: &[Piece<'_, '_>],
+    keys: &Keys,
+    n_types: usize,
+    step: usize,
+    room: usize,
+) -> (Entries, Vec<Total>) {
     let mut entries = Entries::new(n_types * step, room);
     let mut totals = vec![Total::default(); n_types];
-    for columns in inputs {
-        StepVisitor::visit(columns, |values, steps| {
+    for (columns, range) in piece {
+        StepVisitor::visit(columns, range, |values, steps| {
             add_totals(&mut totals, values);
             if !steps.is_empty() && !entries.is_full {
                 let entry = entries.number(keys.hash(0, steps), steps);
@@ -91,18 +135,32 @@ fn collect(inputs: &[&Columns<'_>], keys: &Keys, n_types: usize, step: usize, ro
 
 /// The samples of the new side, and the totals of the sample types there.
 fn hash(inputs: &[&Columns<'_>], keys: &Keys, n_types: usize) -> (Hashed, Vec<Total>) {
-    let mut hashed = Hashed { hashes: Vec::new(), values: Vec::new() };
-    let mut totals = vec![Total::default(); n_types];
-    for columns in inputs {
-        StepVisitor::visit(columns, |values, steps| {
-            add_totals(&mut totals, values);
-            if !steps.is_empty() {
-                hashed.hashes.push(keys.hash(0, steps));
-                hashed.values.extend_from_slice(values);
-            }
-        });
+    let pieces = parallel::map(&pieces(inputs), |piece| {
+        let mut hashed = Hashed { hashes: Vec::new(), values: Vec::new() };
+        let mut totals = vec![Total::default(); n_types];
+        for (columns, range) in piece {
+            StepVisitor::visit(columns, range, |values, steps| {
+                add_totals(&mut totals, values);
+                if !steps.is_empty() {
+                    hashed.hashes.push(keys.hash(0, steps));
+                    hashed.values.extend_from_slice(values);
+                }
+            });
+        }
+        (hashed, totals)
+    });
+    let mut pieces = pieces.into_iter();
+    let nothing = || (Hashed { hashes: Vec::new(), values: Vec::new() }, vec![Total::default(); n_types]);
+    let (mut all, mut totals) = pieces.next().unwrap_or_else(nothing);
+    for (hashed, of_piece) in pieces {
+        all.hashes.extend(hashed.hashes);
+        all.values.extend(hashed.values);
+        for (total, of_piece) in totals.iter_mut().zip(of_piece) {
+            total.sum += of_piece.sum;
+            total.magnitude += of_piece.magnitude;
+        }
     }
-    (hashed, totals)
+    (all, totals)
 }
 
 fn add_totals(totals: &mut [Total], values: &[i64]) {
@@ -155,6 +213,35 @@ impl Entries {
         }
     }
 
+    /// Adds the entries of samples behind those that it has.
+    fn append(&mut self, other: Entries) {
+        for (i, &hash) in paced(other.hashes.iter().enumerate()) {
+            if self.is_full {
+                return;
+            }
+            let Entries { index, hashes, .. } = self;
+            let of = |n: u32| hashes[n as usize];
+            let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+            let (values, words) = (&other.values[i * self.n_columns..], self.words());
+            let present = &other.present[i * words..][..words];
+            match found {
+                Found::Known(n) => {
+                    let sums = &mut self.values[n as usize * self.n_columns..][..self.n_columns];
+                    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
+                    self.present[n as usize * words..].iter_mut().zip(present).for_each(|(all, of)| *all |= of);
+                }
+                Found::New(_) => {
+                    self.hashes.push(hash);
+                    self.all.extend_from_slice(other.steps(i as u32));
+                    self.ends.push(self.all.len());
+                    self.values.extend_from_slice(&values[..self.n_columns]);
+                    self.present.extend_from_slice(present);
+                    self.is_full |= self.bytes() > self.room || self.len() == NONE as usize;
+                }
+            }
+        }
+    }
+
     /// What it takes; of the table of hashes about nine bytes an entry.
     fn bytes(&self) -> usize {
         let entry = size_of::<u128>() + size_of::<usize>() + 9 + 8 * (self.n_columns + self.words());
@@ -203,7 +290,7 @@ impl Entries {
                 break;
             }
             let reader = StepReader::new(columns);
-            columns.visit(&mut OfInput { reader, visitor: &mut visitor });
+            columns.visit(&columns.walk.input.profile.sample_range(), &mut OfInput { reader, visitor: &mut visitor });
         }
     }
 }
@@ -246,8 +333,8 @@ struct StepVisitor<'c, 'm, F> {
 }
 
 impl<'c, 'm, F: FnMut(&[i64], &[u32])> StepVisitor<'c, 'm, F> {
-    fn visit(columns: &'c Columns<'m>, f: F) {
-        columns.visit(&mut StepVisitor { reader: StepReader::new(columns), f });
+    fn visit(columns: &'c Columns<'m>, range: &SampleRange, f: F) {
+        columns.visit(range, &mut StepVisitor { reader: StepReader::new(columns), f });
     }
 }
 
@@ -291,5 +378,57 @@ impl ColumnVisitor for OfInput<'_, '_, '_, '_> {
         let entry = v.entries.number(v.samples.hashes[i], self.reader.read(locations));
         debug_assert_eq!(values, &v.samples.values[i * v.n_types..][..v.n_types]);
         v.entries.add(entry, 1, 2, values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write;
+
+    use super::super::super::Diff;
+    use super::Tree;
+    use crate::{LoadOptions, Profile, Query, Result};
+
+    /// Enough for three pieces. Some values cancel out.
+    fn profile(seed: u32) -> Result<Profile> {
+        let (mut random, mut text) = (seed, String::new());
+        let mut next = |below: u32| {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 8) % below
+        };
+        for _ in 0..200_000 {
+            let _ = write!(text, "main");
+            for _ in 0..next(7) {
+                let _ = write!(text, ";f{}", next(20));
+            }
+            let _ = writeln!(text, " {}", i64::from(next(5)) - 2);
+        }
+        Profile::from_bytes("made", text.as_bytes(), &LoadOptions::default())
+    }
+
+    #[test]
+    fn a_tree_is_the_same_for_any_number_of_threads() -> Result<()> {
+        let selection = Diff::between(profile(1)?, profile(2)?)?.select(&Query::default())?;
+        let parts = |tree: Option<Tree>| {
+            tree.map(|tree| {
+                let steps: Vec<u32> = tree.steps.iter().map(|step| step.0).collect();
+                let chains: Vec<_> = tree.chains.iter().map(|of| (of.start, of.parent, of.end, of.entry)).collect();
+                let totals: Vec<_> = tree.totals.iter().map(|total| (total.sum, total.magnitude)).collect();
+                (steps, chains, tree.edges, tree.values, tree.cancelled, totals)
+            })
+        };
+        let one = parts(Tree::from_selection(&selection));
+        assert!(one.as_ref().is_some_and(|(steps, .., cancelled, _)| steps.len() > 1000 && !cancelled.is_empty()));
+        for threads in [2, 4] {
+            let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() else { return Ok(()) };
+            let (many, pieces) = pool.install(|| {
+                let columns = selection.columns();
+                let n_pieces: Vec<usize> = columns.iter().map(|of| super::pieces(&[of]).len()).collect();
+                (parts(Tree::from_selection(&selection)), n_pieces)
+            });
+            assert_eq!(pieces, [threads.min(3); 2]);
+            assert!(many == one, "{threads}");
+        }
+        Ok(())
     }
 }

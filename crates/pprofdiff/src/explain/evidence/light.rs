@@ -23,8 +23,17 @@ pub(super) struct Light {
     row_of: Vec<u32>,
 }
 
+/// What a light stack shares with heavy ones.
+struct Shared {
+    stack: u32,
+    /// In frames.
+    length: u32,
+    /// The beginning; of none its first frame.
+    of: u32,
+}
+
 impl Light {
-    /// `heavy` is each heavy one's row, and [`NONE`] for the others.
+    /// `heavy` is each heavy one's row, and [`NONE`] for the others; `heavy_stacks` are those of the beginnings.
     pub fn new(
         runs: &[Run<'_>],
         read: &[OfRun],
@@ -32,6 +41,7 @@ impl Light {
         reader: &Reader<'_>,
         heavy: &[u32],
         beginnings: Beginnings,
+        heavy_stacks: &Stacks,
     ) -> Light {
         let mut is_light = vec![false; distinct.first.len()];
         for (_, (stack, _)) in paced(heavy.iter().zip(&distinct.rows)).filter(|(row, _)| **row == NONE) {
@@ -40,22 +50,25 @@ impl Light {
         let (mut stacks, mut beginning_of) = (Stacks::default(), Vec::new());
         let mut of_beginnings = vec![NONE; beginnings.len()];
         // By first frame; the last is of what has no stack.
+        let no_frame = reader.names.len() as u32;
         let mut of_roots = vec![NONE; reader.names.len() + 1];
         let mut stack_of = vec![NONE; distinct.first.len()];
-        let mut hashes = Vec::new();
-        distinct.each_stack(runs, read, reader, &is_light, |stack, frames| {
-            let (length, beginning) = beginnings.longest(frames, &mut hashes);
-            let root = frames.first().map_or(reader.names.len(), |&frame| frame as usize);
-            let (number, beginning) = match length {
-                0 => (&mut of_roots[root], NONE),
-                _ => (&mut of_beginnings[beginning as usize], beginning),
-            };
+        let shorten = |(shared, hashes): &mut (Vec<Shared>, Vec<u64>), stack: u32, frames: &[u32]| {
+            let (length, beginning) = beginnings.longest(frames, hashes);
+            let root = frames.first().copied().unwrap_or(no_frame);
+            shared.push(Shared { stack, length: length as u32, of: if length == 0 { root } else { beginning } });
+        };
+        let shared = distinct.look_at(runs, read, reader, &is_light, shorten);
+        for Shared { stack, length, of } in paced(shared.into_iter().flat_map(|(shared, _)| shared)) {
+            let number = if length == 0 { &mut of_roots[of as usize] } else { &mut of_beginnings[of as usize] };
             if *number == NONE {
-                *number = stacks.push(frames[..length.max(1).min(frames.len())].iter().copied());
-                beginning_of.push(beginning);
+                let root = Some(of).filter(|of| *of != no_frame);
+                let beginning = || heavy_stacks.get(beginnings.stack(of))[..length as usize].iter().copied();
+                *number = if length == 0 { stacks.push(root) } else { stacks.push(beginning()) };
+                beginning_of.push(if length == 0 { NONE } else { of });
             }
             stack_of[stack as usize] = *number;
-        });
+        }
         let mut rows = Interner::default();
         let row_of = paced(heavy.iter().zip(&distinct.rows)).map(|(&row, &(stack, labels))| match row {
             NONE => rows.number((stack_of[stack as usize], labels)),

@@ -7,6 +7,7 @@ pub(super) mod labels;
 mod light;
 mod making;
 pub(super) mod names;
+mod pieces;
 pub(super) mod read;
 pub(super) mod rows;
 pub(super) mod samples;

@@ -165,7 +165,7 @@ impl<'m> Look<'m> {
             let distinct = Distinct::new(runs, read, &labels);
             let (mut row_of, beginnings, pruned) = found.heavy(runs, read, &distinct, frames);
             if pruned > 0 {
-                let mut light = Light::new(runs, read, &distinct, &reader, &row_of, beginnings);
+                let mut light = Light::new(runs, read, &distinct, &reader, &row_of, beginnings, &found.stacks);
                 light.cut(&distinct, frames);
                 light.make_rows(&mut found, &mut row_of);
             }
@@ -264,24 +264,31 @@ impl Distinct {
         Distinct { of_run, weights, rows: rows.values, first }
     }
 
-    /// Calls `each` with those of the stacks that are wanted, and their frames, which are those of the first run that has it.
-    pub(super) fn each_stack(
+    /// Shows `look` those of the stacks that are wanted, with their frames, which are those of the first run that has it: pieces
+    /// of the runs at the same time, of each what `look` made of it, in order.
+    pub(super) fn look_at<T: Default + Send>(
         &self,
         runs: &[Run<'_>],
         read: &[OfRun],
         reader: &Reader<'_>,
         is_wanted: &[bool],
-        mut each: impl FnMut(u32, &[u32]),
-    ) {
+        look: impl Fn(&mut T, u32, &[u32]) + Sync,
+    ) -> Vec<T> {
         // By run: which of all stacks are those that it is the first to have.
         let mut firsts: Vec<Vec<u32>> = read.iter().map(|of| vec![NONE; of.stacks.hashes.len()]).collect();
         for (&(run, own), stack) in self.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
             firsts[run as usize][own as usize] = stack;
         }
-        for ((run, of), firsts) in runs.iter().zip(read).zip(firsts) {
+        let pieces = |run: usize| (0..read[run].n_pieces()).map(move |piece| (run, piece));
+        let pieces: Vec<(usize, usize)> = (0..runs.len()).flat_map(pieces).collect();
+        parallel::map(&pieces, |&(run, piece)| {
+            let (firsts, mut made) = (&firsts[run], T::default());
             let wants = |own: u32| firsts[own as usize] != NONE;
-            of.each_stack(run, reader, wants, |own, frames| each(firsts[own as usize], frames));
-        }
+            read[run].each_stack(&runs[run], reader, piece, wants, |own, frames| {
+                look(&mut made, firsts[own as usize], frames);
+            });
+            made
+        })
     }
 }
 
@@ -322,9 +329,15 @@ impl Collected<'_, '_> {
         let mut stack_of = vec![NONE; distinct.first.len()];
         let mut is_wanted = vec![false; distinct.first.len()];
         heavy.iter().for_each(|&row| is_wanted[distinct.rows[row as usize].0 as usize] = true);
-        distinct.each_stack(runs, read, self.reader, &is_wanted, |stack, frames| {
-            stack_of[stack as usize] = self.stacks.push(frames.iter().copied());
-        });
+        let keep = |kept: &mut (Vec<u32>, Stacks), stack: u32, frames: &[u32]| {
+            kept.0.push(stack);
+            kept.1.push(frames.iter().copied());
+        };
+        for (numbers, stacks) in distinct.look_at(runs, read, self.reader, &is_wanted, keep) {
+            for (own, stack) in (0..).zip(paced(numbers)) {
+                stack_of[stack as usize] = self.stacks.push(stacks.get(own).iter().copied());
+            }
+        }
         let mut row_of = vec![NONE; distinct.rows.len()];
         for &row in paced(&heavy) {
             let (stack, labels) = distinct.rows[row as usize];
@@ -333,7 +346,7 @@ impl Collected<'_, '_> {
         let (mut beginnings, light) = (Beginnings::new(), distinct.rows.len() - heavy.len());
         if light > 0 {
             let order = Order::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
-            paced(order).for_each(|stack| beginnings.add(self.stacks.get(stack)));
+            paced(order).for_each(|stack| beginnings.add(stack, self.stacks.get(stack)));
         }
         (row_of, beginnings, light)
     }

@@ -2,14 +2,16 @@
 //! to. Samples are read again for stacks that there was no room for ([`OfRun::each_stack`]).
 
 use super::labels::{RunLabels, texts_of};
+use super::pieces::{Piece, Reading};
 use super::read::Reader;
 use super::rows::{Kind, Stacks};
-use super::weights::tie;
 use crate::diff::stacks::Keys;
 use crate::diff::{Innermost, SampleLocations, SampleVisitor, Walk};
-use pprofdiff_profile::interner::{Found, Index, Interner};
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::interner::Interner;
+use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::FastState;
-use pprofdiff_profile::samples::Sample;
+use pprofdiff_profile::samples::{Sample, SampleRange};
 use pprofdiff_profile::work::paced;
 use std::sync::Arc;
 
@@ -69,20 +71,27 @@ impl std::ops::AddAssign for Part {
 /// The distinct stacks of a profile, of all sample types that are read in one look.
 #[derive(Default)]
 pub(in crate::explain) struct RunStacks {
-    /// While it is read.
-    index: Index,
     /// By stack, as the search sees it: the keyed hash by which runs share it.
     pub hashes: Vec<u128>,
     /// What decides between stacks of equal weight: the same in whatever order samples and files come.
     pub ties: Vec<u64>,
     /// The number of its frames.
     pub depths: Vec<u16>,
-    /// The first stacks' frames: as many as there was room for.
-    stacks: Stacks,
-    /// Of the others: the place of the first sample that has the stack, among those that are read.
-    places: Vec<u32>,
+    /// The samples in the pieces that were read, all of them in one or more.
+    pub(super) pieces: Vec<ReadPiece>,
     /// By location: a bit for each sample type of which a sample has it.
-    is_used: Vec<u8>,
+    pub(super) is_used: Vec<u8>,
+}
+
+/// The stacks that are first seen in a piece of the samples.
+pub(super) struct ReadPiece {
+    pub range: SampleRange,
+    /// The frames of the first ones, as many as there was room for, with their numbers; [`NONE`] where an earlier piece has the
+    /// stack.
+    pub kept: Stacks,
+    pub numbers: Vec<u32>,
+    /// Of the others: the place of the first sample that has the stack, among those of the piece that are read, and its number.
+    pub others: Vec<(u32, u32)>,
 }
 
 /// What a run has.
@@ -99,6 +108,14 @@ pub(in crate::explain) struct OfRun {
     pub negative: f64,
 }
 
+/// What is known of samples besides those that were shown.
+pub(super) struct Visited {
+    /// By location: a bit for each sample type of which one of the samples has it.
+    pub is_used: Vec<u8>,
+    /// The magnitudes of negative values.
+    pub negative: [f64; 2],
+}
+
 /// Shows the samples that are wanted, by their places among those that cost something of any sample type, with what they cost of
 /// each and their frames' canonical numbers, leaf first: none of what has no stack.
 struct Visitor<'c, 'm, W, F> {
@@ -107,7 +124,7 @@ struct Visitor<'c, 'm, W, F> {
     walk: &'c Walk<'m>,
     canonical: &'c [u32],
     /// By location, with canonical numbers.
-    innermost: Vec<Innermost>,
+    innermost: &'c [Innermost],
     beside: Option<&'c Walk<'m>>,
     /// By location: a bit for each sample type of which a sample has it that was shown.
     is_used: Vec<u8>,
@@ -186,18 +203,23 @@ impl<'m> Run<'m> {
         Part { value: v, count, events, variance }
     }
 
-    /// Calls `each` with the values (here and beside) of each sample that `wants` one by its place, its stack as the search sees
-    /// it, leaf first, and itself. Gives, by location, of which types one of these samples has it, and the magnitudes of
-    /// negative values.
-    fn visit(
+    /// The innermost frame of each location, with canonical numbers.
+    pub(super) fn innermost(&self, reader: &Reader<'_>) -> Vec<Innermost> {
+        let common = |first: Innermost| Innermost::new(reader.canonical[first.frame() as usize], first.has_more());
+        self.walk.innermost().into_iter().map(common).collect()
+    }
+
+    /// Calls `each` with the values (here and beside) of each sample of a range that `wants` one by its place, its stack as the
+    /// search sees it, leaf first, and itself.
+    pub(super) fn visit(
         &self,
         reader: &Reader<'_>,
+        range: &SampleRange,
+        innermost: &[Innermost],
         wants: impl FnMut(u32) -> bool,
         mut each: impl FnMut([i64; 2], &[u32], &Sample<'m>),
-    ) -> (Vec<u8>, [f64; 2]) {
+    ) -> Visited {
         let (walk, beside, canonical) = (&self.walk, self.beside.as_ref(), reader.canonical);
-        let common = |first: Innermost| Innermost::new(canonical[first.frame() as usize], first.has_more());
-        let innermost: Vec<Innermost> = walk.innermost().into_iter().map(common).collect();
         let (is_used, negative, frames) = (vec![0; innermost.len()], [0.0; 2], Vec::new());
         let each = |values: [i64; 2], frames: &mut Vec<u32>, sample: &Sample<'m>| {
             reader.shorten(frames);
@@ -206,8 +228,8 @@ impl<'m> Run<'m> {
         let mut visitor =
             Visitor { wants, place: 0, walk, beside, canonical, innermost, is_used, negative, frames, each };
         let counts_beside = |sample: &Sample<'m>| beside.is_some_and(|beside| beside.value(sample) != 0);
-        walk.visit_or(&walk.input.profile.sample_range(), counts_beside, &mut visitor);
-        (visitor.is_used, visitor.negative)
+        walk.visit_or(range, counts_beside, &mut visitor);
+        Visited { is_used: visitor.is_used, negative: visitor.negative }
     }
 
     /// Calls `each` with the canonical numbers of the frames that its samples have, some more than once.
@@ -219,55 +241,46 @@ impl<'m> Run<'m> {
     }
 }
 
-impl RunStacks {
-    /// With room for as many stacks as there are samples, so that growing copies nothing: pages that are not used cost nothing.
-    /// In a browser all that is taken counts; there they grow.
-    fn with_room_for(n: usize) -> RunStacks {
-        let n = if cfg!(target_pointer_width = "64") { n } else { 0 };
-        RunStacks {
-            index: Index::with_capacity(n),
-            hashes: Vec::with_capacity(n),
-            ties: Vec::with_capacity(n),
-            depths: Vec::with_capacity(n),
-            ..RunStacks::default()
-        }
-    }
-
-    /// The number of a stack, given leaf first.
-    #[inline(always)]
-    fn number(&mut self, hash: u128, stack: &[u32], place: u32, room: usize) -> u32 {
-        let RunStacks { index, hashes, .. } = self;
-        let of = |n: u32| hashes[n as usize];
-        let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
-        if let Found::New(_) = found {
-            let keeps_all = self.stacks.len() == self.hashes.len();
-            self.hashes.push(hash);
-            self.ties.push(tie(stack));
-            self.depths.push(stack.len() as u16);
-            if keeps_all && self.stacks.bytes() + size_of_val(stack) <= room {
-                self.stacks.push(stack.iter().rev().copied());
-            } else {
-                self.places.push(place);
-            }
-        }
-        found.number()
-    }
-}
-
 impl OfRun {
     /// Reads a profile, of one sample type or of two in one look. Frames of its stacks are kept in so many bytes.
     pub(in crate::explain) fn read(runs: &[&Run<'_>], reader: &Reader<'_>, keys: &Keys, room: usize) -> Vec<OfRun> {
-        let has_labels = runs[0].walk.input.profile.has_labels();
+        let walk = &runs[0].walk;
+        let innermost = runs[0].innermost(reader);
+        // In pieces where one type is read, without labels: which of these are left out depends on those before.
+        if runs.len() == 1 && !walk.input.profile.has_labels() {
+            let ranges = walk.ranges();
+            let room = room / ranges.len().max(1);
+            let read = |range: &SampleRange| Piece::read(runs[0], reader, keys, &innermost, range, room);
+            if ranges.len() > 1
+                && let Some(of) = Piece::joined(parallel::map(&ranges, read))
+            {
+                return vec![of];
+            }
+        }
+        OfRun::read_whole(runs, reader, keys, &innermost, room)
+    }
+
+    fn read_whole(
+        runs: &[&Run<'_>],
+        reader: &Reader<'_>,
+        keys: &Keys,
+        innermost: &[Innermost],
+        room: usize,
+    ) -> Vec<OfRun> {
+        let profile = &runs[0].walk.input.profile;
+        let has_labels = profile.has_labels();
         // Else rows are the stacks.
         let has_rows = has_labels || runs.len() > 1;
-        let mut stacks = RunStacks::with_room_for(runs[0].walk.input.profile.n_samples());
+        let mut stacks = Reading::with_room_for(profile.n_samples(), room);
         let mut of: Vec<(OfRun, Interner<(u32, u32), FastState>)> = runs.iter().map(|_| Default::default()).collect();
         let (mut place, mut texts) = (0, Vec::new());
-        let (is_used, negative) = runs[0].visit(
+        let visited = runs[0].visit(
             reader,
+            &profile.sample_range(),
+            innermost,
             |_| true,
             |values, stack, sample| {
-                let number = stacks.number(keys.hash(0, stack), stack, place, room);
+                let number = stacks.number(keys.hash(0, stack), stack, place);
                 place += 1;
                 if has_labels {
                     texts.clear();
@@ -283,43 +296,55 @@ impl OfRun {
                 }
             },
         );
-        (stacks.index, stacks.is_used) = (Index::default(), is_used);
-        let stacks = Arc::new(stacks);
+        let stacks = Arc::new(stacks.finish(profile.sample_range(), visited.is_used));
         let of_run = |(((of, rows), negative), bit): (((OfRun, Interner<(u32, u32), FastState>), f64), u32)| {
             let rows = if has_rows { rows.values } else { (0..stacks.hashes.len() as u32).map(|n| (n, 0)).collect() };
             OfRun { stacks: stacks.clone(), used_bit: 1 << bit, rows, negative, ..of }
         };
-        of.into_iter().zip(negative).zip(0..).map(of_run).collect()
+        of.into_iter().zip(visited.negative).zip(0..).map(of_run).collect()
     }
 
-    /// Calls `each` with the number and the frames, root first, of each stack that is wanted: `wants` says so of each number.
-    /// Where there was no room for all of them, the samples are read again for the others.
-    pub(in crate::explain) fn each_stack(
+    /// One sample type of a profile without labels: rows are the stacks.
+    pub(super) fn of_stacks(stacks: RunStacks, parts: Vec<Part>, negative: f64) -> OfRun {
+        let rows = (0..stacks.hashes.len() as u32).map(|n| (n, 0)).collect();
+        OfRun { stacks: Arc::new(stacks), used_bit: 1, rows, parts, labels: RunLabels::default(), negative }
+    }
+
+    /// How many pieces [`OfRun::each_stack`] can look at, at the same time.
+    pub(super) fn n_pieces(&self) -> usize {
+        self.stacks.pieces.len()
+    }
+
+    /// Calls `each` with the number and the frames, root first, of each stack that is first seen in a piece and is wanted: `wants`
+    /// says so of each number. Where there was no room for all of them, the samples are read again for the others.
+    pub(super) fn each_stack(
         &self,
         run: &Run<'_>,
         reader: &Reader<'_>,
+        piece: usize,
         wants: impl Fn(u32) -> bool,
         mut each: impl FnMut(u32, &[u32]),
     ) {
-        let RunStacks { stacks, places, .. } = &*self.stacks;
-        let kept = stacks.len() as u32;
-        for stack in paced(0..kept).filter(|&stack| wants(stack)) {
-            each(stack, stacks.get(stack));
+        let ReadPiece { range, kept, numbers, others } = &self.stacks.pieces[piece];
+        for (own, &number) in (0..).zip(paced(numbers)).filter(|(_, number)| **number != NONE && wants(**number)) {
+            each(number, kept.get(own));
         }
-        // They come in the order of their numbers.
-        let others = || places.iter().copied().zip(kept..).filter(|(_, stack)| wants(*stack));
-        let (mut places, mut stacks) = (others().map(|(place, _)| place).peekable(), others().map(|(_, stack)| stack));
+        // They come in the order of their places.
+        let wanted = || others.iter().filter(|(_, number)| wants(*number));
+        let (mut places, mut numbers) = (wanted().map(|of| of.0).peekable(), wanted().map(|of| of.1));
         if places.peek().is_none() {
             return;
         }
         let mut frames = Vec::new();
         run.visit(
             reader,
+            range,
+            &run.innermost(reader),
             |place| places.next_if_eq(&place).is_some(),
             |_, stack, _| {
                 frames.clear();
                 frames.extend(stack.iter().rev());
-                stacks.next().into_iter().for_each(|number| each(number, &frames));
+                numbers.next().into_iter().for_each(|number| each(number, &frames));
             },
         );
     }

@@ -81,8 +81,9 @@ pub(in crate::explain) fn mix(x: u64) -> u64 {
 pub(in crate::explain) struct Beginnings {
     index: Index,
     hashes: Vec<u64>,
-    /// By beginning: the one with a frame less, or [`NONE`].
+    /// By beginning: the one with a frame less, or [`NONE`]; and a stack that begins so.
     shorter: Vec<u32>,
+    of_stacks: Vec<u32>,
     /// The stack that was added last, and of each beginning of it the hash and the number.
     last: Vec<u32>,
     of_last: Vec<(u64, u32)>,
@@ -93,8 +94,8 @@ pub(in crate::explain) struct Beginnings {
 impl Beginnings {
     pub(in crate::explain) fn new() -> Beginnings {
         let key = RandomState::new().hash_one(0u8) | 1;
-        let (index, hashes, shorter) = (Index::default(), Vec::new(), Vec::new());
-        Beginnings { index, hashes, shorter, last: Vec::new(), of_last: Vec::new(), key }
+        let (index, hashes, shorter, of_stacks) = (Index::default(), Vec::new(), Vec::new(), Vec::new());
+        Beginnings { index, hashes, shorter, of_stacks, last: Vec::new(), of_last: Vec::new(), key }
     }
 
     fn next(&self, hash: u64, frame: u32) -> u64 {
@@ -102,8 +103,8 @@ impl Beginnings {
         (product as u64 ^ (product >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Adds a stack: in little time if it begins as the one before.
-    pub(in crate::explain) fn add(&mut self, stack: &[u32]) {
+    /// Adds a stack, which has a number: in little time if it begins as the one before.
+    pub(in crate::explain) fn add(&mut self, number_of_stack: u32, stack: &[u32]) {
         let common = self.last.iter().zip(stack).take_while(|(a, b)| a == b).count();
         self.last.truncate(common);
         self.of_last.truncate(common);
@@ -116,6 +117,7 @@ impl Beginnings {
             if let Found::New(_) = found {
                 self.hashes.push(hash);
                 self.shorter.push(number);
+                self.of_stacks.push(number_of_stack);
             }
             number = found.number();
             self.last.push(frame);
@@ -131,6 +133,11 @@ impl Beginnings {
     /// The beginning with a frame less.
     pub(in crate::explain) fn shorter(&self, beginning: u32) -> u32 {
         self.shorter[beginning as usize]
+    }
+
+    /// The number of a stack that begins so.
+    pub(in crate::explain) fn stack(&self, beginning: u32) -> u32 {
+        self.of_stacks[beginning as usize]
     }
 
     /// How many frames of a stack, given root first, some heavy stack begins with, and the number of that beginning.
@@ -168,13 +175,14 @@ mod tests {
         };
         let heavy: Vec<Vec<u32>> = (1..40).map(stack).collect();
         let mut beginnings = Beginnings::new();
-        heavy.iter().for_each(|stack| beginnings.add(stack));
+        heavy.iter().zip(0..).for_each(|(stack, number)| beginnings.add(number, stack));
         for seed in 100..1000 {
             let light = stack(seed);
             let shared = |other: &Vec<u32>| light.iter().zip(other).take_while(|(a, b)| a == b).count();
             let wanted = heavy.iter().map(shared).max().unwrap_or(0);
             let (length, number) = beginnings.longest(&light, &mut Vec::new());
             assert_eq!(length, wanted, "{light:?}");
+            assert!(length == 0 || heavy[beginnings.stack(number) as usize].starts_with(&light[..length]), "{light:?}");
             // With a frame less it is the beginning of that.
             let shorter = beginnings.longest(&light[..length.saturating_sub(1)], &mut Vec::new());
             assert!(length < 2 || shorter == (length - 1, beginnings.shorter(number)), "{light:?}");

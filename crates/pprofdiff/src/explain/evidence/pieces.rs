@@ -1,0 +1,232 @@
+//! A large profile is read in pieces at the same time, on the caller's pool. They are joined as if it had been read in one: stacks
+//! have the numbers of their first samples, and each row's samples are added up in their order, so that no digit of a sum depends
+//! on the number of threads.
+
+use super::read::Reader;
+use super::rows::Stacks;
+use super::samples::{OfRun, Part, ReadPiece, Run, RunStacks, Visited};
+use super::weights::tie;
+use crate::diff::Innermost;
+use crate::diff::stacks::Keys;
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::interner::{Found, Index};
+use pprofdiff_profile::samples::SampleRange;
+use pprofdiff_profile::work::paced;
+
+/// Sums of whole numbers below this are exact in any order.
+const EXACT: f64 = (1u64 << 53) as f64;
+
+/// The distinct stacks of samples while they are read.
+#[derive(Default)]
+pub(super) struct Reading {
+    index: Index,
+    hashes: Vec<u128>,
+    ties: Vec<u64>,
+    depths: Vec<u16>,
+    /// The first stacks' frames, in so many bytes.
+    stacks: Stacks,
+    room: usize,
+    /// Of the others: the place of the first sample that has the stack.
+    places: Vec<u32>,
+}
+
+impl Reading {
+    /// With room for as many stacks as there are samples, so that growing copies nothing: pages that are not used cost nothing.
+    /// In a browser all that is taken counts; there they grow.
+    pub fn with_room_for(n: usize, room: usize) -> Reading {
+        let n = if cfg!(target_pointer_width = "64") { n } else { 0 };
+        Reading {
+            index: Index::with_capacity(n),
+            hashes: Vec::with_capacity(n),
+            ties: Vec::with_capacity(n),
+            depths: Vec::with_capacity(n),
+            room,
+            ..Reading::default()
+        }
+    }
+
+    /// The number of a stack, given leaf first.
+    #[inline(always)]
+    pub fn number(&mut self, hash: u128, stack: &[u32], place: u32) -> u32 {
+        let Reading { index, hashes, .. } = self;
+        let of = |n: u32| hashes[n as usize];
+        let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+        if let Found::New(_) = found {
+            let keeps_all = self.stacks.len() == self.hashes.len();
+            self.hashes.push(hash);
+            self.ties.push(tie(stack));
+            self.depths.push(stack.len() as u16);
+            if keeps_all && self.stacks.bytes() + size_of_val(stack) <= self.room {
+                self.stacks.push(stack.iter().rev().copied());
+            } else {
+                self.places.push(place);
+            }
+        }
+        found.number()
+    }
+
+    /// Those of a profile that was read in one.
+    pub fn finish(self, range: SampleRange, is_used: Vec<u8>) -> RunStacks {
+        let Reading { hashes, ties, depths, stacks: kept, places, .. } = self;
+        let n_kept = kept.len() as u32;
+        let others = places.into_iter().zip(n_kept..).collect();
+        let pieces = vec![ReadPiece { range, kept, numbers: (0..n_kept).collect(), others }];
+        RunStacks { hashes, ties, depths, pieces, is_used }
+    }
+}
+
+/// A part of a profile's samples, of one sample type and without labels.
+pub(super) struct Piece {
+    range: SampleRange,
+    stacks: Reading,
+    /// By stack, what its first sample adds; and what further ones do, in their order.
+    first: Vec<Part>,
+    further: Vec<(u32, Part)>,
+    /// True if there was no room for these.
+    is_full: bool,
+    visited: Visited,
+}
+
+impl Piece {
+    pub fn read(
+        run: &Run<'_>,
+        reader: &Reader<'_>,
+        keys: &Keys,
+        innermost: &[Innermost],
+        range: &SampleRange,
+        room: usize,
+    ) -> Piece {
+        let mut stacks = Reading { room, ..Reading::default() };
+        let (mut first, mut further, mut place): (Vec<Part>, Vec<(u32, Part)>, u32) = (Vec::new(), Vec::new(), 0);
+        // What samples say again is no more than they are.
+        let most = range.bytes() / size_of::<(u32, Part)>();
+        let visited = run.visit(
+            reader,
+            range,
+            innermost,
+            |_| true,
+            |values, stack, sample| {
+                let number = stacks.number(keys.hash(0, stack), stack, place);
+                place += 1;
+                let part = run.part(reader.kind, values[0] as f64, sample);
+                if number as usize == first.len() {
+                    first.push(part);
+                } else if further.len() <= most {
+                    further.push((number, part));
+                }
+            },
+        );
+        let is_full = further.len() > most;
+        Piece { range: range.clone(), stacks, first, further, is_full, visited }
+    }
+
+    /// All of a profile, in order; nothing where sums depend on how they are made, or there was no room.
+    pub fn joined(pieces: Vec<Piece>) -> Option<OfRun> {
+        let negative: f64 = pieces.iter().map(|piece| piece.visited.negative[0]).sum();
+        if pieces.iter().any(|piece| piece.is_full) || negative >= EXACT {
+            return None;
+        }
+        let mut index = Index::with_capacity(pieces.iter().map(|piece| piece.first.len()).sum());
+        let (mut all, mut parts): (RunStacks, Vec<Part>) = (RunStacks::default(), Vec::new());
+        for piece in pieces {
+            let Reading { hashes, ties, depths, stacks: kept, places, .. } = piece.stacks;
+            let mut number_of = Vec::with_capacity(hashes.len());
+            let (mut numbers, mut others) = (vec![NONE; kept.len()], Vec::new());
+            for ((&hash, own), &part) in paced(hashes.iter().zip(0usize..).zip(&piece.first)) {
+                let of = |n: u32| all.hashes[n as usize];
+                let found = index.find_or_insert(hash as u64, all.hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+                let number = found.number();
+                number_of.push(number);
+                match found {
+                    Found::Known(_) => parts[number as usize] += part,
+                    Found::New(_) => {
+                        all.hashes.push(hash);
+                        all.ties.push(ties[own]);
+                        all.depths.push(depths[own]);
+                        parts.push(part);
+                        match numbers.get_mut(own) {
+                            Some(of_kept) => *of_kept = number,
+                            None => others.push((places[own - kept.len()], number)),
+                        }
+                    }
+                }
+            }
+            for (own, part) in paced(piece.further) {
+                parts[number_of[own as usize] as usize] += part;
+            }
+            all.pieces.push(ReadPiece { range: piece.range, kept, numbers, others });
+            all.is_used.resize(piece.visited.is_used.len(), 0);
+            all.is_used.iter_mut().zip(piece.visited.is_used).for_each(|(all, used)| *all |= used);
+        }
+        Some(OfRun::of_stacks(all, parts, negative))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::names::Texts;
+    use super::super::read::Look;
+    use super::super::rows::Rows;
+    use super::super::weights::mix;
+    use crate::diff::{Diff, Moves, Normalize, Query};
+    use crate::runtimes::{Asked, UserRules};
+    use pprofdiff_profile::builder::ProfileBuilder;
+    use pprofdiff_profile::{Profile, Result};
+
+    /// Enough for three pieces, of stacks among so many functions. Some values are below 0.
+    fn profile(seed: u64, functions: u64) -> Result<Profile> {
+        let mut builder = ProfileBuilder::new();
+        builder.sample_type("samples", "count");
+        builder.sample_type("cpu", "nanoseconds");
+        let mut locations = Vec::new();
+        for function in 0..functions {
+            let id = builder.function(format!("main.f{function}"), "main.go", 0);
+            let line = builder.line(id, 1);
+            locations.push(builder.location(None, 0, &[line])?);
+        }
+        for i in 0..200_000u64 {
+            let random = |n: u64| mix(seed << 32 | i << 8 | n);
+            let stack: Vec<_> = (0..random(0) % 6).map(|at| locations[(random(1 + at) % functions) as usize]).collect();
+            let count = (random(9) % 5) as i64 - 1;
+            builder.sample(&stack, &[count, count * (random(10) % 1_000_003) as i64], &[])?;
+        }
+        builder.build("made.pb.gz")
+    }
+
+    fn rows(diff: &Diff) -> Result<Rows> {
+        let selection = diff.select_with(&Query::default(), &Moves::default())?;
+        let texts = Texts::of(selection.frames(), &UserRules::default(), Asked::All);
+        let value = selection.measure_type(1, Normalize::None)?;
+        diff.asked_of(1).read(&selection, &value, 0, |columns| Look::new(columns, &texts).rows())
+    }
+
+    /// Every digit of them.
+    fn digits(rows: &Rows) -> Vec<(Vec<u32>, [u64; 7])> {
+        let row = |i: usize| {
+            let of = &rows.rows[i];
+            let [values, counts, events] = [of.values, of.counts, of.events].map(|pair| pair.map(f64::to_bits));
+            let all = [values[0], values[1], counts[0], counts[1], events[0], events[1], of.variance.to_bits()];
+            (rows.stack(i).to_vec(), all)
+        };
+        (0..rows.rows.len()).map(row).collect()
+    }
+
+    #[test]
+    fn no_digit_depends_on_how_many_threads_read() -> Result<()> {
+        // Nearly all stacks once, many a few times, and so few that samples are read in one after all.
+        for functions in [400, 30, 3] {
+            let diff = Diff::between(profile(1, functions)?, profile(2, functions)?)?;
+            let one = rows(&diff)?;
+            for threads in [2, 4] {
+                let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() else { return Ok(()) };
+                let measure = diff.measure(&Query::default())?;
+                let pieces = |walk: crate::diff::Walk<'_>| pool.install(|| walk.ranges().len());
+                assert!(measure.walks().all(|walk| pieces(walk) == threads.min(3)), "{functions}");
+                let many = pool.install(|| rows(&diff))?;
+                assert_eq!(many.negative, one.negative, "{functions}, {threads}");
+                assert!(digits(&many) == digits(&one), "{functions}, {threads}");
+            }
+        }
+        Ok(())
+    }
+}
