@@ -191,7 +191,7 @@ impl Diff {
         Ok(explanation)
     }
 
-    /// True to be explained: the program's own rules, or why it can't be.
+    /// Checks that this can be explained. Gives the program's own rules.
     fn check_explain(&self, query: &Query, options: &ExplainOptions) -> Result<UserRules> {
         if !self.is_two_sided() {
             return Err(Error::query("explain compares two sides; there is only one profile"));

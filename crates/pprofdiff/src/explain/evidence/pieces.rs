@@ -1,6 +1,6 @@
-//! A large profile is read in pieces at the same time, on the caller's pool. They are joined as if it had been read in one: stacks
-//! have the numbers of their first samples, and each row's samples are added up in their order, so that no digit of a sum depends
-//! on the number of threads.
+//! A large profile is read in pieces at the same time, on the caller's pool. They are joined as if it had been read in one:
+//! stacks have the numbers of their first samples, and each row's samples are added up in their order. So no digit of a sum
+//! depends on the number of threads.
 
 use super::read::Reader;
 use super::rows::Stacks;
