@@ -389,7 +389,7 @@ mod tests {
         for round in 0..700 {
             let n = [0, 1, 3, 6, 40, 97, 300][round % 7];
             let at = (uniform() * n as f64) as usize;
-            let noise = |u: f64, v: f64| (-2.0 * (u + 1e-12).ln()).sqrt() * (6.283 * v).cos();
+            let noise = |u: f64, v: f64| (-2.0 * (u + 1e-12).ln()).sqrt() * (std::f64::consts::TAU * v).cos();
             let mut value = |i: usize| {
                 let white = noise(uniform(), uniform());
                 walk += white;
