@@ -25,7 +25,7 @@ fn build(number: usize) -> Arc<Profile> {
     let root = b.function("main.main", "main.go", 1);
     let root = b.location(None, 0, &[b.line(root, 3)]).unwrap();
     for f in (0..12).filter(|f| f % 3 > 0 || number % 7 != *f) {
-        let function = b.function(&format!("main.f{f}"), "main.go", f as i64);
+        let function = b.function(format!("main.f{f}"), "main.go", f as i64);
         let location = b.location(None, 0, &[b.line(function, 12)]).unwrap();
         let grown = if f == 4 && number >= 50 { 400 } else { 0 };
         let count = (1000 + grown + number * 37 % 101 + f * 5) as i64;
