@@ -211,7 +211,7 @@ def check(
     """
 
 def series(
-    profiles: str | Iterable[_Source],
+    profiles: str | PathLike[str] | Iterable[_Source],
     key: Callable[[Any], object] | None = None,
     *,
     base: _Source | None = None,
@@ -221,7 +221,8 @@ def series(
     """Follow frames along a history of builds, or compare many builds with one base.
 
     `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what *
-    stands for is the build's key, and keys order the builds (numbers in them count as numbers). `key` gives a
+    stands for is the build's key, and keys order the builds (numbers in them count as numbers); or a part of a store,
+    "fleet/service=api", with the values of the key that is left. `key` gives a
     build's key, from an item of `profiles` or, for a pattern, from a path; unless given it is what tells paths
     from each other, or the item's number. Loaded profiles do not stay in memory, and an iterable is read a few
     items ahead.

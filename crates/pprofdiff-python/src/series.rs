@@ -2,6 +2,7 @@
 
 use pprofdiff::explain::ExplainOptions;
 use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
+use pprofdiff::store::Selection;
 use pprofdiff::{LoadOptions, Query, Sort, Source};
 use pprofdiff_report::{
     PageOptions, Report, Request, Table as EngineTable, TextOptions, View, builds_json, series_chart, series_html,
@@ -310,6 +311,25 @@ fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usi
         .map_or_else(|| number.to_string(), |p| pprofdiff::text::redacted(&p.to_string_lossy()).into_owned()))
 }
 
+/// The builds of a store, in the order of their keys: what was read of them before is kept there.
+fn of_store(py: Python<'_>, base: Option<Item>, stored: Selection, question: Question) -> PyResult<Series> {
+    let Question { query, mut options, raise } = question;
+    options.order = Order::Key;
+    let load = options.load.clone();
+    let base = base.and_then(|(key, source)| Some((key, source.ok()?)));
+    let series = runtime::run(py, move || {
+        pprofdiff::series::Series::load(base.into_iter().chain(stored.builds()?), &query, &options)
+    })?;
+    finished(py, series, raise, load)
+}
+
+fn finished(py: Python<'_>, series: pprofdiff::series::Series, raise: bool, load: LoadOptions) -> PyResult<Series> {
+    match series.errors().first().filter(|_| raise) {
+        Some((_, e)) => Err(error::from_engine(py, e)),
+        None => Ok(Series { series: Arc::new(series), load }),
+    }
+}
+
 /// Loads builds a window at a time, so that an iterable is read no further ahead, and brings them together.
 fn gather(
     py: Python<'_>,
@@ -319,6 +339,14 @@ fn gather(
     mut question: Question,
 ) -> PyResult<Series> {
     let engine = |e| error::from_engine(py, &e);
+    if let Some(of) = path(profiles)?
+        && let Some(stored) = Selection::named(&of).map_err(engine)?
+    {
+        return match key {
+            None => of_store(py, base, stored, question),
+            Some(_) => Err(error::message(py, "the builds of a store have keys, so it takes no key")),
+        };
+    }
     let load = question.options.load.clone();
     let mut items: Box<dyn Iterator<Item = PyResult<Item>>> = if let Ok(pattern) = profiles.extract::<String>() {
         question.options.order = Order::Key;
@@ -333,7 +361,7 @@ fn gather(
         }
         Box::new(builds.into_iter().map(|(key, source)| Ok((key, Ok(source)))))
     } else if profiles.is_instance_of::<PyBytes>() || profiles.cast::<Profile>().is_ok() || path(profiles)?.is_some() {
-        return Err(PyTypeError::new_err("profiles are given as an iterable, or as a pattern"));
+        return Err(PyTypeError::new_err("profiles are given as an iterable, a pattern, or a part of a store"));
     } else {
         let known = if key.is_none() { path_keys(profiles)? } else { None };
         Box::new(profiles.try_iter()?.enumerate().map(move |(i, object)| {
@@ -380,16 +408,14 @@ fn gather(
         }
     }
     let series = runtime::run(py, move || builder.finish())?;
-    match series.errors().first().filter(|_| question.raise) {
-        Some((_, e)) => Err(error::from_engine(py, e)),
-        None => Ok(Series { series: Arc::new(series), load }),
-    }
+    finished(py, series, question.raise, load)
 }
 
 /// Follow frames along a history of builds, or compare many builds with one base.
 ///
 /// `profiles` is an iterable of whatever load() takes, oldest first, or a pattern: of "builds/*/cpu.pb.gz" what *
-/// stands for is the build's key, and keys order the builds (numbers in them count as numbers). `key` gives a
+/// stands for is the build's key, and keys order the builds (numbers in them count as numbers); or a part of a store,
+/// "fleet/service=api", with the values of the key that is left. `key` gives a
 /// build's key, from an item of `profiles` or, for a pattern, from a path; unless given it is what tells paths
 /// from each other, or the item's number. Loaded profiles do not stay in memory, and an iterable is read a few
 /// items ahead.
