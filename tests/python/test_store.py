@@ -2,6 +2,7 @@
 our own views say."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -104,16 +105,25 @@ def test_a_part_of_a_store_is_a_series(fleet: Path):
     part = fleet / "fleet/service=labels"
     of_builds = [pprofdiff.load(part / f"build={build}").top(sample_type="cpu").to_dicts() for build in (9, 10)]
     wanted = [[(row["name"], row["flat"], row["cum"]) for row in rows] for rows in of_builds]
-    for profiles in (part, str(part)):  # the second time of what the store has kept
+    for profiles in (part, str(part)):
         series = pprofdiff.series(profiles, sample_type="cpu")
         assert [build["key"] for build in series.builds] == ["9", "10"]
         rows = series.values().to_dicts()
         for build, of_build in zip(("9", "10"), wanted, strict=True):
             assert [(row["name"], row["flat"], row["cum"]) for row in rows if row["build"] == build] == of_build
-    assert any((fleet / "fleet/_series").iterdir())
     with_base = pprofdiff.series(part, base=CORPUS / "go-labels-cpu.base.pb.gz", sample_type="cpu")
     assert [build["key"] for build in with_base.builds] == ["base", "9", "10"]
     with pytest.raises(pprofdiff.PprofError, match="takes no key"):
         pprofdiff.series(part, key=str)
     with pytest.raises(pprofdiff.PprofError, match="all but one must be given"):
         pprofdiff.series(fleet / "fleet")
+
+
+def test_what_was_read_of_a_store_is_kept(tmp_path: Path):
+    for build in range(6):
+        shutil.copy(CORPUS / "go-mutex.new.pb.gz", tmp_path / f"{build}.pb.gz")
+    store(tmp_path, "add", "fleet", "*.pb.gz", "--key", "build={1}")
+    read, kept = (pprofdiff.series(tmp_path / "fleet") for _ in range(2))
+    assert any((tmp_path / "fleet/_series").iterdir())
+    assert kept.values().to_dicts() == read.values().to_dicts()
+    assert len(kept.builds) == 6
