@@ -108,10 +108,11 @@ pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
     let (mut all, mut made) = (Vec::new(), 0);
     // Not collected: that asks Python how many there are, and a Ctrl-C that comes meanwhile is printed there and lost.
     for object in objects.try_iter()? {
-        // A source is as much work as ten small objects.
-        made += 10;
+        let source = source(&object?)?;
+        // As much work as so many small objects: of a path it is asked what is there.
+        made += if source.path().is_some() { 100 } else { 10 };
         runtime::yield_gil(objects.py(), &mut made)?;
-        all.push(source(&object?)?);
+        all.push(source);
     }
     Ok(all)
 }
