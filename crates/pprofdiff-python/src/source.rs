@@ -109,7 +109,7 @@ pub fn sources(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Source>> {
     // Not collected: that asks Python how many there are, and a Ctrl-C that comes meanwhile is printed there and lost.
     for object in objects.try_iter()? {
         let source = source(&object?)?;
-        // As much work as so many small objects: of a path it is asked what is there.
+        // As much work as so many small objects: it is asked what is at a path.
         made += if source.path().is_some() { 100 } else { 10 };
         runtime::yield_gil(objects.py(), &mut made)?;
         all.push(source);
@@ -158,7 +158,7 @@ impl Side {
             let mut made = 0;
             for object in object.try_iter()? {
                 add(&object?)?;
-                made += 10;
+                made += 100;
                 runtime::yield_gil(py, &mut made)?;
             }
         } else {
