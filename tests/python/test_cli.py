@@ -95,10 +95,11 @@ def test_ctrl_c_leaves_nothing_half_written(command: list[str], tmp_path: Path):
             time.sleep(seconds)
             child.send_signal(signal.SIGINT)
             _, errors = child.communicate(timeout=60)
+        # On a busy machine Python may still be importing us, or itself, which it says with another code.
+        early = b"init_import_site" in errors
         # It may have been done.
-        assert child.returncode in (0, 130, -signal.SIGINT), errors
-        # On a busy machine Python may still be importing us.
-        assert errors == b"" or b"_find_and_load" in errors
+        assert early or child.returncode in (0, 130, -signal.SIGINT), errors
+        assert early or errors == b"" or b"_find_and_load" in errors
         assert list(out.parent.iterdir()) == [out]
         assert child.returncode == 0 or out.read_bytes() == b"old"
 
