@@ -383,27 +383,35 @@ impl ColumnVisitor for OfInput<'_, '_, '_, '_> {
 
 #[cfg(test)]
 mod tests {
-    use std::fmt::Write;
+    use pprofdiff_profile::builder::ProfileBuilder;
 
     use super::super::super::Diff;
     use super::Tree;
-    use crate::{LoadOptions, Profile, Query, Result};
+    use crate::{Profile, Query, Result};
 
-    /// Enough for three pieces. Some values cancel out.
+    /// Enough for three pieces. Some values cancel out, and some stacks have in one piece what they do not have in another.
     fn profile(seed: u32) -> Result<Profile> {
-        let (mut random, mut text) = (seed, String::new());
+        let mut random = seed;
         let mut next = |below: u32| {
             random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (random >> 8) % below
         };
-        for _ in 0..200_000 {
-            let _ = write!(text, "main");
-            for _ in 0..next(7) {
-                let _ = write!(text, ";f{}", next(20));
-            }
-            let _ = writeln!(text, " {}", i64::from(next(5)) - 2);
+        let mut builder = ProfileBuilder::new();
+        builder.sample_type("cpu", "nanoseconds");
+        builder.sample_type("space", "bytes");
+        let mut frames = Vec::new();
+        for i in 0..20 {
+            let function = builder.function(format!("f{i}"), "", 0);
+            let line = builder.line(function, 0);
+            frames.push(builder.location(None, 0, &[line])?);
         }
-        Profile::from_bytes("made", text.as_bytes(), &LoadOptions::default())
+        for _ in 0..200_000 {
+            let depth = 1 + next(4);
+            let stack: Vec<_> = (0..depth).map(|_| frames[next(20) as usize]).collect();
+            let values = [(); 2].map(|()| i64::from(next(3)) - 1);
+            builder.sample(&stack, &values, &[])?;
+        }
+        builder.build("made")
     }
 
     #[test]
