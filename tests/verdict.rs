@@ -17,7 +17,7 @@ use prost::Message;
 /// What we refuse and Go accepts, by the words of our error, with why.
 const ONLY_WE_REFUSE: &[(&str, &str)] = &[
     ("add up to more than an int64 holds", "sums wrap around in Go"),
-    ("field number 0", "no writer writes it: damage"),
+    ("does not exist in protobuf", "no writer writes field 0, or one from 2^29 on: damage"),
     ("words are left", "Go takes zeros for the rest of a sample that is cut off, of words of 64 bits"),
     ("more nanoseconds than an int64 holds", "they wrap around in Go"),
 ];
@@ -101,7 +101,8 @@ fn mutated(message: &[u8], random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// What mutations do not come to: a sum past int64, two profiles in one (which both refuse), zstd.
+/// What few mutations come to: a sum past int64, two profiles in one (which both refuse), zstd, a field number past those
+/// of protobuf, lines of other spaces.
 fn on_purpose() -> Vec<Vec<u8>> {
     let mut p = proto::Profile {
         string_table: [&b""[..], b"cpu", b"count"].map(<[u8]>::to_vec).to_vec(),
@@ -112,7 +113,10 @@ fn on_purpose() -> Vec<Vec<u8>> {
     };
     let one = p.encode_to_vec();
     p.sample.push(p.sample[0].clone());
-    vec![p.encode_to_vec(), one.repeat(2), zstd::encode_all(&*one, 1).unwrap()]
+    let far = [&one[..], b"\x80\x80\x80\x80\x10\x00"].concat();
+    let spaces =
+        "goroutine profile: total 3\n\u{b}\n2 @ 0x43a9c5\n\u{85}\u{2003}\n\u{a0}# a comment\n1 @ 0x43a9c6\n\u{b}";
+    vec![p.encode_to_vec(), one.repeat(2), zstd::encode_all(&*one, 1).unwrap(), far, spaces.into()]
 }
 
 #[test]

@@ -17,11 +17,12 @@ pytestmark = [pytest.mark.filterwarnings("ignore")]
 
 def test_keys_are_columns(fleet: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(fleet)
+    # Whole paths: Java's working directory is that of the first test that had a session.
     spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
     try:
-        functions = spark.read.parquet("fleet/functions").filter("sample_type = 'cpu'")
+        functions = spark.read.parquet(str(fleet / "fleet/functions")).filter("sample_type = 'cpu'")
         flat = {(r[0], r[1]): r[2] for r in functions.groupBy("service", "build").sum("flat").collect()}
-        samples = spark.read.parquet("fleet/samples").filter("sample_type = 'cpu'")
+        samples = spark.read.parquet(str(fleet / "fleet/samples")).filter("sample_type = 'cpu'")
         leaves = samples.selectExpr("service", "build", "value", "element_at(functions, 1) AS leaf").collect()
     finally:
         spark.stop()

@@ -12,7 +12,7 @@
 
 use super::super::InputFormat;
 use super::{Head, Lines, Pattern, Sink, Stack, address_part, addresses, decimal, group, literal, whole};
-use super::{is_blank_or_comment, java};
+use super::{is_blank_or_comment, java, trim};
 use crate::error::Result;
 
 pub(in crate::format) const CONTENTION: InputFormat = InputFormat {
@@ -43,11 +43,11 @@ fn attributes(lines: &mut Lines<'_>) -> Result<(Head, i64)> {
     let types = [("contentions", "count"), ("delay", "nanoseconds")];
     let (mut head, mut hertz) = (Head::new(&types, ("contentions", "count"), 1), 0);
     while let Some(line) = lines.next_content() {
-        if line.trim_ascii().starts_with(b"---") {
+        if trim(line).starts_with(b"---") {
             break;
         }
         let Some(at) = line.iter().position(|&b| b == b'=') else { break };
-        let (key, value) = (line[..at].trim_ascii(), line[at + 1..].trim_ascii());
+        let (key, value) = (trim(&line[..at]), trim(&line[at + 1..]));
         let number = || literal(value).ok_or_else(|| lines.error("is not set to a number"));
         match key {
             b"cycles/second" => hertz = number()?,
@@ -67,7 +67,7 @@ fn attributes(lines: &mut Lines<'_>) -> Result<(Head, i64)> {
 fn stacks(lines: &mut Lines<'_>, period: i64, hertz: i64, sink: &mut Sink<'_>) -> Result<()> {
     let mut stack = Vec::new();
     loop {
-        let line = lines.line.trim_ascii();
+        let line = trim(lines.line);
         if line.starts_with(b"---") {
             return Ok(());
         }

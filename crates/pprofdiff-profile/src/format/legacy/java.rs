@@ -13,7 +13,7 @@
 //! is not in the list, the frame has no name.
 
 use super::super::InputFormat;
-use super::{Head, Lines, Pattern, Sink, Stack, addresses, decimal, group, literal, unsample};
+use super::{Head, Lines, Pattern, Sink, Stack, addresses, decimal, group, literal, trim, unsample};
 use crate::builder::{FunctionId, LocationId, MappingId, ProfileBuilder};
 use crate::error::Result;
 use crate::profile::{Label, LabelValue, Mapping, Profile, StringId};
@@ -27,7 +27,7 @@ pub(in crate::format) const JAVA: InputFormat = InputFormat {
     recognises: |head| is_heap(head) || is_contention(head),
     read: |name, text, _| {
         let mut lines = Lines::new(&text);
-        let is_heap = match lines.next().unwrap_or_default().trim_ascii() {
+        let is_heap = match trim(lines.next().unwrap_or_default()) {
             HEAP => true,
             CONTENTION => false,
             _ => return Err(lines.error("is no header, such as --- heapz 1 ---")),
@@ -51,19 +51,19 @@ static FILE_AND_LINE: Pattern = Pattern::new(r"(?-u)^(.*)\s+\((.+):(-?[0-9]+)\)$
 static FILE: Pattern = Pattern::new(r"(?-u)^(.*)\s+\((.*)\)$");
 
 fn is_heap(head: &[u8]) -> bool {
-    Lines::new(head).next().unwrap_or_default().trim_ascii() == HEAP
+    trim(Lines::new(head).next().unwrap_or_default()) == HEAP
 }
 
 /// gperftools' contention profiles have the same first line, and neither of these attributes.
 pub(super) fn is_contention(head: &[u8]) -> bool {
     let mut lines = Lines::new(head);
-    if lines.next().unwrap_or_default().trim_ascii() != CONTENTION {
+    if trim(lines.next().unwrap_or_default()) != CONTENTION {
         return false;
     }
     while let Some(line) = lines.next() {
         match ATTRIBUTE.captures(line) {
-            Some(found) if matches!(group(&found, 1).trim_ascii(), b"format" | b"resolution") => return true,
-            None if !line.trim_ascii().is_empty() => return false,
+            Some(found) if matches!(trim(group(&found, 1)), b"format" | b"resolution") => return true,
+            None if !trim(line).is_empty() => return false,
             _ => {}
         }
     }
@@ -76,14 +76,14 @@ fn attributes(lines: &mut Lines<'_>, is_heap: bool) -> Result<Head> {
     loop {
         let before = lines.clone();
         let Some(line) = lines.next() else { break };
-        if line.trim_ascii().is_empty() {
+        if trim(line).is_empty() {
             continue;
         }
         let Some(found) = ATTRIBUTE.captures(line) else {
             *lines = before;
             break;
         };
-        let (key, value) = (group(&found, 1).trim_ascii(), group(&found, 2).trim_ascii());
+        let (key, value) = (trim(group(&found, 1)), trim(group(&found, 2)));
         let number = || literal(value).ok_or_else(|| lines.error("is not set to a number"));
         match (key, is_heap) {
             (b"format", _) if value == b"java" => {}
@@ -115,7 +115,7 @@ fn stacks(lines: &mut Lines<'_>, head: &Head, is_heap: bool, sink: &mut Sink<'_>
     loop {
         let before = lines.clone();
         let Some(line) = lines.next() else { return Ok(()) };
-        if line.trim_ascii().is_empty() {
+        if trim(line).is_empty() {
             continue;
         }
         let Some(found) = SAMPLE.captures(line) else {
@@ -156,7 +156,7 @@ pub(super) fn read(
     })?;
     let mut functions = HashMap::default();
     while let Some(line) = lines.next() {
-        let Some(found) = LOCATION.captures(line.trim_ascii()) else { continue };
+        let Some(found) = LOCATION.captures(trim(line)) else { continue };
         let digits = std::str::from_utf8(group(&found, 1)).unwrap_or_default();
         let address = u64::from_str_radix(digits, 16);
         let address = address.map_err(|_| lines.error("has an address of more than 64 bits"))?;

@@ -6,7 +6,7 @@
 //! 0x40000-0x80000 /usr/bin/program (@ff00) abc123456
 //! ```
 
-use super::{Lines, Pattern, group};
+use super::{Lines, Pattern, group, trim};
 use crate::builder::{MappingId, ProfileBuilder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Mapping, StringId};
@@ -186,7 +186,7 @@ fn entry(line: &[u8], builder: &mut ProfileBuilder) -> Option<Option<Entry>> {
 
 fn is_program(file: &[u8]) -> bool {
     // The kernel writes this after the name of a file that is gone; on its own it is no name.
-    let file = file.strip_suffix(b"(deleted)").unwrap_or(file).trim_ascii();
+    let file = trim(file.strip_suffix(b"(deleted)").unwrap_or(file));
     !file.is_empty() && file[0] != b'[' && !LIBRARY.is_match(file)
 }
 
@@ -234,8 +234,8 @@ impl Names {
     /// Takes a line as an assignment, if it is one.
     fn assign(&mut self, line: &[u8]) -> Result<()> {
         let Some(at) = line.iter().position(|&b| b == b'=') else { return Ok(()) };
-        let name = [b"$", line[..at].trim_ascii()].concat();
-        let value = line[at + 1..].trim_ascii();
+        let name = [b"$", trim(&line[..at])].concat();
+        let value = trim(&line[at + 1..]);
         if self.names.len() == MAX_NAMES || name.len() + value.len() > MAX_BYTES {
             let detail = format!("there are more than {MAX_NAMES} names for mappings, or they are longer than a path");
             return Err(Error::new(ErrorKind::Limit, detail));

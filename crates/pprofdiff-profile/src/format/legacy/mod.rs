@@ -236,7 +236,15 @@ impl<'t> Lines<'t> {
 }
 
 pub(super) fn is_blank_or_comment(line: &[u8]) -> bool {
-    matches!(line.trim_ascii_start().first(), None | Some(b'#'))
+    matches!(trim(line).first(), None | Some(b'#'))
+}
+
+/// What is left without the spaces of Unicode at both ends, as pprof trims; a byte that is no UTF-8 is none of them.
+pub(super) fn trim(text: &[u8]) -> &[u8] {
+    let first = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+    let text = &text[first.len() - first.trim_start().len()..];
+    let last = text.utf8_chunks().last().filter(|chunk| chunk.invalid().is_empty()).map_or("", |chunk| chunk.valid());
+    &text[..text.len() - (last.len() - last.trim_end().len())]
 }
 
 /// A regular expression, compiled when it is first used.
@@ -384,6 +392,20 @@ mod tests {
         let error = lines.error("is wrong");
         assert_eq!((error.record(), error.offset()), (Some("line 4"), Some(8)));
         assert_eq!(lines.next(), None);
+    }
+
+    #[test]
+    fn spaces_of_unicode_are_trimmed() {
+        for (text, expected) in [
+            (&b" \t\x0b a\x0bb \x0c\r"[..], &b"a\x0bb"[..]),
+            ("\u{85}\u{a0}é\u{2003}".as_bytes(), "é".as_bytes()),
+            (b" \xff \xfe ", b"\xff \xfe"),
+            (b"\xa0 ", b"\xa0"),
+            (b"\x0b", b""),
+            (b"", b""),
+        ] {
+            assert_eq!(trim(text), expected, "{text:?}");
+        }
     }
 
     #[test]

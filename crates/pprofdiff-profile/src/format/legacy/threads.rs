@@ -11,7 +11,7 @@
 //! ```
 
 use super::super::InputFormat;
-use super::{Head, Lines, Pattern, Sink, Stack, addresses, maps};
+use super::{Head, Lines, Pattern, Sink, Stack, addresses, maps, trim};
 use crate::error::Result;
 
 pub(in crate::format) const THREADS: InputFormat = InputFormat {
@@ -67,7 +67,7 @@ fn stacks(lines: &mut Lines<'_>, sink: &mut Sink<'_>) -> Result<()> {
 fn read_stack(lines: &mut Lines<'_>, stack: &mut Vec<u64>) -> Result<bool> {
     stack.clear();
     let mut same = false;
-    while let Some(line) = lines.next().map(<[u8]>::trim_ascii) {
+    while let Some(line) = lines.next().map(trim) {
         if line.starts_with(b"---") {
             break;
         }
