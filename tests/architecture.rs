@@ -222,6 +222,22 @@ fn hashers_take_their_keys_from_one_place() {
     }
 }
 
+/// Fuzzing takes the compiled dependencies of the tests, as long as both profiles say the same of each; else all are compiled
+/// again, and only the clock would tell.
+#[test]
+fn fuzzing_compiles_dependencies_as_the_tests_do() {
+    let table = |file: &str| std::fs::read_to_string(root().join(file)).unwrap().parse::<toml::Table>().unwrap();
+    let lock = table("tests/fuzz/Cargo.lock");
+    let used: Vec<&str> = lock["package"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
+    let profile = |file: &str| {
+        let mut profile = table(file)["profile"]["dev"].as_table().unwrap().clone();
+        let packages = profile["package"].as_table_mut().unwrap();
+        packages.retain(|name, _| name == "*" || used.contains(&name) && !name.starts_with("pprofdiff"));
+        profile
+    };
+    assert_eq!(profile("Cargo.toml"), profile("tests/fuzz/Cargo.toml"));
+}
+
 /// The documents, with their text.
 fn documents() -> Vec<(PathBuf, String)> {
     let top = std::fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path());
