@@ -5,6 +5,9 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use pprofdiff::WriteOptions;
+use pprofdiff::builder::ProfileBuilder;
+use pprofdiff::samples::{Label, LabelValue};
 use serde_json::Value;
 
 fn corpus(file: &str) -> PathBuf {
@@ -231,6 +234,62 @@ fn pairs_are_ranked_in_one_answer() {
         let errors = String::from_utf8_lossy(&out.stderr);
         assert!(out.status.code() == Some(2) && errors.contains(why), "{args:?} {errors}");
     }
+}
+
+/// A profile of one stack that costs so much, and another without labels, as a runtime's own threads have none.
+fn labelled(cost: i64, labels: &[(&str, &str)]) -> Vec<u8> {
+    let mut builder = ProfileBuilder::new();
+    builder.sample_type("cpu", "nanoseconds");
+    let [work, collect] = ["work", "collect"].map(|name| {
+        let function = builder.function(name, "main.c", 1);
+        let line = builder.line(function, 1);
+        builder.location(None, 0, &[line]).unwrap()
+    });
+    let labels: Vec<Label> = labels
+        .iter()
+        .map(|(key, value)| Label {
+            key: builder.string(key.as_bytes()),
+            value: LabelValue::Text(builder.string(value.as_bytes())),
+        })
+        .collect();
+    builder.sample(&[work], &[cost], &labels).unwrap();
+    builder.sample(&[collect], &[1], &[]).unwrap();
+    builder.build("made").unwrap().to_bytes(&WriteOptions::default()).unwrap()
+}
+
+#[test]
+fn labels_are_keys() {
+    let dir = trees("labels");
+    let files = [("a", "v1", "5.10", 10), ("b", "v2", "5.10", 20), ("c", "v1", "6.1", 30), ("d", "v2", "6.1", 30)];
+    for (name, version, kernel, cost) in files {
+        let labels = [("version", version), ("kernel", kernel)];
+        std::fs::write(dir.join(format!("main/api-{name}.pb.gz")), labelled(cost, &labels)).unwrap();
+    }
+    let keys = "service={1},version={version},on=Linux {kernel}";
+    let asked = |pattern: &str, keys: &str| {
+        let args = ["batch", pattern, "--group", keys, "--base", "version=v1", "--new", "version=v2"];
+        pprofdiff(&dir, &[&args[..], &["--format", "jsonl", "--focus", "work"]].concat())
+    };
+    let out = asked("main/*-*.pb.gz", keys);
+    let lines = String::from_utf8_lossy(&out.stdout).into_owned();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let found: Vec<_> =
+        lines.iter().map(|pair| (pair["pair"].clone(), pair["rows"][0]["flat_delta"].clone())).collect();
+    assert_eq!(found, [("api/Linux 5.10".into(), 10.into()), ("api/Linux 6.1".into(), 0.into())], "{lines:?} {out:?}");
+
+    let refused = |name: &str, labels: &[(&str, &str)], why: &str| {
+        std::fs::write(dir.join("main/api-x.pb.gz"), labelled(1, labels)).unwrap();
+        let out = asked("main/*-*.pb.gz", keys);
+        let errors = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(
+            out.status.code() == Some(2) && errors.contains("api-x.pb.gz") && errors.contains(why),
+            "{name}: {errors}"
+        );
+    };
+    refused("none", &[("kernel", "6.1")], "no sample has a label version, which is to be its key");
+    let two = [("version", "v1"), ("version", "v2"), ("kernel", "6.1")];
+    refused("two", &two, "its samples have version=v1 and version=v2");
+    std::fs::remove_dir_all(dir).unwrap();
 }
 
 #[test]

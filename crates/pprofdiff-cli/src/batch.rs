@@ -25,13 +25,14 @@ type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
     let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
     let (options, outputs) = (inputs.options.clone(), inputs.outputs.clone());
-    let (pairs, count) = pairs(args, inputs, args.allow_urls)?;
+    let pool = pool()?;
+    // Files whose keys are labels are loaded for them, on all cores.
+    let (pairs, count) = pool.install(|| work.run(|| pairs(args, inputs, args.allow_urls)))??;
     if args.rank {
-        return rank(args, work, (pairs, count), options, &outputs);
+        return rank(args, work, pool, (pairs, count), options, &outputs);
     }
     let mut writer = EachWriter::new(args.output.format()?, args.output.style())?;
     let table = table(args, writer.limit())?;
-    let pool = pool()?;
     let progress = Progress::new(count, "pairs");
     let (mut done, mut failed) = (0_u64, 0_u64);
     write_to(args.output.path(), |out| {
@@ -67,7 +68,14 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
 }
 
 /// Compares the pairs, and ranks them when all are done.
-fn rank(args: &BatchArgs, work: &Work, (pairs, count): Pairs, options: LoadOptions, outputs: &Outputs) -> Result<u8> {
+fn rank(
+    args: &BatchArgs,
+    work: &Work,
+    pool: Arc<rayon::ThreadPool>,
+    (pairs, count): Pairs,
+    options: LoadOptions,
+    outputs: &Outputs,
+) -> Result<u8> {
     let format = args.output.format()?;
     if !["text", "json", "csv", "markdown", "html"].contains(&format.name) {
         return Err(Failure::Message(format!(
@@ -78,7 +86,7 @@ fn rank(args: &BatchArgs, work: &Work, (pairs, count): Pairs, options: LoadOptio
     let query = args.query.request(View::default()).of_one_type()?.clone();
     let progress = Progress::new(count, "pairs");
     let sum = args.sum;
-    let mut results = batch::map(pool()?, pairs, options, move |diff| pair_causes(&added(diff, sum), &query));
+    let mut results = batch::map(pool, pairs, options, move |diff| pair_causes(&added(diff, sum), &query));
     let mut fleet = Fleet::default();
     while let Ok(Some((name, found))) = work.run(|| results.next()) {
         // A manifest names files while others are compared.
@@ -155,11 +163,14 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
     match args.pairs.as_slice() {
         [manifest] if args.groups().is_some() && Path::new(manifest).is_file() => {
             inputs.outputs.check_input(Path::new(manifest))?;
-            let pairs = args.groups().map_or(Ok(Vec::new()), |groups| group_pairs(manifest, &groups))?;
+            let pairs =
+                args.groups().map_or(Ok(Vec::new()), |groups| group_pairs(manifest, &groups, &inputs.options))?;
             let count = pairs.len() as u64;
             Ok((Box::new(listed(pairs.into_iter(), inputs, allow_urls)), Some(count)))
         }
-        [pattern] if let Some(groups) = args.groups() => found(group_pairs(pattern, &groups)?, &inputs),
+        [pattern] if let Some(groups) = args.groups() => {
+            found(group_pairs(pattern, &groups, &inputs.options)?, &inputs)
+        }
         _ if args.groups().is_some() => Err(Failure::Message("--group pairs the files of one pattern".to_owned())),
         [url] if is_url(url) => Err(Failure::Message(format!("{url}: a manifest is a file; a pair is BASE and NEW"))),
         [dir] if Recording::is_in(Path::new(dir)) => {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use pprofdiff::input::keyed_files;
+use pprofdiff::input::{ListedFile, keyed_files};
 use pprofdiff::store::{self, Selection, Store};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Error, Source, units};
@@ -35,18 +35,19 @@ type Keys = Vec<(String, String)>;
 
 /// The profiles that the arguments name, with their keys.
 fn profiles(args: &StoreAddArgs, inputs: &Inputs) -> Result<Vec<(Keys, Source)>> {
+    let of_file = |file: ListedFile| (file.keys.into_iter().collect(), Source::Path(file.profile));
+    let is_asked_of_files = args.key.iter().any(|(_, value)| value.contains(['{', '}']));
     match args.profiles.as_slice() {
-        [pattern] if is_pattern(pattern) => {
-            let files = keyed_files(&pattern.to_string_lossy(), &args.key)?;
-            Ok(files.into_iter().map(|file| (file.keys.into_iter().collect(), Source::Path(file.profile))).collect())
+        patterns if is_asked_of_files || matches!(patterns, [pattern] if is_pattern(pattern)) => {
+            let mut found = Vec::new();
+            for pattern in patterns {
+                let files = keyed_files(&pattern.to_string_lossy(), &args.key, &inputs.options)?;
+                found.extend(files.into_iter().map(of_file));
+            }
+            Ok(found)
         }
         files => {
             one_stdin(files.iter())?;
-            if let Some((key, value)) = args.key.iter().find(|(_, value)| value.contains(['{', '}'])) {
-                return Err(Failure::Message(format!(
-                    "--key {key}={value}: {{1}} is of a pattern (quoted), not of files"
-                )));
-            }
             files.iter().map(|file: &PathBuf| Ok((args.key.clone(), inputs.source(file)?))).collect()
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
 use pprofdiff::input::{self, BatchItem, Groups, ListedFile, find_pairs, manifest_pairs};
+use pprofdiff::loading::Loading;
 use pprofdiff::store::{Selection, StoredProfile};
 use pprofdiff::{Error, Source};
 use pyo3::IntoPyObjectExt;
@@ -179,8 +180,8 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
 
 /// Which files belong together by keys: Pairs for batch(), in the natural order of the keys that both sides share.
 ///
-/// `files` is a pattern, of whose paths `keys` are parts ("service={1},version={2}": {1} is what its first sign
-/// stands for); or a manifest, of which they are columns ("service,version"), beside the column profile; or an
+/// `files` is a pattern, of whose paths and labels `keys` are made ("service={1},version={version}": {1} is what its
+/// first sign stands for, {version} the value of that label, of which a profile has one); or a manifest, of which they are columns ("service,version"), beside the column profile; or an
 /// iterable of dicts of such columns, as for URLs that were listed. `base` and `new` say what a side's keys are:
 /// "version=v1", or "version=@previous" and "version=@latest". All files of a side are its runs. What only one side
 /// has is a Pair with an error.
@@ -190,7 +191,9 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
 pub fn group_pairs(py: Python<'_>, files: &Bound<'_, PyAny>, keys: &str, base: &str, new: &str) -> PyResult<Vec<Pair>> {
     let groups = Groups::new(keys, base, new);
     let found = match files.extract::<PathBuf>() {
-        Ok(of) => runtime::run(py, move || input::group_pairs(&of.to_string_lossy(), &groups))?,
+        Ok(of) => runtime::run(py, move || {
+            input::group_pairs(&of.to_string_lossy(), &groups, &Loading::default().to_options()?)
+        })?,
         Err(_) => {
             let mut listed = Vec::new();
             for row in files.try_iter()? {
@@ -221,7 +224,7 @@ pub fn listed_files(
     keys: Option<String>,
 ) -> PyResult<Vec<(PathBuf, BTreeMap<String, String>)>> {
     let list = move || match Selection::named(&of)? {
-        None => input::list_files(&of.to_string_lossy(), keys.as_deref()),
+        None => input::list_files(&of.to_string_lossy(), keys.as_deref(), &Loading::default().to_options()?),
         Some(_) if keys.is_some() => Err(Error::query("a store has its own keys").in_input(&of.display().to_string())),
         Some(stored) => {
             let keyed = |p: &StoredProfile| ListedFile::new(p.name(), p.keys().iter().cloned().collect());

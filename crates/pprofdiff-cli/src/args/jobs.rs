@@ -123,8 +123,10 @@ pub struct BatchArgs {
     pub sum: bool,
     /// Pair the files of one pattern by keys: service={1},version={2}
     ///
-    /// {1} is what the first * stands for. Of a manifest, CSV or lines of JSON with a column profile, keys are columns:
-    /// service,version. --base and --new say the keys of either side; all its files are its runs, or add up (--sum).
+    /// {1} is what the first * stands for, {host} the value of that label, of which a profile has one. Of a manifest, CSV or
+    /// lines of JSON with a column profile, keys are columns: service,version. --base and --new say the keys of either side;
+    /// all its files are its runs, or add up (--sum). What is not asked about but may differ, such as a host or kernel, is a
+    /// key as well: then like is compared with like, and --rank says what all share.
     #[arg(long, value_name = "KEYS", requires_all = ["base", "new"])]
     group: Option<String>,
     /// With --group: the keys of the base, version=v1 or version=@previous

@@ -38,7 +38,7 @@ pub struct StoreAddArgs {
     /// Profiles: files and URLs, or one pattern (quoted)
     #[arg(value_name = "PROFILE", required = true)]
     pub profiles: Vec<PathBuf>,
-    /// A key of the profiles; in VALUE, {1} is what the first * of a pattern stands for
+    /// A key of the profiles; in VALUE, {1} is what the first * of a pattern stands for, {service} what that label says
     #[arg(long, value_name = "NAME=VALUE", value_parser = key, required = true)]
     pub key: Vec<(String, String)>,
     #[command(flatten)]

@@ -1,8 +1,8 @@
-//! Which files belong together by keys that their paths or a manifest say: services and versions, hosts and hours.
+//! Which files belong together by keys that their paths, their labels or a manifest say: services and versions, hosts and hours.
 //!
 //! ```text
-//! 's3/*/*/*.pb.gz', service={1},version={2}   each file by its keys
-//!   base version=v1, new version=v2           two files' sides, where all other keys are alike
+//! 's3/*/*.pb.gz', service={1},version={version}   each file by its keys: of its path, and of a label
+//!   base version=v1, new version=v2               two files' sides, where all other keys are alike
 //! ```
 //!
 //! All files of a side are runs of it.
@@ -18,13 +18,15 @@ use super::Source;
 use super::builds::natural;
 use super::pairs::{BatchItem, Lines, captured, is_json, is_pipe_or_device, not_waited_for};
 use crate::error::{Error, ErrorKind, Result};
+use crate::parallel;
+use crate::profile::{LabelValue, LoadOptions, Profile};
 
 /// Which files of a pattern are compared with which.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Groups {
-    /// The keys of a file: `service={1},version={2}`, where `{2}` is what the pattern's second sign stood for; of a manifest the
-    /// names of columns, `service,version`.
+    /// The keys of a file: `service={1},version={version}`, where `{1}` is what the pattern's first sign stood for and
+    /// `{version}` the value of the profile's label; of a manifest the names of columns, `service,version`.
     pub keys: String,
     /// The base's: `version=v1`; `version=@previous` is the last but one of those that there are, in their natural order.
     pub base: String,
@@ -47,6 +49,8 @@ enum Piece<'a> {
     Text(&'a str),
     /// The number of a sign, from 1.
     Sign(usize),
+    /// A label's key.
+    Label(&'a str),
 }
 
 /// The keys of a template.
@@ -70,52 +74,96 @@ fn pieces(mut value: &str) -> Result<Vec<Piece<'_>>, &'static str> {
     let mut pieces = Vec::new();
     while let Some(begin) = value.find('{') {
         let end = value[begin..].find('}').map(|end| begin + end).ok_or("a { has no }")?;
-        let number = value[begin + 1..end].parse().ok().filter(|number| *number > 0);
         pieces.extend((begin > 0).then_some(Piece::Text(&value[..begin])));
-        pieces.push(Piece::Sign(number.ok_or("between braces stands a sign's number, from 1")?));
+        pieces.push(match (value[begin + 1..end].parse(), &value[begin + 1..end]) {
+            (Ok(0), _) | (_, "") => return Err("between braces stands a sign's number, from 1, or a label's key"),
+            (Ok(number), _) => Piece::Sign(number),
+            (Err(_), label) => Piece::Label(label),
+        });
         value = &value[end + 1..];
     }
     pieces.extend((!value.is_empty()).then_some(Piece::Text(value)));
     Ok(pieces)
 }
 
-/// The value that pieces make of what a pattern's signs stood for; `None` if it has fewer.
-fn value(pieces: &[Piece<'_>], stood_for: Option<&[Option<String>]>) -> Option<String> {
+/// The value that pieces make of what a pattern's signs stood for, and of labels; `None` if there are fewer signs.
+fn value(
+    pieces: &[Piece<'_>],
+    stood_for: Option<&[Option<String>]>,
+    labels: &BTreeMap<&str, String>,
+) -> Option<String> {
     let text = |piece: &Piece<'_>| match piece {
         Piece::Text(text) => Some((*text).to_owned()),
         Piece::Sign(number) => stood_for?.get(number - 1).cloned().map(Option::unwrap_or_default),
+        Piece::Label(key) => labels.get(key).cloned(),
     };
     pieces.iter().map(text).collect()
 }
 
-/// The files of a pattern, each with its values of keys.
-fn of_pattern(pattern: &str, keys: &[Template<'_>]) -> Result<Vec<ListedFile>> {
-    let mut files = Vec::new();
-    for (stood_for, path) in captured(pattern)? {
+/// The values of a profile's labels. Samples without one, such as those of a runtime's own threads, say nothing.
+fn label_values<'k>(path: &Path, keys: &[&'k str], options: &LoadOptions) -> Result<BTreeMap<&'k str, String>> {
+    if is_pipe_or_device(path) {
+        return Err(not_waited_for().in_input(&path.display().to_string()));
+    }
+    let profile = Profile::open(path, options)?;
+    let text = |value| match value {
+        LabelValue::Text(text) => profile.text(text),
+        LabelValue::Number(number, unit) => format!("{number}{}", profile.text(unit)),
+    };
+    let invalid = |why: String| Error::new(ErrorKind::Incompatible, why).in_input(profile.name());
+    let mut values = BTreeMap::new();
+    for key in keys {
+        let all = profile.samples().flat_map(|sample| sample.labels());
+        let mut all = all.filter(|label| profile.string(label.key) == key.as_bytes()).map(|label| label.value);
+        let first =
+            all.next().ok_or_else(|| invalid(format!("no sample has a label {key}, which is to be its key")))?;
+        let other = all.filter(|value| *value != first).map(text).find(|value| *value != text(first));
+        if let Some(other) = other {
+            return Err(invalid(format!(
+                "its samples have {key}={0} and {key}={other}, and a key has one value a file; write each part to one of its \
+                 own, as by: pprofdiff top FILE --tagfocus {key}={0} -o PART.pb.gz",
+                text(first)
+            )));
+        }
+        values.insert(*key, text(first));
+    }
+    Ok(values)
+}
+
+/// The files of a pattern, each with its values of keys. Files are loaded only if labels are asked for.
+fn of_pattern(pattern: &str, keys: &[Template<'_>], options: &LoadOptions) -> Result<Vec<ListedFile>> {
+    let pieces = keys.iter().flat_map(|(_, pieces)| pieces);
+    let labels: Vec<&str> =
+        pieces.filter_map(|piece| if let Piece::Label(key) = piece { Some(*key) } else { None }).collect();
+    let read = |(stood_for, path): &(Option<Vec<Option<String>>>, PathBuf)| {
+        let labels = if labels.is_empty() { BTreeMap::new() } else { label_values(path, &labels, options)? };
         let mut values = BTreeMap::new();
         for (name, pieces) in keys {
             let why = || Error::query(format!("the key {name} has more signs than the pattern {pattern:?}"));
-            values.insert((*name).to_owned(), value(pieces, stood_for.as_deref()).ok_or_else(why)?);
+            values.insert((*name).to_owned(), value(pieces, stood_for.as_deref(), &labels).ok_or_else(why)?);
         }
-        files.push(ListedFile::new(path, values));
-    }
-    match files.is_empty() {
+        Ok(ListedFile::new(path.clone(), values))
+    };
+    let found = captured(pattern)?;
+    match found.is_empty() {
         true => Err(Error::query(format!("no file matches {pattern:?}"))),
-        false => Ok(files),
+        false => parallel::map(&found, read).into_iter().collect(),
     }
 }
 
-/// The files of a pattern, each with its values of keys: in those, `{2}` is what the pattern's second sign stood for.
+/// The files of a pattern, each with its values of keys: in those, `{2}` is what the pattern's second sign stood for, and
+/// `{service}` the value of the profile's label.
 ///
 /// # Errors
-/// An invalid pattern, or one that matches nothing; values with other signs.
-pub fn keyed_files(pattern: &str, keys: &[(String, String)]) -> Result<Vec<ListedFile>> {
+/// An invalid pattern, or one that matches nothing; values with other signs; of labels those of [`Profile::open`], and a
+/// profile without the label, or with several values of it.
+pub fn keyed_files(pattern: &str, keys: &[(String, String)], options: &LoadOptions) -> Result<Vec<ListedFile>> {
     let mut templates = Vec::with_capacity(keys.len());
     for (key, text) in keys {
         let invalid = |why| Error::query(format!("the key {key}={text} is invalid: {why}"));
         templates.push((key.as_str(), pieces(text).map_err(invalid)?));
     }
-    of_pattern(pattern, &templates)
+    of_pattern(pattern, &templates, options)
 }
 
 /// What a side's keys are.
@@ -131,12 +179,12 @@ fn selector<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
 /// A file's values of all keys.
 type Values = Vec<String>;
 
-/// Files with their keys: those of a pattern, of whose paths `keys` are parts (`service={1},version={2}`), or those that a
-/// manifest lists ([`listed_files`]), of whose columns they are names (`service,version`; all, unless given).
+/// Files with their keys: those of a pattern, of whose paths and labels `keys` are made (`service={1},version={version}`), or
+/// those that a manifest lists ([`listed_files`]), of whose columns they are names (`service,version`; all, unless given).
 ///
 /// # Errors
-/// An invalid pattern or manifest, or a pattern that matches nothing; keys that are none, or that a file has not.
-pub fn list_files(of: &str, keys: Option<&str>) -> Result<Vec<ListedFile>> {
+/// An invalid pattern or manifest; keys that are none, or that a file has not; those of [`keyed_files`].
+pub fn list_files(of: &str, keys: Option<&str>, options: &LoadOptions) -> Result<Vec<ListedFile>> {
     if Path::new(of).is_file() {
         let mut files = listed_files(Path::new(of))?;
         if let Some(keys) = keys {
@@ -146,7 +194,7 @@ pub fn list_files(of: &str, keys: Option<&str>) -> Result<Vec<ListedFile>> {
         }
         return Ok(files);
     }
-    of_pattern(of, &keys.map_or_else(|| Ok(Vec::new()), template)?)
+    of_pattern(of, &keys.map_or_else(|| Ok(Vec::new()), template)?, options)
 }
 
 /// The names of keys: `service,version`.
@@ -165,8 +213,8 @@ fn key_names(keys: &str) -> Result<Vec<&str>> {
 ///
 /// # Errors
 /// As [`list_files`]; sides that are none.
-pub fn group_pairs(of: &str, groups: &Groups) -> Result<Vec<BatchItem>> {
-    let files = list_files(of, Some(&groups.keys))?;
+pub fn group_pairs(of: &str, groups: &Groups, options: &LoadOptions) -> Result<Vec<BatchItem>> {
+    let files = list_files(of, Some(&groups.keys), options)?;
     let names: Vec<&str> =
         groups.keys.split(',').map(|key| key.split_once('=').map_or(key, |(name, _)| name)).collect();
     groups.pair(&names, files, of)
@@ -338,7 +386,7 @@ mod tests {
             std::fs::write(path, "").unwrap();
         }
         let groups = Groups::new(keys, base, new);
-        let found = group_pairs(&root.join(pattern).display().to_string(), &groups);
+        let found = group_pairs(&root.join(pattern).display().to_string(), &groups, &LoadOptions::default());
         let prefix = format!("{}/", root.display());
         let names = |side: &[Source]| {
             let names = side.iter().map(|s| s.name().strip_prefix(&prefix).unwrap().to_owned());
@@ -405,7 +453,7 @@ mod tests {
             (0, "version={1},version={2}", "a name of its own"),
             (0, "service={1,version={2}", "a { has no }"),
             (0, "service={0},version={2}", "from 1"),
-            (0, "service={x},version={2}", "from 1"),
+            (0, "service={},version={2}", "from 1"),
             (0, "service={1},version={4}", "more signs than the pattern"),
             (1, "build=v1", "keys are service, version"),
             (1, "v1", "keys are service, version"),
@@ -436,7 +484,7 @@ mod tests {
                 Ok(sides) => format!("{}: {:?}", pair.name, [sides.0, sides.1].map(|side| side.len())),
                 Err(e) => format!("{}: {e}", pair.name),
             };
-            match group_pairs(&manifest.display().to_string(), &asked) {
+            match group_pairs(&manifest.display().to_string(), &asked, &LoadOptions::default()) {
                 Ok(pairs) => pairs.into_iter().map(said).collect(),
                 Err(e) => vec![e.to_string()],
             }
@@ -459,7 +507,8 @@ mod tests {
             assert!(said.len() == 1 && said[0].contains(name) && said[0].contains(why), "{text}: {said:?}");
         }
         let by_signs = Groups::new("service={1},version={2}", "version=1", "version=2");
-        let error = group_pairs(&dir.join("a.csv").display().to_string(), &by_signs).unwrap_err().to_string();
+        let by_signs = group_pairs(&dir.join("a.csv").display().to_string(), &by_signs, &LoadOptions::default());
+        let error = by_signs.unwrap_err().to_string();
         assert!(error.contains("they are names, such as service,version"), "{error}");
         std::fs::remove_dir_all(dir).unwrap();
     }
