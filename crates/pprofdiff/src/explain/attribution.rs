@@ -300,10 +300,9 @@ impl<'a> Attribution<'a> {
 
     /// Takes out pairs of causes of opposite sign and like size of which one calls the other: code that moved.
     pub(super) fn swaps(&self, candidates: &mut Vec<CauseCandidate>) -> Vec<Swap> {
-        // Those of rows in the background are in no set.
-        let background = self.rows.n_front()..self.rows.rows.len();
-        let has_call = |row: usize, call: (u32, u32)| self.rows.stack(row).windows(2).any(|w| (w[0], w[1]) == call);
-        let calls = |a: u32, b: u32| self.sets.has_call(a, b) || background.clone().any(|row| has_call(row, (a, b)));
+        let calls = |a: u32, b: u32| {
+            (0..self.rows.rows.len()).any(|i| self.rows.stack(i).windows(2).any(|w| (w[0], w[1]) == (a, b)))
+        };
         let mut swaps = Vec::new();
         'again: loop {
             for (i, up) in candidates.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.of.label.is_none()) {

@@ -8,8 +8,9 @@ use std::ops::Range;
 
 use super::rows::Rows;
 use super::sets::grouped;
+use crate::diff::edges::Calls;
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::work::{Pace, paced};
+use pprofdiff_profile::work::Pace;
 
 /// A frame at a place in the stacks of neighbouring rows.
 pub(in crate::explain) struct Node {
@@ -22,8 +23,7 @@ pub(in crate::explain) struct Node {
 }
 
 impl Node {
-    /// The members that run through it.
-    pub(super) fn members(&self) -> Range<u32> {
+    fn members(&self) -> Range<u32> {
         self.start..self.end
     }
 
@@ -36,11 +36,11 @@ impl Node {
 /// What is known of a node of all rows.
 pub(in crate::explain) struct Place {
     /// The number of the call that leads to it, where that is the first such call of the stack and a candidate; or [`NONE`].
-    pub call: u32,
+    call: u32,
     /// True if its frame is the program's and no system frame.
     pub is_own: bool,
     /// True if it is such a frame, the first of its kind in the stack.
-    pub is_first: bool,
+    is_first: bool,
     /// True of a system function that another one calls, below a function of the program: the first of them says what is
     /// called, so the call counts for the stacks alone that come back to the program.
     pub is_inner: bool,
@@ -65,9 +65,8 @@ pub(in crate::explain) struct CallTree {
 }
 
 impl CallTree {
-    /// With its nodes by what they are called.
-    pub(super) fn new(rows: &Rows) -> (CallTree, Keyed) {
-        let (n, n_names) = (rows.n_front(), rows.names.len());
+    pub(in crate::explain) fn new(rows: &Rows) -> CallTree {
+        let n = rows.n_front();
         let mut tree = CallTree {
             members: (0..n as u32).collect(),
             of_labels: Vec::with_capacity(rows.labels.len()),
@@ -78,16 +77,12 @@ impl CallTree {
             edges: Vec::new(),
         };
         tree.add_plain(rows);
-        let [frames, led_to] = tree.number_calls(n_names);
-        let has_inner = tree.mark_inner();
-        let calls = tree.below_calls(led_to, has_inner);
         tree.list_labels(rows, n);
         tree.deepest.resize(tree.members.len(), NONE);
         for label in 0..tree.of_labels.len() {
             tree.add_label(tree.of_labels[label].clone());
         }
-        let (label_keys, labels) = tree.below_labels(n_names);
-        (tree, Keyed { frames, calls, labels, label_keys })
+        tree
     }
 
     /// True if ranges of members are of the same rows, in the same order.
@@ -122,65 +117,63 @@ impl CallTree {
         self.nodes.reserve_exact(n_nodes);
         self.places.reserve_exact(n_nodes);
         self.deepest.reserve_exact(self.members.len());
-        // How often each frame is on the way to the last row, whose nodes are `way`.
-        let mut of_frames = vec![0u32; rows.names.len()];
-        let (mut way, mut pace): (Vec<u32>, _) = (Vec::new(), Pace::default());
+        let mut calls = Calls::below(rows.names.len());
+        // How often each frame, and each call, is on the way to the last row, whose nodes are `way`.
+        let (mut of_frames, mut of_edges) = (vec![0u32; rows.names.len()], Vec::new());
+        let (mut way, mut pace): (Vec<(u32, u32)>, _) = (Vec::new(), Pace::default());
         for member in 0..self.members.len() as u32 {
             let stack = rows.stack(member as usize);
             let common = common_of_rows[member as usize] as usize;
             pace.step(1 + stack.len() - common);
-            for node in way.drain(common..) {
+            for (node, edge) in way.drain(common..) {
                 let node = &mut self.nodes[node as usize];
                 node.end = member;
                 of_frames[node.frame as usize] -= 1;
+                if edge != NONE {
+                    of_edges[edge as usize] -= 1;
+                }
             }
-            let mut parent = way.last().copied().unwrap_or(NONE);
             for (depth, &frame) in stack.iter().enumerate().skip(common) {
+                let (mut edge, mut call) = (NONE, NONE);
+                if let Some(&above) = depth.checked_sub(1).and_then(|above| stack.get(above)) {
+                    edge = calls.id(above, frame) as u32;
+                    of_edges.resize(of_edges.len().max(edge as usize + 1), 0u32);
+                    call = if of_edges[edge as usize] == 0 { edge } else { NONE };
+                    of_edges[edge as usize] += 1;
+                }
                 let times = &mut of_frames[frame as usize];
-                // A call recurs only where its callee does.
-                let has_call = |call: &[u32]| *times > 0 && stack[..depth].windows(2).any(|other| other == call);
-                let is_candidate = depth > 0 && !has_call(&stack[depth - 1..=depth]);
                 let is_own = !rows.is_system(frame);
                 let is_first = *times == 0 && is_own;
                 *times += 1;
-                let number = self.nodes.len() as u32;
-                way.push(number);
+                let parent = way.last().map_or(NONE, |above| above.0);
+                way.push((self.nodes.len() as u32, edge));
                 self.nodes.push(Node { frame, parent, start: member, end: 0 });
-                let call = if is_candidate { 0 } else { NONE };
                 self.places.push(Place { call, is_own, is_first, is_inner: false });
-                parent = number;
             }
-            self.deepest.push(parent);
+            self.deepest.push(way.last().map_or(NONE, |above| above.0));
         }
         let end = self.members.len() as u32;
-        way.into_iter().for_each(|node| self.nodes[node as usize].end = end);
+        way.into_iter().for_each(|(node, _)| self.nodes[node as usize].end = end);
+        self.number_calls(calls.into_pairs(), rows.names.len());
+        self.mark_inner();
     }
 
-    /// Numbers calls in the order of their names. Gives the nodes of each frame, and of each call those that it leads to.
-    fn number_calls(&mut self, n_names: usize) -> [Lists; 2] {
-        let nodes = &self.nodes;
-        let of_frames = Lists::new(n_names, || nodes.iter().map(|node| node.frame).zip(0..));
+    /// Numbers calls in the order of their names.
+    fn number_calls(&mut self, pairs: Vec<(u32, u32)>, n_names: usize) {
         // By callee, and then by caller, which keeps the order of callees.
-        let frame = |node: u32| nodes[node as usize].frame;
-        let caller = |node: u32| frame(nodes[node as usize].parent);
-        let by_callee = || of_frames.places.iter().copied().filter(|&node| self.places[node as usize].call != NONE);
-        let Lists { places: order, .. } = Lists::new(n_names, || by_callee().map(|node| (caller(node), node)));
-        let (mut ends, mut last) = (Vec::new(), None);
-        for (at, &node) in paced(order.iter().enumerate()) {
-            let call = (caller(node), frame(node));
-            if last.replace(call) != Some(call) {
-                self.edges.push(call);
-                ends.push(at);
-            }
-            self.places[node as usize].call = self.edges.len() as u32 - 1;
+        let by_callee = grouped(n_names, || pairs.iter().map(|pair| pair.1 as usize).zip(0..)).0;
+        let by_caller = || by_callee.iter().map(|&call| (pairs[call as usize].0 as usize, call));
+        let order = grouped(n_names, by_caller).0;
+        let mut number = vec![0; order.len()];
+        (0..).zip(&order).for_each(|(new, &old)| number[old as usize] = new);
+        for place in self.places.iter_mut().filter(|place| place.call != NONE) {
+            place.call = number[place.call as usize];
         }
-        ends.push(order.len());
-        [of_frames, Lists { places: order, ends }]
+        self.edges = order.into_iter().map(|call| pairs[call as usize]).collect();
     }
 
-    /// Marks the calls among system functions below the program's: true if there are any.
-    fn mark_inner(&mut self) -> bool {
-        let mut has_inner = false;
+    /// Marks the calls among system functions below the program's.
+    fn mark_inner(&mut self) {
         // True below a function of the program.
         let mut is_below: Vec<bool> = Vec::with_capacity(self.nodes.len());
         for i in 0..self.nodes.len() {
@@ -190,9 +183,7 @@ impl CallTree {
             };
             is_below.push(of_parent.is_some_and(|(below, own)| below || own));
             self.places[i].is_inner = of_parent == Some((true, false)) && !self.places[i].is_own;
-            has_inner |= self.places[i].is_inner;
         }
-        has_inner
     }
 
     /// Lists the rows of each label.
@@ -252,98 +243,35 @@ impl CallTree {
         self.nodes_of_labels.push(first..self.nodes.len() as u32);
     }
 
-    /// By the number of a call the nodes whose members lie below it, in the order of members. `led_to` are those that it leads
-    /// to: of an inner call members count that come back to the program.
-    fn below_calls(&self, led_to: Lists, has_inner: bool) -> Lists {
-        if !has_inner {
-            return led_to;
+    /// Shows the members below each function of the program: the function, members, the node; in the order of members.
+    pub(in crate::explain) fn for_each_function(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
+        for (i, _) in (0..).zip(&self.places).filter(|(_, place)| place.is_first) {
+            let node = &self.nodes[i as usize];
+            each(node.frame, node.members(), i);
         }
-        let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(led_to.places.len());
-        for (i, place) in paced((0..).zip(&self.places)) {
+    }
+
+    /// Shows those below each call: the number of the call, members, the node; in the order of members.
+    pub(in crate::explain) fn for_each_call(&self, mut each: impl FnMut(u32, Range<u32>, u32)) {
+        for (i, (node, place)) in (0..).zip(self.nodes.iter().zip(&self.places)) {
             if place.call != NONE && !place.is_inner {
-                pairs.push((place.call, i));
+                each(place.call, node.members(), i);
             }
             // The inner calls that come back to the program here.
-            let mut above = if place.is_own { self.nodes[i as usize].parent } else { NONE };
+            let mut above = if place.is_own { node.parent } else { NONE };
             while let Some(inner) = self.places.get(above as usize).filter(|above| above.is_inner) {
                 if inner.call != NONE {
-                    pairs.push((inner.call, i));
+                    each(inner.call, node.members(), above);
                 }
                 above = self.nodes[above as usize].parent;
             }
         }
-        Lists::new(self.edges.len(), || pairs.iter().copied())
     }
 
-    /// The nodes of labels by label and function, in the order of members, and what each of these keys stands for.
-    fn below_labels(&self, n_names: usize) -> (Vec<(u32, u32)>, Lists) {
-        let (mut keys, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
-        let mut places = vec![0; self.nodes.len() - self.places.len()];
-        // By frame how many nodes of a label have it, and then where the next of these is listed; a bit for each that one has.
-        let (mut next, mut is_there, mut pace) = (vec![0; n_names], vec![0u64; n_names.div_ceil(64)], Pace::default());
-        for (label, range) in (0..).zip(&self.nodes_of_labels) {
-            let nodes = &self.nodes[range.start as usize..range.end as usize];
-            pace.step(nodes.len());
-            for node in nodes {
-                next[node.frame as usize] += 1;
-                is_there[node.frame as usize / 64] |= 1 << (node.frame % 64);
-            }
-            let first = keys.len();
-            for (word, at) in is_there.iter_mut().zip(0..) {
-                while *word != 0 {
-                    let frame = 64 * at + word.trailing_zeros();
-                    *word &= *word - 1;
-                    keys.push((label, frame));
-                    ends.push(end);
-                    end += std::mem::replace(&mut next[frame as usize], end);
-                }
-            }
-            for (node, number) in nodes.iter().zip(range.start..) {
-                let next = &mut next[node.frame as usize];
-                places[*next] = number;
-                *next += 1;
-            }
-            keys[first..].iter().for_each(|(_, frame)| next[*frame as usize] = 0);
+    /// Shows those of a label that are below each function, likewise.
+    pub(in crate::explain) fn for_each_function_of(&self, label: usize, mut each: impl FnMut(u32, Range<u32>, u32)) {
+        for i in self.nodes_of_labels[label].clone() {
+            each(self.nodes[i as usize].frame, self.nodes[i as usize].members(), i);
         }
-        ends.push(end);
-        (keys, Lists { places, ends })
     }
-}
-
-/// Places by the number of a key, in order: those of a key are `places[ends[key]..ends[key + 1]]`.
-pub(super) struct Lists {
-    pub places: Vec<u32>,
-    pub ends: Vec<usize>,
-}
-
-impl Lists {
-    /// Of so many keys. `pairs` gives each place with its key, in order; the same each time.
-    pub fn new<I: Iterator<Item = (u32, u32)>>(keys: usize, pairs: impl Fn() -> I) -> Lists {
-        let (places, ends) = grouped(keys, || pairs().map(|(key, place)| (key as usize, place)));
-        Lists { places, ends }
-    }
-
-    pub fn len(&self) -> usize {
-        self.ends.len() - 1
-    }
-
-    /// How many keys have places.
-    pub fn n_used(&self) -> usize {
-        self.ends.windows(2).filter(|ends| ends[0] < ends[1]).count()
-    }
-
-    pub fn of(&self, key: usize) -> &[u32] {
-        &self.places[self.ends[key]..self.ends[key + 1]]
-    }
-}
-
-/// The nodes of a tree by what they are called.
-pub(super) struct Keyed {
-    /// Those of all rows by their frame.
-    pub frames: Lists,
-    /// By the number of a call those whose members lie below it.
-    pub calls: Lists,
-    /// Those of labels by label and function, and what these keys stand for.
-    pub labels: Lists,
-    pub label_keys: Vec<(u32, u32)>,
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::calls::{CallTree, Lists};
+use super::calls::CallTree;
 use super::rows::Rows;
 use super::sets::{Key, Set};
 use super::weights::mix;
@@ -60,12 +60,22 @@ pub(super) struct Making<'a> {
     hashes: Vec<u64>,
 }
 
-/// What the members of a key add up to.
-#[derive(Default)]
-struct Sum {
+/// The members of keys of one kind: shows each range of them with the number of its key, in the order of members; the same
+/// each time.
+pub(super) trait Spans {
+    fn for_each(&self, each: impl FnMut(u32, Range<u32>));
+}
+
+/// What is found of the members of a key.
+#[derive(Clone)]
+struct OfKey {
     values: [f64; 2],
     variance: f64,
     hash: u64,
+    n_ranges: u32,
+    /// Where the first one begins, and where the last one ends.
+    start: u32,
+    end: u32,
 }
 
 fn value_of_event(v: [f64; 2], q: f64) -> f64 {
@@ -89,79 +99,105 @@ impl<'a> Making<'a> {
         Making { rows, before, front, sets, other_names, ranges, index: Index::default(), hashes }
     }
 
-    /// Makes room for what all kinds of key may come to: what grows is copied. Pages that are not used cost nothing.
-    pub fn reserve(&mut self, of_kinds: &[&Lists]) {
-        let n = of_kinds.iter().map(|lists| lists.n_used()).sum();
-        self.sets.reserve_exact(n);
-        self.hashes.reserve_exact(n);
-        self.index.reserve(n, |n| self.hashes[n as usize]);
-        self.ranges.reserve_exact(of_kinds.iter().map(|lists| lists.places.len()).sum());
-    }
-
-    /// Makes the sets of one kind of key: those that have the events, and of sets with the same rows one. `lists` are the places
-    /// of each key, `span_of` says which members a place has, and `key_of` what the number of a key stands for. Gives the set of
-    /// each number; [`NONE`] if it has not the events, or another key has the same rows.
-    pub fn add(
-        &mut self,
-        tree: &CallTree,
-        lists: &Lists,
-        key_of: impl Fn(u32) -> Key,
-        span_of: impl Fn(u32) -> Option<Range<u32>>,
-    ) -> Vec<u32> {
+    /// Makes the sets of one kind of key: those that have the events, and of sets with the same rows one. `key_of` says what
+    /// the number of a key stands for. Gives the set of each number, unless another key has it.
+    pub fn add(&mut self, tree: &CallTree, n_keys: usize, key_of: impl Fn(u32) -> Key, spans: &impl Spans) -> Vec<u32> {
+        let mut keys =
+            vec![OfKey { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
         let mut pace = Pace::default();
-        let add = |number: u32| {
-            let spans = lists.of(number as usize);
-            pace.step(1 + spans.len());
-            self.add_set(tree, key_of(number), spans.iter().filter_map(|&place| span_of(place)))
-        };
-        (0..lists.len() as u32).map(add).collect()
+        // Frames that call one another without a branch between them have the same members.
+        let (mut last, mut of_last) = (0..0, (([0.0; 2], 0.0), 0));
+        spans.for_each(|number, span| {
+            pace.step(1);
+            if span != last {
+                let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
+                let values = [0, 1].map(|side| to.values[side].since(from.values[side]));
+                of_last = ((values, to.variance.since(from.variance)), to.hash.wrapping_sub(from.hash));
+                last = span.clone();
+            }
+            let (((values, variance), hash), key) = (of_last, &mut keys[number as usize]);
+            key.values = [key.values[0] + values[0], key.values[1] + values[1]];
+            key.variance += variance;
+            key.hash = key.hash.wrapping_add(hash);
+            key.start = if key.n_ranges == 0 { span.start } else { key.start };
+            key.n_ranges += u32::from(key.end != span.start);
+            key.end = span.end;
+        });
+        // Which range of each key is the next; of keys with several, which are looked at again.
+        let mut next = Vec::with_capacity(n_keys);
+        let (mut n_ranges, mut n_sets, mut n_single) = (0, 0, 0);
+        for key in &mut keys {
+            let all = key.values[0] + key.values[1];
+            if !(all > 0.0 && all >= MIN_EVENTS * value_of_event(key.values, key.variance)) {
+                key.n_ranges = 0;
+            }
+            next.push(if key.n_ranges > 1 { n_ranges as u32 } else { NONE });
+            n_ranges += if key.n_ranges > 1 { key.n_ranges as usize } else { 0 };
+            n_sets += usize::from(key.n_ranges > 0);
+            n_single += usize::from(key.n_ranges == 1);
+        }
+        // Room for many at once: what grows takes twice as much for a moment. A label more has few.
+        if n_sets > self.sets.len() / 4 {
+            self.sets.reserve_exact(n_sets);
+            self.hashes.reserve_exact(n_sets);
+            self.ranges.reserve_exact(n_ranges + n_single);
+            self.index.reserve(n_sets, |n| self.hashes[n as usize]);
+        }
+        // The end says of a range that nothing is in it yet.
+        let mut ranges = vec![NONE..NONE; n_ranges];
+        spans.for_each(|number, span| {
+            let next = &mut next[number as usize];
+            if *next == NONE {
+                return;
+            }
+            pace.step(1);
+            let range = &mut ranges[*next as usize];
+            if range.end == NONE {
+                *range = span;
+            } else if range.end == span.start {
+                range.end = span.end;
+            } else {
+                *next += 1;
+                ranges[*next as usize] = span;
+            }
+        });
+        let mut place = 0;
+        let mut found = Vec::with_capacity(n_keys);
+        for (key, number) in paced(keys.iter().zip(0..)) {
+            let one = key.start..key.end;
+            let ranges = match key.n_ranges {
+                0 => &[],
+                1 => std::slice::from_ref(&one),
+                n => {
+                    place += n as usize;
+                    &ranges[place - n as usize..place]
+                }
+            };
+            found.push(if ranges.is_empty() { NONE } else { self.add_set(tree, key_of(number), key, ranges) });
+        }
+        found
     }
 
-    /// Makes the set of a key with these members, which are in order, and gives its number; [`NONE`] if it has not the events, or
-    /// there is one with the same rows, which gets another name then.
-    #[inline(always)]
-    fn add_set(&mut self, tree: &CallTree, key: Key, spans: impl Iterator<Item = Range<u32>>) -> u32 {
-        let (start, mut sum, mut last) = (self.ranges.len(), Sum::default(), NONE..NONE);
-        for span in spans {
-            let (from, to) = (&self.before[span.start as usize], &self.before[span.end as usize]);
-            let values = [0, 1].map(|side| to.values[side].since(from.values[side]));
-            sum.values = [sum.values[0] + values[0], sum.values[1] + values[1]];
-            sum.variance += to.variance.since(from.variance);
-            sum.hash = sum.hash.wrapping_add(to.hash.wrapping_sub(from.hash));
-            if last.end == span.start {
-                last.end = span.end;
-            } else {
-                if last.end != NONE {
-                    self.ranges.push(last);
-                }
-                last = span;
-            }
-        }
-        let all = sum.values[0] + sum.values[1];
-        let event = value_of_event(sum.values, sum.variance);
-        if !(all > 0.0 && all >= MIN_EVENTS * event) {
-            self.ranges.truncate(start);
-            return NONE;
-        }
-        self.ranges.push(last);
-        let Making { sets, index, hashes, ranges, .. } = self;
-        let own = &ranges[start..];
+    /// Makes a set, and gives its number; [`NONE`] if there is one with the same rows, which gets another name then.
+    fn add_set(&mut self, tree: &CallTree, key: Key, of: &OfKey, ranges: &[Range<u32>]) -> u32 {
+        let Making { sets, index, hashes, .. } = self;
         let same = |n: u32| {
-            let other = &ranges[sets[n as usize].ranges()];
+            let other = &self.ranges[sets[n as usize].ranges()];
             // The members of labels have other numbers than those of all rows.
-            hashes[n as usize] == sum.hash && (other == own || tree.are_same_rows(other, own))
+            hashes[n as usize] == of.hash && (other == ranges || tree.are_same_rows(other, ranges))
         };
-        let found = index.find_or_insert(sum.hash, sets.len(), same, |n| hashes[n as usize]);
+        let found = index.find_or_insert(of.hash, sets.len(), same, |n| hashes[n as usize]);
         if let Found::Known(n) = found {
             self.other_names.push((n, key));
-            self.ranges.truncate(start);
             return NONE;
         }
-        hashes.push(sum.hash);
-        let whole = (0..2).all(|side| sum.values[side] > WHOLE * self.front[side]);
+        hashes.push(of.hash);
+        let start = self.ranges.len() as u32;
+        self.ranges.extend_from_slice(ranges);
+        let whole = (0..2).all(|s| of.values[s] > WHOLE * self.front[s]);
         let price = if matches!(key, Key::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
-        let (start, end) = (start as u32, ranges.len() as u32);
-        sets.push(Set { key, start, end, values: sum.values, event, whole, price });
+        let (v, w) = (of.values, value_of_event(of.values, of.variance));
+        self.sets.push(Set { key, start, end: self.ranges.len() as u32, values: v, event: w, whole, price });
         found.number()
     }
 }

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use super::calls::{CallTree, Keyed, Lists, Node, Place};
-use super::making::Making;
+use super::calls::CallTree;
+use super::making::{Making, Spans};
 use super::rows::Rows;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::work::paced;
@@ -111,6 +111,61 @@ pub(in crate::explain) struct Sets {
     ends: Vec<usize>,
 }
 
+/// Rows by one of their frames each, or [`NONE`].
+struct OfRows<'a>(&'a [u32]);
+
+impl Spans for OfRows<'_> {
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        let rows = self.0.iter().zip(0..).filter(|(frame, _)| **frame != NONE);
+        rows.for_each(|(&frame, row)| each(frame, row..row + 1));
+    }
+}
+
+/// What lies below each call.
+struct OfCalls<'a>(&'a CallTree);
+
+impl Spans for OfCalls<'_> {
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        self.0.for_each_call(|call, members, _| each(call, members));
+    }
+}
+
+/// What lies below each function.
+struct OfFunctions<'a>(&'a CallTree);
+
+impl Spans for OfFunctions<'_> {
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        self.0.for_each_function(|frame, members, _| each(frame, members));
+    }
+}
+
+/// What has each label.
+struct OfLabels<'a>(&'a CallTree);
+
+impl Spans for OfLabels<'_> {
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        let labels = (0..).zip(&self.0.of_labels).filter(|(_, members)| !members.is_empty());
+        labels.for_each(|(label, members)| each(label, members.clone()));
+    }
+}
+
+/// What has a label and lies below each function, by the functions' numbers among those of the label.
+struct FunctionsOfLabel<'a> {
+    tree: &'a CallTree,
+    label: usize,
+    number_of: &'a [u32],
+}
+
+impl Spans for FunctionsOfLabel<'_> {
+    #[inline(always)]
+    fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
+        self.tree.for_each_function_of(self.label, |frame, members, _| each(self.number_of[frame as usize], members));
+    }
+}
+
 /// A place with members that are being added up.
 struct Open<const N: usize> {
     node: u32,
@@ -121,7 +176,7 @@ struct Open<const N: usize> {
 
 impl Sets {
     pub(in crate::explain) fn new(rows: &Rows) -> Sets {
-        let (tree, Keyed { frames, calls, labels, label_keys }) = CallTree::new(rows);
+        let tree = CallTree::new(rows);
         let mut making = Making::new(rows, &tree);
         let (n_rows, n_frames) = (rows.n_front() as u32, rows.names.len());
         // The innermost function of the program of each row, and its leaf where that is not such a function's.
@@ -130,44 +185,43 @@ impl Sets {
         let leaf_of = |row: u32| rows.stack(row as usize).last().copied();
         let leaf = |row: u32| leaf_of(row).filter(|&leaf| owns[row as usize] == NONE || !rows.is_system(leaf));
         let leaves: Vec<u32> = paced(0..n_rows).map(|row| leaf(row).unwrap_or(NONE)).collect();
-        let rows_of = |frame_of: &[u32]| {
-            let known = || frame_of.iter().copied().zip(0..).filter(|(frame, _)| *frame != NONE);
-            Lists::new(n_frames, known)
-        };
-        let of_row = |row: u32| Some(row..row + 1);
-        let of_node = |node: u32| Some(tree.nodes[node as usize].members());
+        // In the order in which names are preferred.
+        let of_owns = making.add(&tree, n_frames, Key::Own, &OfRows(&owns));
+        let n_own = making.sets.len() as u32;
         let edge = |number: u32| {
             let (caller, callee) = tree.edges[number as usize];
             Key::Edge(caller, callee)
         };
-        let members = |label: u32| tree.of_labels[label as usize].clone();
-        let used = (0..tree.of_labels.len() as u32).filter(|&label| !members(label).is_empty());
-        let label_rows = Lists::new(tree.of_labels.len(), || used.clone().map(|label| (label, label)));
-        let (own_rows, leaf_rows) = (rows_of(&owns), rows_of(&leaves));
-        making.reserve(&[&own_rows, &calls, &frames, &leaf_rows, &label_rows, &labels]);
-        // In the order in which names are preferred.
-        let of_owns = making.add(&tree, &own_rows, Key::Own, of_row);
-        let n_own = making.sets.len() as u32;
-        let of_edges = making.add(&tree, &calls, edge, of_node);
-        let first = |node: u32| of_node(node).filter(|_| tree.places[node as usize].is_first);
-        let of_functions = making.add(&tree, &frames, Key::Node, first);
-        let of_leaves = making.add(&tree, &leaf_rows, Key::Leaf, of_row);
+        let of_edges = making.add(&tree, tree.edges.len(), edge, &OfCalls(&tree));
+        let of_functions = making.add(&tree, n_frames, Key::Node, &OfFunctions(&tree));
+        let of_leaves = making.add(&tree, n_frames, Key::Leaf, &OfRows(&leaves));
         let n_plain = making.sets.len();
-        let of_labels = making.add(&tree, &label_rows, Key::Label, |label| Some(members(label)));
-        let label_node = |number: u32| {
-            let (label, function) = label_keys[number as usize];
-            Key::LabelNode(label, function)
-        };
-        let of_label_nodes = making.add(&tree, &labels, label_node, of_node);
-        let set_of = |of: &[u32], key: u32| if key == NONE { NONE } else { of[key as usize] };
-        let of_place =
-            |(place, node): (&Place, &Node)| set_of(&of_functions, if place.is_first { node.frame } else { NONE });
-        let mut of_nodes: Vec<u32> = tree.places.iter().zip(&tree.nodes).map(of_place).collect();
-        of_nodes.resize(tree.nodes.len(), NONE);
-        for (key, &set) in of_label_nodes.iter().enumerate().filter(|(_, set)| **set != NONE) {
-            labels.of(key).iter().for_each(|&node| of_nodes[node as usize] = set);
+        let n_labels = tree.of_labels.len();
+        let of_labels = making.add(&tree, n_labels, Key::Label, &OfLabels(&tree));
+        let (mut of_nodes, mut of_calls) = (vec![NONE; tree.nodes.len()], vec![NONE; tree.places.len()]);
+        tree.for_each_function(|frame, _, node| of_nodes[node as usize] = of_functions[frame as usize]);
+        tree.for_each_call(|edge, _, node| of_calls[node as usize] = of_edges[edge as usize]);
+        // A function's number among those of a label, and which there are, a bit for each.
+        let mut number_of = vec![NONE; n_frames];
+        let (mut is_there, mut frames) = (vec![0u64; n_frames.div_ceil(64)], Vec::new());
+        for label in 0..n_labels {
+            tree.for_each_function_of(label, |frame, _, _| is_there[frame as usize / 64] |= 1 << (frame % 64));
+            frames.clear();
+            for (word, at) in is_there.iter_mut().zip(0..) {
+                while *word != 0 {
+                    frames.push(64 * at + word.trailing_zeros());
+                    *word &= *word - 1;
+                }
+            }
+            frames.iter().zip(0..).for_each(|(&frame, number)| number_of[frame as usize] = number);
+            let key = |number: u32| Key::LabelNode(label as u32, frames[number as usize]);
+            let of_label = FunctionsOfLabel { tree: &tree, label, number_of: &number_of };
+            let found = making.add(&tree, frames.len(), key, &of_label);
+            tree.for_each_function_of(label, |frame, _, node| {
+                of_nodes[node as usize] = found[number_of[frame as usize] as usize];
+            });
         }
-        let of_calls = tree.places.iter().map(|place| set_of(&of_edges, place.call)).collect();
+        let set_of = |of: &[u32], key: u32| if key == NONE { NONE } else { of[key as usize] };
         let of_row = |(&own, &leaf): (&u32, &u32)| [set_of(&of_owns, own), set_of(&of_leaves, leaf)];
         let mut of_members: Vec<[u32; 2]> = owns.iter().zip(&leaves).map(of_row).collect();
         for (members, &set) in tree.of_labels.iter().zip(&of_labels) {
@@ -295,11 +349,6 @@ impl Sets {
         self.ranges[self.sets[set].ranges()]
             .iter()
             .flat_map(move |range| self.tree.members[members(range)].iter().copied())
-    }
-
-    /// True if one of the rows in sets has a call.
-    pub(in crate::explain) fn has_call(&self, caller: u32, callee: u32) -> bool {
-        self.tree.edges.binary_search(&(caller, callee)).is_ok()
     }
 
     /// What was made to have them: nodes, and ranges of sets.
@@ -490,11 +539,6 @@ pub(in crate::explain) mod tests {
                 of.sort_unstable();
                 let holding = (0..sets.len()).filter(|&set| sets.rows(set).any(|other| other == row as u32));
                 assert!(of.into_iter().eq(holding), "{seed}: the sets of row {row}");
-            }
-            let pairs = (0..FRAMES as u32).flat_map(|a| (0..FRAMES as u32).map(move |b| [a, b]));
-            for call in pairs {
-                let wanted = (0..rows.n_front()).any(|row| rows.stack(row).windows(2).any(|w| w == call));
-                assert_eq!(sets.has_call(call[0], call[1]), wanted, "{seed}: {call:?}");
             }
             let some: Vec<u32> = (0..rows.rows.len() as u32).filter(|row| row % 3 == 0).collect();
             let value = |row: u32| rows.rows[row as usize].values[1];
