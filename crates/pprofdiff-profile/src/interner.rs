@@ -40,6 +40,11 @@ impl Index {
         }
     }
 
+    /// Gives a thing a number, which is known to have none yet.
+    pub fn insert_new(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
+        self.numbers.insert_unique(hash, number, |&n| hash_of(n));
+    }
+
     /// Forgets all numbers, and keeps the memory.
     pub fn clear(&mut self) {
         self.numbers.clear();

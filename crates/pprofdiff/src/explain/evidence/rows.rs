@@ -5,6 +5,7 @@
 //! depends on the order of runs, samples or threads; and what is below a call is a range of rows.
 
 use super::labels::LabelTexts;
+use super::sets::grouped;
 use crate::diff::order::Order;
 use crate::runtimes::{Class, Runtime};
 use pprofdiff_profile::work::{Pace, paced};
@@ -273,9 +274,15 @@ impl Rows {
         }
         self.stacks = stacks;
         let key = |row: &Row| (row.background, number[row.stack as usize], row.labels);
-        let mut order: Vec<_> = self.rows.iter().zip(0..).map(|(row, i)| (key(row), i)).collect();
-        // Most are in order already, which this sort makes use of.
-        order.sort();
+        // Listed by stack, only rows of one stack are left to be sorted.
+        let of_stacks = || self.rows.iter().zip(0..).map(|(row, i)| (number[row.stack as usize] as usize, i));
+        let by_stack = grouped(self.stacks.len(), of_stacks).0;
+        let keyed = || by_stack.iter().map(|&i| (key(&self.rows[i as usize]), i));
+        let of = |background: bool| keyed().filter(move |(key, _)| key.0 == background);
+        let mut order: Vec<((bool, u32, u32), u32)> = Vec::with_capacity(self.rows.len());
+        order.extend(of(false).chain(of(true)));
+        let of_one = order.chunk_by_mut(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)).filter(|rows| rows.len() > 1);
+        of_one.for_each(|rows| rows.sort_unstable());
         let mut rows: Vec<Row> = Vec::with_capacity(order.len());
         let mut cells = Vec::with_capacity(self.run_values.cells.len());
         let mut last = None;
@@ -312,8 +319,31 @@ impl Row {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sets::tests::rows;
     use super::super::weights::mix;
     use super::Stacks;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn rows_are_in_order_and_those_that_become_the_same_are_added_up() {
+        for seed in 0..200u64 {
+            let mut rows = rows(seed);
+            let random = |i: usize| mix(seed << 20 | i as u64);
+            rows.rows.iter_mut().enumerate().for_each(|(i, row)| row.background = random(i) % 3 == 0);
+            let cut = |i: usize, stack: &mut Vec<u32>| stack.truncate(random(i) as usize / 3 % 4);
+            let mut wanted: BTreeMap<(bool, Vec<u32>, u32), [f64; 2]> = BTreeMap::new();
+            for (i, row) in rows.rows.iter().enumerate() {
+                let mut stack = rows.stack(i).to_vec();
+                cut(i, &mut stack);
+                let sum = wanted.entry((row.background, stack, row.labels)).or_default();
+                (0..2).for_each(|side| sum[side] += row.values[side]);
+            }
+            rows.regroup(cut);
+            let found = rows.rows.iter().enumerate();
+            let found = found.map(|(i, row)| ((row.background, rows.stack(i).to_vec(), row.labels), row.values));
+            assert!(found.eq(wanted), "{seed}");
+        }
+    }
 
     #[test]
     fn stacks_are_in_order_however_few_were_out_of_it() {

@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::interner::{Found, Index};
+use pprofdiff_profile::interner::Index;
 use pprofdiff_profile::random::RandomState;
 
 /// The most stacks that are looked at by themselves: the heaviest, and a sample of the others, of about so many. Of those
@@ -103,7 +103,7 @@ impl Beginnings {
         (product as u64 ^ (product >> 64) as u64).wrapping_add(0x9e37_79b9_7f4a_7c15)
     }
 
-    /// Adds a stack, which has a number: in little time if it begins as the one before.
+    /// Adds a stack, which has a number. They come in order: what a stack does not share with the one before, none before has.
     pub(in crate::explain) fn add(&mut self, number_of_stack: u32, stack: &[u32]) {
         let common = self.last.iter().zip(stack).take_while(|(a, b)| a == b).count();
         self.last.truncate(common);
@@ -111,15 +111,11 @@ impl Beginnings {
         let (mut hash, mut number) = self.of_last.last().copied().unwrap_or((0, NONE));
         for &frame in &stack[common..] {
             hash = self.next(hash, frame);
-            let hashes = &self.hashes;
-            let of = |n: u32| hashes[n as usize];
-            let found = self.index.find_or_insert(hash, hashes.len(), |n| of(n) == hash, of);
-            if let Found::New(_) = found {
-                self.hashes.push(hash);
-                self.shorter.push(number);
-                self.of_stacks.push(number_of_stack);
-            }
-            number = found.number();
+            let shorter = std::mem::replace(&mut number, self.hashes.len() as u32);
+            self.index.insert_new(hash, number, |n| self.hashes[n as usize]);
+            self.hashes.push(hash);
+            self.shorter.push(shorter);
+            self.of_stacks.push(number_of_stack);
             self.last.push(frame);
             self.of_last.push((hash, number));
         }
@@ -173,7 +169,8 @@ mod tests {
             let length = 1 + mix(seed) % 12;
             (0..length).map(|i| (mix(seed << 8 | i) % 3) as u32).collect()
         };
-        let heavy: Vec<Vec<u32>> = (1..40).map(stack).collect();
+        let mut heavy: Vec<Vec<u32>> = (1..40).map(stack).collect();
+        heavy.sort();
         let mut beginnings = Beginnings::new();
         heavy.iter().zip(0..).for_each(|(stack, number)| beginnings.add(number, stack));
         for seed in 100..1000 {

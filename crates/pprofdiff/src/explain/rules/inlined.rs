@@ -44,7 +44,10 @@ fn inlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
     for (i, row) in paced(rows.rows.iter().enumerate()).filter(|_| has_any) {
         let sides = u8::from(row.values[0] > 0.0) | u8::from(row.values[1] > 0.0) << 1;
         let only = |frame: u32| only_on[frame as usize];
-        for w in rows.stack(i).windows(3) {
+        let stack = rows.stack(i);
+        // Few frames are on one side alone, so their neighbours are looked at last.
+        for at in (1..stack.len().saturating_sub(1)).filter(|&at| sides & only(stack[at]) != 0) {
+            let w = &stack[at - 1..=at + 1];
             let found = sides & only(w[1]) & !only(w[0]) & !only(w[2]);
             if found != 0 {
                 let side = found.trailing_zeros() as usize;

@@ -63,15 +63,28 @@ pub(crate) fn package_of(name: &str) -> Cow<'_, str> {
 
 /// The package of a name, as [`Parts::of`] has it: of most names a part of their text.
 fn package(name: &str) -> Cow<'_, str> {
-    let is_plain = !name.contains(['[', '<', ']', '>', ':']) && !name.contains("..") && !name.ends_with('.');
-    let tail = name.rfind('/').map_or(0, |slash| slash + 1);
-    if !is_plain || name.starts_with(ANONYMOUS) || name[tail..].starts_with('.') {
+    let (mut tail, mut last, mut is_plain) = (0, b'/', true);
+    for (byte, at) in name.bytes().zip(1..) {
+        match byte {
+            b'[' | b'<' | b']' | b'>' | b':' => is_plain = false,
+            // An empty segment, the first of the tail too.
+            b'.' if matches!(last, b'.' | b'/') => is_plain = false,
+            b'/' => tail = at,
+            _ => {}
+        }
+        last = byte;
+    }
+    if !is_plain || last == b'.' || name.starts_with(ANONYMOUS) {
         return Parts::of(name).package.into();
     }
     // Up to the first segment that is a type, or else the last.
-    let is_type = |at: &usize| is_type(&name[*at..]);
-    let begins = || std::iter::once(tail).chain(name[tail..].match_indices('.').map(|(dot, _)| tail + dot + 1));
-    let begin = begins().find(is_type).or_else(|| begins().last()).unwrap_or(tail);
+    let mut begin = tail;
+    for (_, at) in name.bytes().zip(1..).skip(tail).filter(|(byte, _)| *byte == b'.') {
+        if is_type(&name[begin..]) {
+            break;
+        }
+        begin = at;
+    }
     name[..begin].strip_suffix('.').unwrap_or(&name[..begin]).into()
 }
 
@@ -180,22 +193,22 @@ impl Found<'_> {
     /// Functions of a package that has another path: paths that one side has, matched by how many names they share.
     fn of_packages(&mut self, names: &[Name]) {
         let packages: Vec<Cow<'_, str>> = paced(names).map(|name| package(&name.text)).collect();
-        // Most packages are on both sides, and nothing else is asked of them.
-        let mut sides: BTreeMap<&str, [bool; 2]> = BTreeMap::new();
-        for side in 0..2 {
-            let mut last = "";
-            for frame in self.costs.on(side) {
-                let package = &*packages[frame as usize];
-                if std::mem::replace(&mut last, package) != package {
-                    sides.entry(package).or_default()[side] = true;
-                }
+        // By number of a package whether a side has it. Most are on both, and nothing else is asked of them.
+        let mut numbers: HashMap<&str, usize> = HashMap::default();
+        let (mut of_frames, mut sides, mut last) = (Vec::with_capacity(names.len()), Vec::new(), ("", 0));
+        for (package, frame) in packages.iter().zip(0..) {
+            if frame == 0 || last.0 != package {
+                last = (package, *numbers.entry(package).or_insert(sides.len()));
             }
+            of_frames.push(last.1);
+            sides.resize(numbers.len(), [false; 2]);
+            (0..2).for_each(|side| sides[last.1][side] |= self.costs.of(frame, side) > 0.0);
         }
         let of = |side: usize| {
             let mut of: BTreeMap<&str, BTreeMap<String, u32>> = BTreeMap::new();
             let is_only = |frame: &u32| {
                 let package = &*packages[*frame as usize];
-                !package.is_empty() && sides.get(package).is_some_and(|of| !of[1 - side])
+                !package.is_empty() && !sides[of_frames[*frame as usize]][1 - side]
             };
             for frame in self.costs.on(side).filter(is_only) {
                 let local = Parts::of(&names[frame as usize].text).local;
