@@ -35,9 +35,9 @@ def scan(
     """Profiles as a polars.LazyFrame: the rows of a view of each, beside its keys. Needs polars.
 
     `profiles` is a pattern, of whose paths and labels `keys` are made ("service={1},version={version}": {1} is what its
-    first sign stands for, {version} the value of that label); a manifest, of which they are columns ("service,version", or all that it has); a store, or a part of
-    one ("fleet/service=api"), which has its own; or an iterable of whatever load() takes, or of dicts with that as
-    "profile" and keys beside it.
+    first sign stands for, {version} the value of that label); a manifest, of which they are columns
+    ("service,version", or all that it has); a store, or a part of one ("fleet/service=api"), which has its own; or an
+    iterable of whatever load() takes, or of dicts with that as "profile" and keys beside it.
 
     Columns: the keys (text), profile (its name), sample_type, unit, then those of the view of one profile: see
     Views.top(). A profile has rows for each of its sample types.
