@@ -352,19 +352,6 @@ def test_files_are_paired_by_keys(trees: Path):
         pprofdiff.group_pairs(rows, "service,host", base="host=a", new="host=b")
 
 
-def test_labels_are_keys(tmp_path: Path):
-    source = pprofdiff.load(CORPUS / "go-labels-cpu.new.pb.gz")
-    for endpoint in ("sum", "walk"):
-        source.filter(tagfocus=f"endpoint=/{endpoint}").write(tmp_path / f"{endpoint}.pb.gz")
-    pattern = tmp_path / "*.pb.gz"
-    (found,) = pprofdiff.group_pairs(pattern, "endpoint={endpoint}", base="endpoint=/sum", new="endpoint=/walk")
-    assert (Path(found.base).name, Path(found.new).name) == ("sum.pb.gz", "walk.pb.gz")
-    rows = pprofdiff.scan(pattern, "of={endpoint}").filter(of="/walk").collect()
-    assert set(rows["profile"]) == {str(tmp_path / "walk.pb.gz")}
-    with pytest.raises(pprofdiff.PprofError, match="no sample has a label host"):
-        pprofdiff.scan(pattern, "host={host}")
-
-
 def test_what_has_no_ranking():
     good = pair("story-cpu")
     with pytest.raises(pprofdiff.PprofError, match="between 0 and 1"):

@@ -206,3 +206,16 @@ def test_what_cant_be_asked(files: Path):
             pprofdiff.scan([{"profile": "x", name: "y"}], on_error="collect")
     with pytest.raises(KeyError, match="build"):
         pprofdiff.scan([{"profile": "x", "host": "y"}], "build")
+
+
+def test_labels_are_keys(tmp_path: Path):
+    source = pprofdiff.load(CORPUS / "go-labels-cpu.new.pb.gz")
+    for endpoint in ("sum", "walk"):
+        source.filter(tagfocus=f"endpoint=/{endpoint}").write(tmp_path / f"{endpoint}.pb.gz")
+    pattern = tmp_path / "*.pb.gz"
+    (found,) = pprofdiff.group_pairs(pattern, "endpoint={endpoint}", base="endpoint=/sum", new="endpoint=/walk")
+    assert (Path(found.base).name, Path(found.new).name) == ("sum.pb.gz", "walk.pb.gz")
+    rows = pprofdiff.scan(pattern, "of={endpoint}").filter(of="/walk").collect()
+    assert set(rows["profile"]) == {str(tmp_path / "walk.pb.gz")}
+    with pytest.raises(pprofdiff.PprofError, match="no sample has a label host"):
+        pprofdiff.scan(pattern, "host={host}")
