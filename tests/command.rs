@@ -3,6 +3,7 @@
 mod baseline;
 mod batch;
 mod bench;
+mod buckets;
 mod builds;
 mod check;
 mod cli;

@@ -10,7 +10,7 @@ use crate::generate;
 use crate::oracle;
 use oracle::Frame;
 use pprofdiff::explain::{ExplainOptions, Explanation};
-use pprofdiff::input::pattern_builds;
+use pprofdiff::input::Finder;
 use pprofdiff::proto::{Function, Line, Location, Profile as Message_, Sample, ValueType};
 use pprofdiff::series::{Against, Order, Series, SeriesBuilder, SeriesOptions, Step};
 use pprofdiff::{
@@ -181,7 +181,7 @@ proptest! {
 }
 
 fn snapshots(kind: &str) -> Vec<(String, Source)> {
-    pattern_builds(oracle::corpus().join(format!("series/{kind}-*.pb.gz")).to_str().unwrap()).unwrap()
+    Finder::default().builds(oracle::corpus().join(format!("series/{kind}-*.pb.gz")).to_str().unwrap()).unwrap()
 }
 
 #[test]
@@ -438,12 +438,12 @@ fn patterns_give_keys_in_their_natural_order() {
         std::fs::create_dir_all(dir.join(build)).unwrap();
         std::fs::write(dir.join(build).join("cpu.pb"), cpu(&[("a", i as i64 + 1)])).unwrap();
     }
-    let builds = pattern_builds(dir.join("build-*/cpu.pb").to_str().unwrap()).unwrap();
+    let builds = Finder::default().builds(dir.join("build-*/cpu.pb").to_str().unwrap()).unwrap();
     let options = SeriesOptions::default().with_order(Order::Key);
     let s = Series::load(builds, &Query::default(), &options).unwrap();
     assert_eq!(s.builds.all.iter().map(|b| b.key.as_str()).collect::<Vec<_>>(), ["2", "9", "10"]);
     assert_eq!(steps(&s), owned(&[("a", "2", "9", -2), ("a", "9", "10", 1)]));
-    assert!(pattern_builds(dir.join("none-*").to_str().unwrap()).is_err());
+    assert!(Finder::default().builds(dir.join("none-*").to_str().unwrap()).is_err());
     std::fs::remove_dir_all(dir).unwrap();
 }
 

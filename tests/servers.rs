@@ -20,19 +20,19 @@ fn corpus() -> PathBuf {
 
 /// A request as it came: its first line and headers, and its body.
 #[derive(Clone)]
-struct Asked {
-    head: String,
+pub struct Asked {
+    pub head: String,
     body: Vec<u8>,
 }
 
 /// A server of this process, which answers each request in a thread of its own and keeps what it was asked.
-struct Server {
-    port: u16,
+pub struct Server {
+    pub port: u16,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Server {
-    fn new(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Server {
+    pub fn new(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let (asked, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
@@ -50,7 +50,7 @@ impl Server {
         Server { port, asked }
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -73,7 +73,7 @@ fn read_request(stream: &TcpStream) -> Option<Asked> {
     Some(Asked { head, body })
 }
 
-fn send(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
+pub fn send(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
     let head = format!("HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n", body.len());
     // A client that has heard enough goes.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));

@@ -6,16 +6,23 @@ test_executors.py.
 """
 
 import concurrent.futures
+import http.server
 import json
 import logging
 import os
 import re
+import subprocess
 import sys
+import threading
+import urllib.parse
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import boto3
+import botocore.auth
+import botocore.awsrequest
+import botocore.credentials
 import distributed
 import pytest
 import ray
@@ -223,6 +230,68 @@ def test_keys_that_are_missing_or_denied_are_errors_of_their_pairs(executor: obj
     pairs = [(good, good), (good, f"s3://{BUCKET}/none"), (f"s3://{BUCKET}/secret/cpu.pb.gz", good), (good, good)]
     results = pprofdiff.batch(pairs, executor=executor).collect()
     assert [type(r.error) for r in results] == [type(None), FileNotFoundError, PermissionError, type(None)]
+
+
+def command(*args: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What the package's command says."""
+    words = [sys.executable, "-m", "pprofdiff", *args]
+    return subprocess.run(words, capture_output=True, text=True, env=os.environ | environment)
+
+
+def test_the_command_compares_what_is_in_s3():
+    sides = [f"s3://{BUCKET}/{side}/*/cpu.pb.gz" for side in ("main", "branch")]
+    done = command("batch", *sides, "-n", "3", "--format", "jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    for line, name in zip(map(json.loads, done.stdout.splitlines()), sorted(PAIRS), strict=True):
+        table = pprofdiff.diff(*pair(name)).top(3)
+        assert line["pair"] == name
+        assert [(row["name"], row["flat_base"], row["flat_new"]) for row in line["rows"]] == [
+            (row["name"], row["flat_base"], row["flat_new"]) for row in table.to_dicts()
+        ]
+    keys = ("--group", "side={1},name={2}", "--base", "side=main", "--new", "side=branch")
+    done = command("batch", f"s3://{BUCKET}/*/*/cpu.pb.gz", *keys, "-n", "1", "--format", "jsonl")
+    assert [json.loads(line)["pair"] for line in done.stdout.splitlines()] == sorted(PAIRS)
+    denied = command("top", f"s3://{BUCKET}/secret/cpu.pb.gz")
+    assert denied.returncode == 2
+    assert f"s3://{BUCKET}/secret/cpu.pb.gz: the server answers 403" in denied.stderr
+
+
+@pytest.mark.parametrize("token", ["", "to/ken=+"])
+def test_the_command_signs_as_awss_library_does(token: str):
+    asked: list[str] = []
+
+    class Keeping(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(f"http://{self.headers['Host']}{self.path}")
+            self.send_error(404)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Keeping) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        environment = {"AWS_ENDPOINT_URL_S3": f"http://127.0.0.1:{server.server_port}", "AWS_REGION": "eu-south-2"}
+        environment |= {"AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "se/cr+et"}
+        environment |= {"AWS_SESSION_TOKEN": token} if token else {}
+        for address in ("s3://a.b-c/plain", "s3://a.b-c/d/e f+g&h=~(é)%2F.pb.gz", "s3://a.b-c/d/*"):
+            assert command("series", address, **environment).returncode == 2
+        server.shutdown()
+    assert len(asked) == 3
+    for url in asked:
+        address, query = url.split("?")
+        words = dict(urllib.parse.parse_qsl(query, strict_parsing=True))
+        given = words.pop("X-Amz-Signature")
+        signer = botocore.auth.S3SigV4QueryAuth(
+            botocore.credentials.Credentials("AKID", "se/cr+et", token or None),
+            "s3",
+            "eu-south-2",
+            words["X-Amz-Expires"],
+        )
+        own = {name: value for name, value in words.items() if not name.startswith("X-Amz-")}
+        request = botocore.awsrequest.AWSRequest("GET", f"{address}?{urllib.parse.urlencode(own)}")
+        request.context["timestamp"] = words["X-Amz-Date"]
+        signer._modify_request_before_signing(request)
+        assert signer.signature(signer.string_to_sign(request, signer.canonical_request(request)), request) == given
 
 
 def programs() -> list[str]:

@@ -7,10 +7,12 @@ import sys
 import time
 from pathlib import Path
 
+import fsspec
 import polars as pl
 import pytest
 
 import pprofdiff
+from conftest import pair
 from pprofdiff import _native
 from pprofdiff._scan import _AHEAD, _Scan
 
@@ -218,4 +220,28 @@ def test_labels_are_keys(tmp_path: Path):
     rows = pprofdiff.scan(pattern, "of={endpoint}").filter(of="/walk").collect()
     assert set(rows["profile"]) == {str(tmp_path / "walk.pb.gz")}
     with pytest.raises(pprofdiff.PprofError, match="no sample has a label host"):
+        pprofdiff.scan(pattern, "host={host}")
+
+
+def test_urls_are_found_by_patterns():
+    memory = fsspec.filesystem("memory")
+    for service in ("api", "db"):
+        for build, path in zip(("v1", "v2"), pair("go-mutex"), strict=True):
+            memory.pipe_file(f"/fleet/{service}/{build}/m.pb.gz", path.read_bytes())
+    memory.pipe_file("/fleet/api/v2/notes.txt", b"")
+    pattern, keys = "memory://fleet/*/*/m.pb.gz", "service={1},version={2}"
+    found = pprofdiff.group_pairs(pattern, keys, base="version=@previous", new="version=@latest")
+    assert [(p.name, p.base, p.new) for p in found] == [
+        (name, f"memory://fleet/{name}/v1/m.pb.gz", f"memory://fleet/{name}/v2/m.pb.gz") for name in ("api", "db")
+    ]
+    one, two = pprofdiff.pairs("memory://fleet/*/v1/*.pb.gz", "memory://fleet/*/v2/*.pb.gz")
+    assert (one.name, two.base, two.error) == ("api/m", found[1].base, None)
+    assert [p.name for p in pprofdiff.pairs("memory://fleet/api/v1/", "memory://fleet/db/v2/")] == ["m.pb.gz"]
+    rows = pprofdiff.scan(pattern, keys).filter(version="v1", sample_type="contentions").collect()
+    assert set(rows["profile"]) == {p.base for p in found}
+    series = pprofdiff.series("memory://fleet/api/*/m.pb.gz")
+    assert [build["key"] for build in series.builds] == ["v1", "v2"]
+    with pytest.raises(pprofdiff.PprofError, match="no file matches"):
+        pprofdiff.scan("memory://fleet/*/none")
+    with pytest.raises(pprofdiff.PprofError, match="a label of what a URL stands for is no key"):
         pprofdiff.scan(pattern, "host={host}")

@@ -3,7 +3,7 @@
 //! Ctrl-C ends a batch with what is done, since it may have run for hours.
 
 use pprofdiff::fleet::Fleet;
-use pprofdiff::input::{BatchItem, find_pairs, group_pairs, manifest_pairs};
+use pprofdiff::input::{BatchItem, manifest_pairs};
 use pprofdiff::recording::{RecordedSide, Recording};
 #[cfg(feature = "store")]
 use pprofdiff::store::{Selection, store_pairs};
@@ -17,7 +17,7 @@ use std::sync::Arc;
 use crate::args::BatchArgs;
 use crate::outputs::Outputs;
 use crate::terminal::Progress;
-use crate::{Failure, Inputs, Result, error_line, fetch, say, write_to};
+use crate::{Failure, Inputs, Result, bucket, error_line, fetch, say, write_to};
 
 type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
@@ -136,40 +136,47 @@ pub fn table(
     })
 }
 
+/// A pair whose paths are what they stand for.
+fn found(mut pair: BatchItem, inputs: &Inputs, allow_urls: bool) -> BatchItem {
+    let of_side =
+        |side: Vec<Source>| side.into_iter().map(|s| inputs.found(s, allow_urls)).collect::<Result<Vec<_>, _>>();
+    pair.sides = pair.sides.and_then(|(base, new)| Ok((of_side(base)?, of_side(new)?)));
+    pair
+}
+
 /// Pairs that a manifest lists: each is found when its turn comes.
 fn listed(
     pairs: impl Iterator<Item = BatchItem> + Send,
     inputs: Inputs,
     allow_urls: bool,
 ) -> impl Iterator<Item = BatchItem> + Send {
-    pairs.map(move |mut item| {
-        let found =
-            |side: Vec<Source>| side.into_iter().map(|s| inputs.found(s, allow_urls)).collect::<Result<Vec<_>, _>>();
-        item.sides = item.sides.and_then(|(base, new)| Ok((found(base)?, found(new)?)));
-        item
-    })
+    pairs.map(move |pair| found(pair, &inputs, allow_urls))
 }
 
 /// The pairs that the arguments name, and how many there are if that is known.
 pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs> {
-    let is_url = |text: &String| fetch::url(Path::new(text)).is_some();
+    let is_url = |text: &String| fetch::url(Path::new(text)).is_some_and(|url| !bucket::is_pattern(url));
     let is_side = |text: &String| matches!(RecordedSide::named(Path::new(text)), Ok(Some(_)));
-    let found = |pairs: Vec<BatchItem>, inputs: &Inputs| -> Result<Pairs> {
-        let sides = pairs.iter().filter_map(|pair| pair.sides.as_ref().ok());
-        sides.flat_map(|(base, new)| base.iter().chain(new)).try_for_each(|source| inputs.check_found(source))?;
+    let all = |pairs: Vec<BatchItem>, inputs: &Inputs| -> Result<Pairs> {
+        let pairs: Vec<BatchItem> = pairs.into_iter().map(|pair| found(pair, inputs, true)).collect();
+        if let Some(why) = inputs.outputs.refusal() {
+            return Err(Failure::Message(why.to_owned()));
+        }
         let count = pairs.len() as u64;
         Ok((Box::new(pairs.into_iter()), Some(count)))
     };
     match args.pairs.as_slice() {
         [manifest] if args.groups().is_some() && Path::new(manifest).is_file() => {
             inputs.outputs.check_input(Path::new(manifest))?;
-            let pairs =
-                args.groups().map_or(Ok(Vec::new()), |groups| group_pairs(manifest, &groups, &inputs.options))?;
+            let finder = inputs.finder();
+            let pairs = args
+                .groups()
+                .map_or(Ok(Vec::new()), |groups| finder.group_pairs(manifest, &groups, &inputs.options))?;
             let count = pairs.len() as u64;
             Ok((Box::new(listed(pairs.into_iter(), inputs, allow_urls)), Some(count)))
         }
         [pattern] if let Some(groups) = args.groups() => {
-            found(group_pairs(pattern, &groups, &inputs.options)?, &inputs)
+            all(inputs.finder().group_pairs(pattern, &groups, &inputs.options)?, &inputs)
         }
         _ if args.groups().is_some() => Err(Failure::Message("--group pairs the files of one pattern".to_owned())),
         [url] if is_url(url) => Err(Failure::Message(format!("{url}: a manifest is a file; a pair is BASE and NEW"))),
@@ -187,14 +194,14 @@ pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs
         [base, new]
             if let [Ok(Some(base)), Ok(Some(new))] = [base, new].map(|name| Selection::named(Path::new(name))) =>
         {
-            found(store_pairs(&base, &new)?, &inputs)
+            all(store_pairs(&base, &new)?, &inputs)
         }
         [base, new] if [base, new].into_iter().any(|name| is_url(name) || is_side(name)) => {
             let side = |name: &String| inputs.sources([&PathBuf::from(name)]);
             let pair = BatchItem::new(redacted(new).into_owned(), side(base)?, side(new)?);
             Ok((Box::new(std::iter::once(pair)), Some(1)))
         }
-        [base, new] => found(find_pairs(base, new)?, &inputs),
+        [base, new] => all(inputs.finder().pairs(base, new)?, &inputs),
         _ => Err(Failure::Message("name two directories, two patterns or a manifest".to_owned())),
     }
 }

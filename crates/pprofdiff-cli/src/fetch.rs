@@ -1,5 +1,5 @@
-//! A profile over http or https, from its URL or by a query to a continuous profiler: the bytes, or one line that says why
-//! there are none.
+//! A profile over http or https, from its URL, by a query to a continuous profiler, or out of an object store: the bytes, or
+//! one line that says why there are none.
 //!
 //! https trusts what the system trusts (the platform's certificates), so a company's own authority works.
 
@@ -14,6 +14,8 @@ use pprofdiff::Source;
 use pprofdiff::input::{Fetch, ServerQuery};
 use pprofdiff::loading::Loading;
 use pprofdiff::text::redacted;
+
+use crate::bucket;
 
 /// Why what net/http/pprof serves under a URL can't be subtracted, as far as the URL tells: who finds out from the
 /// answer may have waited half a minute for it.
@@ -32,15 +34,19 @@ pub fn not_cumulative(url: &str) -> Option<&'static str> {
     }
 }
 
-/// The URL that a path on the command line really is, of a page or of a query.
+/// The URL that a path on the command line really is, of a page, of a query or of an object.
 pub fn url(path: &Path) -> Option<&str> {
-    page_url(path).or_else(|| path.to_str().filter(|text| ServerQuery::is_address(text)))
+    page_url(path).or_else(|| path.to_str().filter(|text| ServerQuery::is_address(text) || bucket::is_address(text)))
 }
 
 /// The http or https URL that a path on the command line really is.
 pub fn page_url(path: &Path) -> Option<&str> {
-    let is_scheme = |text: &str, scheme: &str| text.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme));
-    path.to_str().filter(|text| is_scheme(text, "http://") || is_scheme(text, SECURE))
+    path.to_str().filter(|text| begins_with(text, "http://") || begins_with(text, SECURE))
+}
+
+/// True of a text that begins with a scheme, which are written in letters of any case.
+pub fn begins_with(text: &str, scheme: &str) -> bool {
+    text.get(..scheme.len()).is_some_and(|s| s.eq_ignore_ascii_case(scheme))
 }
 
 const SECURE: &str = "https://";
@@ -48,8 +54,11 @@ const SECURE: &str = "https://";
 /// The profile of a URL, fetched when it is loaded. Only what the user named is sent a token that is for any host.
 ///
 /// # Errors
-/// An invalid address of a query.
+/// An invalid address of a query or of an object.
 pub fn source(fetcher: &Arc<Fetcher>, url: &str, is_named_by_user: bool) -> pprofdiff::Result<Source> {
+    if bucket::is_address(url) {
+        return bucket::source(fetcher, url);
+    }
     let (fetcher, shown, address) = (fetcher.clone(), redacted(url).into_owned(), url.to_owned());
     let fetch = if ServerQuery::is_address(url) {
         // Once: two loads are of the same time.
@@ -82,13 +91,13 @@ mod network {
     use std::time::{Duration, Instant};
 
     use pprofdiff::input::{Answer, Request, ServerQuery};
-    use pprofdiff::text::redacted;
+    use pprofdiff::text::{redacted, sanitize};
     use pprofdiff::{Error, Result};
     use ureq::http::{HeaderMap, Response};
     use ureq::tls::{RootCerts, TlsConfig};
     use ureq::{Agent, Body};
 
-    use super::SECURE;
+    use super::{SECURE, begins_with};
 
     /// Most bytes of an answer that is an error which are read for the server's own words.
     const MAX_MESSAGE_BYTES: u64 = 4096;
@@ -201,8 +210,9 @@ mod network {
             }
         }
 
-        fn body(&self, url: &str) -> Result<Vec<u8>, String> {
-            let is_secure = url.get(..SECURE.len()).is_some_and(|s| s.eq_ignore_ascii_case(SECURE));
+        /// The body of the answer, or why there is none.
+        pub(crate) fn body(&self, url: &str) -> Result<Vec<u8>, String> {
+            let is_secure = begins_with(url, SECURE);
             let failure = |e| self.reason(e);
             let ask = |left: Duration| {
                 self.agent.get(url).config().timeout_global(Some(left)).https_only(is_secure).build().call()
@@ -213,12 +223,22 @@ mod network {
                 // The server's own words, if it has some.
                 let mut text = Vec::new();
                 let _ = response.body_mut().as_reader().take(MAX_MESSAGE_BYTES).read_to_end(&mut text);
-                let text = String::from_utf8_lossy(&text);
-                let said: String = text.lines().next().unwrap_or_default().trim().chars().take(200).collect();
-                let said = if said.is_empty() || said.starts_with('<') { String::new() } else { format!(": {said}") };
-                return Err(format!("the server answers {status}{said}"));
+                let region = response.headers().get("x-amz-bucket-region").and_then(|value| value.to_str().ok());
+                let region = region.filter(|_| status.is_redirection() || status.as_u16() == 400);
+                let region = region.map_or_else(String::new, |is| format!("; the bucket is in {}", sanitize(is)));
+                return Err(format!("the server answers {status}{}{region}", said(&String::from_utf8_lossy(&text))));
             }
             response.body_mut().with_config().limit(self.limit).read_to_vec().map_err(failure)
+        }
+    }
+
+    /// What a server says of an error in its own words: in a first line, or as object stores do.
+    fn said(text: &str) -> String {
+        let of_store = || text.split_once("<Message>")?.1.split_once("</Message>").map(|(message, _)| message);
+        let line = of_store().unwrap_or_else(|| text.lines().next().unwrap_or_default()).trim();
+        match line.is_empty() || line.starts_with('<') {
+            true => String::new(),
+            false => format!(": {}", line.chars().take(200).collect::<String>()),
         }
     }
 

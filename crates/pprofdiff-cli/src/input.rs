@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::input::{file_builds, pattern_builds};
+use pprofdiff::input::{Finder, file_builds};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
@@ -13,7 +13,7 @@ use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 use crate::args::{LoadArgs, Sides};
 use crate::fetch::{self, Fetcher, url};
 use crate::outputs::Outputs;
-use crate::{Failure, Result, advise};
+use crate::{Failure, Result, advise, bucket};
 
 /// Makes sources of what a user names.
 pub struct Inputs {
@@ -80,9 +80,10 @@ impl Inputs {
         }
         match files {
             [one] if is_pattern(one) => {
-                let builds = pattern_builds(&one.to_string_lossy())?;
-                builds.iter().try_for_each(|(_, source)| self.check_found(source))?;
-                Ok(builds)
+                let builds = self.finder().builds(&one.to_string_lossy())?.into_iter();
+                Ok(builds
+                    .map(|(key, source)| Ok((key, self.found(source, true)?)))
+                    .collect::<pprofdiff::Result<_>>()?)
             }
             files => {
                 let keys = file_builds(files).into_iter().map(|(key, _)| key);
@@ -91,18 +92,21 @@ impl Inputs {
         }
     }
 
-    /// Checks a file that a directory or a pattern has.
-    ///
-    /// # Errors
-    /// It will be written.
-    pub fn check_found(&self, source: &Source) -> pprofdiff::Result<()> {
-        source.path().map_or(Ok(()), |path| self.outputs.check_input(path))
+    /// Finds files by patterns, and objects of a bucket.
+    pub fn finder(&self) -> Finder<'_> {
+        Finder::with_objects(self)
     }
 
-    /// What a manifest or an agent names: URLs of which nobody typed a letter are fetched only if that is allowed.
+    /// What a manifest, an agent or a pattern names: URLs of which nobody typed a letter are fetched only if that is allowed.
+    ///
+    /// # Errors
+    /// A URL that may not be fetched; a file that will be written.
     pub fn found(&self, source: Source, allow_urls: bool) -> pprofdiff::Result<Source> {
         match source.path().and_then(url) {
-            None => self.check_found(&source).map(|()| source),
+            None => {
+                source.path().map_or(Ok(()), |path| self.outputs.check_input(path))?;
+                Ok(source)
+            }
             Some(url) if allow_urls => fetch::source(&self.fetcher, url, false),
             Some(_) => {
                 let detail = "URLs in a manifest, or from an agent, are fetched only with --allow-urls";
@@ -201,7 +205,11 @@ pub fn recorded_sources(files: &[PathBuf]) -> Option<SourceDirs> {
 
 /// True of what names no file, so that it can only be a pattern.
 pub fn is_pattern(path: &Path) -> bool {
-    !path.exists() && !is_stdin(path) && url(path).is_none() && !matches!(RecordedSide::named(path), Ok(Some(_)))
+    let is_other = || path.exists() || is_stdin(path) || matches!(RecordedSide::named(path), Ok(Some(_)));
+    match url(path) {
+        Some(url) => bucket::is_pattern(url),
+        None => !is_other(),
+    }
 }
 
 pub fn is_stdin(path: &Path) -> bool {

@@ -7,6 +7,7 @@ mod args;
 mod baseline;
 mod batch;
 mod bench;
+mod bucket;
 mod check;
 mod delta;
 mod explain;

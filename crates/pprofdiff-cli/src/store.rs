@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use pprofdiff::input::{ListedFile, keyed_files};
+use pprofdiff::input::ListedFile;
 use pprofdiff::store::{self, Selection, Store};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Error, Source, units};
@@ -35,14 +35,16 @@ type Keys = Vec<(String, String)>;
 
 /// The profiles that the arguments name, with their keys.
 fn profiles(args: &StoreAddArgs, inputs: &Inputs) -> Result<Vec<(Keys, Source)>> {
-    let of_file = |file: ListedFile| (file.keys.into_iter().collect(), Source::Path(file.profile));
+    let of_file = |file: ListedFile| -> Result<(Keys, Source)> {
+        Ok((file.keys.into_iter().collect(), inputs.found(Source::Path(file.profile), true)?))
+    };
     let is_asked_of_files = args.key.iter().any(|(_, value)| value.contains(['{', '}']));
     match args.profiles.as_slice() {
         patterns if is_asked_of_files || matches!(patterns, [pattern] if is_pattern(pattern)) => {
             let mut found = Vec::new();
             for pattern in patterns {
-                let files = keyed_files(&pattern.to_string_lossy(), &args.key, &inputs.options)?;
-                found.extend(files.into_iter().map(of_file));
+                let files = inputs.finder().keyed_files(&pattern.to_string_lossy(), &args.key, &inputs.options)?;
+                found.extend(files.into_iter().map(of_file).collect::<Result<Vec<_>>>()?);
             }
             Ok(found)
         }

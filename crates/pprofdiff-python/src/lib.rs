@@ -12,6 +12,7 @@ mod error;
 mod explain;
 mod flamegraph;
 mod fleet;
+mod listed;
 mod options;
 mod pairs;
 mod pictures;

@@ -1,12 +1,13 @@
 //! Which profiles there are: pairs of them, and profiles with their keys, for batch() and scan().
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use pprofdiff::input::{self, BatchItem, Groups, ListedFile, find_pairs, manifest_pairs};
+use pprofdiff::input::{BatchItem, Finder, Groups, ListedFile, manifest_pairs};
 use pprofdiff::loading::Loading;
 use pprofdiff::store::{Selection, StoredProfile};
 use pprofdiff::{Error, Source};
@@ -15,6 +16,7 @@ use pyo3::exceptions::{PyKeyError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 
+use crate::listed::Listed;
 use crate::profile::rebuild;
 use crate::{error, runtime};
 
@@ -160,7 +162,7 @@ impl Manifest {
 ///
 /// `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
 /// a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
-/// pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"). A file without a partner is a Pair with an error, so results can be
+/// pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"); of URLs, fsspec lists the files. A file without a partner is a Pair with an error, so results can be
 /// counted against files.
 ///
 /// `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
@@ -174,16 +176,16 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
         return Manifest::new(runtime::run(py, move || manifest_pairs(&base))?)?.into_py_any(py);
     };
     let text = |path: &Path| path.to_string_lossy().into_owned();
-    let found = runtime::run(py, move || find_pairs(&text(&base), &text(&new)))?;
+    let listed = Listed::new(py, &[&base, &new])?;
+    let found = runtime::run(py, move || Finder::with_objects(&listed).pairs(&text(&base), &text(&new)))?;
     found.into_iter().map(|pair| Pair::found(py, pair)).collect::<PyResult<Vec<_>>>()?.into_py_any(py)
 }
 
 /// Which files belong together by keys: Pairs for batch(), in the natural order of the keys that both sides share.
 ///
-/// `files` is a pattern, of whose paths and labels `keys` are made ("service={1},version={version}": {1} is what its
+/// `files` is a pattern (of URLs, too), of whose paths and labels `keys` are made ("service={1},version={version}": {1} is what its
 /// first sign stands for, {version} the value of that label, of which a profile has one); or a manifest, of which they
-/// are columns ("service,version"), beside the column profile; or an iterable of dicts of such columns, as for URLs
-/// that were listed. `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and
+/// are columns ("service,version"), beside the column profile; or an iterable of dicts of such columns. `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and
 /// "version=@latest". All files of a side are its runs. What only one side has is a Pair with an error.
 ///
 /// Raises PprofError if nothing matches, or of keys and sides that are none; OSError from the system.
@@ -191,9 +193,13 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
 pub fn group_pairs(py: Python<'_>, files: &Bound<'_, PyAny>, keys: &str, base: &str, new: &str) -> PyResult<Vec<Pair>> {
     let groups = Groups::new(keys, base, new);
     let found = match files.extract::<PathBuf>() {
-        Ok(of) => runtime::run(py, move || {
-            input::group_pairs(&of.to_string_lossy(), &groups, &Loading::default().to_options()?)
-        })?,
+        Ok(of) => {
+            let listed = Listed::new(py, &[&of])?;
+            runtime::run(py, move || {
+                let options = Loading::default().to_options()?;
+                Finder::with_objects(&listed).group_pairs(&of.to_string_lossy(), &groups, &options)
+            })?
+        }
         Err(_) => {
             let mut listed = Vec::new();
             for row in files.try_iter()? {
@@ -222,14 +228,18 @@ pub fn listed_files(
     py: Python<'_>,
     of: PathBuf,
     keys: Option<String>,
-) -> PyResult<Vec<(PathBuf, BTreeMap<String, String>)>> {
+) -> PyResult<Vec<(OsString, BTreeMap<String, String>)>> {
+    let listed = Listed::new(py, &[&of])?;
     let list = move || match Selection::named(&of)? {
-        None => input::list_files(&of.to_string_lossy(), keys.as_deref(), &Loading::default().to_options()?),
+        None => {
+            let options = Loading::default().to_options()?;
+            Finder::with_objects(&listed).list_files(&of.to_string_lossy(), keys.as_deref(), &options)
+        }
         Some(_) if keys.is_some() => Err(Error::query("a store has its own keys").in_input(&of.display().to_string())),
         Some(stored) => {
             let keyed = |p: &StoredProfile| ListedFile::new(p.name(), p.keys().iter().cloned().collect());
             Ok(stored.profiles()?.iter().map(keyed).collect())
         }
     };
-    Ok(runtime::run(py, list)?.into_iter().map(|file| (file.profile, file.keys)).collect())
+    Ok(runtime::run(py, list)?.into_iter().map(|file| (file.profile.into_os_string(), file.keys)).collect())
 }

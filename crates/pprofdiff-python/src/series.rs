@@ -1,6 +1,7 @@
 //! `series`: many builds, frame by frame.
 
 use pprofdiff::explain::ExplainOptions;
+use pprofdiff::input::{Finder, Objects};
 use pprofdiff::series::{Against, Order, SeriesBuilder, SeriesOptions};
 use pprofdiff::store::Selection;
 use pprofdiff::{LoadOptions, Query, Sort, Source};
@@ -10,11 +11,12 @@ use pprofdiff_report::{
 use pyo3::exceptions::{PyException, PyImportError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::explain::Explanation;
 use crate::flamegraph::save;
+use crate::listed::Listed;
 use crate::options::{check_one_type, loading, parse_sort, take_loading, view_query, without_base};
 use crate::profile::{Pickled, Profile, pickled};
 use crate::table::{ROWS_SHOWN, Table, chart, text};
@@ -350,7 +352,8 @@ fn gather(
     let load = question.options.load.clone();
     let mut items: Box<dyn Iterator<Item = PyResult<Item>>> = if let Ok(pattern) = profiles.extract::<String>() {
         question.options.order = Order::Key;
-        let mut builds = pprofdiff::input::pattern_builds(&pattern).map_err(engine)?;
+        let listed = Listed::new(py, &[pattern.as_ref()])?;
+        let mut builds = Finder::with_objects(&listed).builds(&pattern).map_err(engine)?;
         if let Some(key) = key {
             for (name, source) in &mut builds {
                 if let Source::Path(path) = source {
@@ -359,7 +362,10 @@ fn gather(
             }
             pprofdiff::input::sort_builds(&mut builds);
         }
-        Box::new(builds.into_iter().map(|(key, source)| Ok((key, Ok(source)))))
+        Box::new(builds.into_iter().map(move |(key, source)| match source.path().and_then(Path::to_str) {
+            Some(url) if listed.has(url) => item(key, PyString::new(py, url).as_any()),
+            _ => Ok((key, Ok(source))),
+        }))
     } else if profiles.is_instance_of::<PyBytes>() || profiles.cast::<Profile>().is_ok() || path(profiles)?.is_some() {
         return Err(PyTypeError::new_err("profiles are given as an iterable, a pattern, or a part of a store"));
     } else {

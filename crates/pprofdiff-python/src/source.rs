@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use pprofdiff::Source;
-use pprofdiff::input::pattern_builds;
+use pprofdiff::input::Finder;
 use pprofdiff::recording::RecordedSide;
 use pprofdiff::text::redacted;
 use pyo3::exceptions::{PyModuleNotFoundError, PyOSError, PyTypeError};
@@ -51,7 +51,7 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
 }
 
 /// The text of an object that is a URL: a scheme (letters first) before `://`.
-fn url(object: &Bound<'_, PyAny>) -> Option<String> {
+pub fn url(object: &Bound<'_, PyAny>) -> Option<String> {
     let text = object.cast::<PyString>().ok()?.to_str().ok()?;
     let (scheme, _) = text.split_once("://")?;
     let legal = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
@@ -78,15 +78,20 @@ fn without_passwords(py: Python<'_>, e: &PyErr) -> PyErr {
     builtin().map_or_else(|| PyOSError::new_err(text.clone()), PyErr::from_value)
 }
 
-fn fetch_as(py: Python<'_>, url: &str, shown: &str) -> PyResult<Vec<u8>> {
+/// What fsspec makes of a URL: a file system, and a path there.
+pub fn filesystem<'py>(py: Python<'py>, url: &str) -> PyResult<(Bound<'py, PyAny>, String)> {
     let fsspec = py.import("fsspec.core").map_err(|e| {
         if !e.is_instance_of::<PyModuleNotFoundError>(py) {
             return e;
         }
+        let shown = redacted(url);
         PyModuleNotFoundError::new_err(format!("{shown}: to load from a URL takes fsspec: pip install fsspec"))
     })?;
-    let (filesystem, path): (Bound<'_, PyAny>, Bound<'_, PyAny>) =
-        fsspec.call_method1("url_to_fs", (url,))?.extract()?;
+    fsspec.call_method1("url_to_fs", (url,))?.extract()
+}
+
+fn fetch_as(py: Python<'_>, url: &str, shown: &str) -> PyResult<Vec<u8>> {
+    let (filesystem, path) = filesystem(py, url)?;
     let content = filesystem.call_method1("cat_file", (path,))?;
     bytes(&content)?.ok_or_else(|| PyTypeError::new_err(format!("{shown}: fsspec gave something other than bytes")))
 }
@@ -138,7 +143,7 @@ impl Side {
         let mut side = Side { sources: Vec::new(), given: Vec::new() };
         let mut add = |object: &Bound<'_, PyAny>| {
             if let Some(pattern) = pattern(object) {
-                let files = pattern_builds(&pattern).map_err(|e| error::from_engine(py, &e))?;
+                let files = Finder::default().builds(&pattern).map_err(|e| error::from_engine(py, &e))?;
                 side.given.extend(files.iter().map(|_| None));
                 side.sources.extend(files.into_iter().map(|(_, source)| source));
                 return Ok(());

@@ -8,27 +8,32 @@ use std::path::PathBuf;
 
 use super::Source;
 #[cfg(feature = "files")]
-use super::{Fetch, pairs};
+use super::{
+    Fetch,
+    patterns::{Finder, is_pipe_or_device, not_waited_for},
+};
 use crate::error::{Error, Result};
 use crate::redact::redacted;
 
-/// The files that a pattern matches, each with what the pattern's `*` and `?` stood for as its key, ordered by key.
-/// `**` stands for any directories.
-///
-/// # Errors
-/// An invalid pattern, or one that matches nothing.
 #[cfg(feature = "files")]
-pub fn pattern_builds(pattern: &str) -> Result<Vec<(String, Source)>> {
-    let mut found = pairs::matches(pattern)?;
-    if found.is_empty() {
-        return Err(Error::query(format!("no file matches {pattern:?}")));
+impl Finder<'_> {
+    /// The files that a pattern matches, each with what the pattern's `*` and `?` stood for as its key, ordered by key.
+    /// `**` stands for any directories.
+    ///
+    /// # Errors
+    /// An invalid pattern, or one that matches nothing.
+    pub fn builds(self, pattern: &str) -> Result<Vec<(String, Source)>> {
+        let mut found = self.matches(pattern)?;
+        if found.is_empty() {
+            return Err(Error::query(format!("no file matches {pattern:?}")));
+        }
+        found.sort_by_cached_key(|(key, path)| (natural(key), path.clone()));
+        let source = |path: PathBuf| match is_pipe_or_device(&path) {
+            true => Source::Fetch(path.display().to_string(), Fetch::new(|| Err(not_waited_for()))),
+            false => Source::Path(path),
+        };
+        Ok(found.into_iter().map(|(key, path)| (key, source(path))).collect())
     }
-    found.sort_by_cached_key(|(key, path)| (natural(key), path.clone()));
-    let source = |path: PathBuf| match pairs::is_pipe_or_device(&path) {
-        true => Source::Fetch(path.display().to_string(), Fetch::new(|| Err(pairs::not_waited_for()))),
-        false => Source::Path(path),
-    };
-    Ok(found.into_iter().map(|(key, path)| (key, source(path))).collect())
 }
 
 /// Files with the part of their path in which they differ as key, in the order given.

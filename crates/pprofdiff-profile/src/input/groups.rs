@@ -16,7 +16,8 @@ use serde::Deserialize;
 
 use super::Source;
 use super::builds::natural;
-use super::pairs::{BatchItem, Lines, captured, is_json, is_pipe_or_device, not_waited_for};
+use super::pairs::{BatchItem, Lines, is_json};
+use super::patterns::{Finder, StoodFor, is_pipe_or_device, not_waited_for};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parallel;
 use crate::profile::{LabelValue, LoadOptions, Profile};
@@ -101,11 +102,7 @@ fn value(
 }
 
 /// The values of a profile's labels. Samples without one, such as those of a runtime's own threads, say nothing.
-fn label_values<'k>(path: &Path, keys: &[&'k str], options: &LoadOptions) -> Result<BTreeMap<&'k str, String>> {
-    if is_pipe_or_device(path) {
-        return Err(not_waited_for().in_input(&path.display().to_string()));
-    }
-    let profile = Profile::open(path, options)?;
+fn label_values<'k>(profile: &Profile, keys: &[&'k str]) -> Result<BTreeMap<&'k str, String>> {
     let text = |value| match value {
         LabelValue::Text(text) => profile.text(text),
         LabelValue::Number(number, unit) => format!("{number}{}", profile.text(unit)),
@@ -130,40 +127,81 @@ fn label_values<'k>(path: &Path, keys: &[&'k str], options: &LoadOptions) -> Res
     Ok(values)
 }
 
-/// The files of a pattern, each with its values of keys. Files are loaded only if labels are asked for.
-fn of_pattern(pattern: &str, keys: &[Template<'_>], options: &LoadOptions) -> Result<Vec<ListedFile>> {
-    let pieces = keys.iter().flat_map(|(_, pieces)| pieces);
-    let labels: Vec<&str> =
-        pieces.filter_map(|piece| if let Piece::Label(key) = piece { Some(*key) } else { None }).collect();
-    let read = |(stood_for, path): &(Option<Vec<Option<String>>>, PathBuf)| {
-        let labels = if labels.is_empty() { BTreeMap::new() } else { label_values(path, &labels, options)? };
-        let mut values = BTreeMap::new();
-        for (name, pieces) in keys {
-            let why = || Error::query(format!("the key {name} has more signs than the pattern {pattern:?}"));
-            values.insert((*name).to_owned(), value(pieces, stood_for.as_deref(), &labels).ok_or_else(why)?);
+impl Finder<'_> {
+    /// The files of a pattern, each with its values of keys. Files are loaded only if labels are asked for.
+    fn of_pattern(self, pattern: &str, keys: &[Template<'_>], options: &LoadOptions) -> Result<Vec<ListedFile>> {
+        let pieces = keys.iter().flat_map(|(_, pieces)| pieces);
+        let labels: Vec<&str> =
+            pieces.filter_map(|piece| if let Piece::Label(key) = piece { Some(*key) } else { None }).collect();
+        let read = |(stood_for, path): &(StoodFor, PathBuf)| {
+            let labels = match labels.is_empty() {
+                true => BTreeMap::new(),
+                false => label_values(&*self.source(path.clone())?.load(options)?, &labels)?,
+            };
+            let mut values = BTreeMap::new();
+            for (name, pieces) in keys {
+                let why = || Error::query(format!("the key {name} has more signs than the pattern {pattern:?}"));
+                values.insert((*name).to_owned(), value(pieces, stood_for.as_deref(), &labels).ok_or_else(why)?);
+            }
+            Ok(ListedFile::new(path.clone(), values))
+        };
+        let found = self.captured(pattern)?;
+        match found.is_empty() {
+            true => Err(Error::query(format!("no file matches {pattern:?}"))),
+            false => parallel::map(&found, read).into_iter().collect(),
         }
-        Ok(ListedFile::new(path.clone(), values))
-    };
-    let found = captured(pattern)?;
-    match found.is_empty() {
-        true => Err(Error::query(format!("no file matches {pattern:?}"))),
-        false => parallel::map(&found, read).into_iter().collect(),
     }
-}
 
-/// The files of a pattern, each with its values of keys: in those, `{2}` is what the pattern's second sign stood for, and
-/// `{service}` the value of the profile's label.
-///
-/// # Errors
-/// An invalid pattern, or one that matches nothing; values with other signs; of labels those of [`Profile::open`], and a
-/// profile without the label, or with several values of it.
-pub fn keyed_files(pattern: &str, keys: &[(String, String)], options: &LoadOptions) -> Result<Vec<ListedFile>> {
-    let mut templates = Vec::with_capacity(keys.len());
-    for (key, text) in keys {
-        let invalid = |why| Error::query(format!("the key {key}={text} is invalid: {why}"));
-        templates.push((key.as_str(), pieces(text).map_err(invalid)?));
+    /// The files of a pattern, each with its values of keys: in those, `{2}` is what the pattern's second sign stood for, and
+    /// `{service}` the value of the profile's label.
+    ///
+    /// # Errors
+    /// An invalid pattern, or one that matches nothing; values with other signs; of labels those of [`Profile::open`], and a
+    /// profile without the label, or with several values of it.
+    pub fn keyed_files(
+        self,
+        pattern: &str,
+        keys: &[(String, String)],
+        options: &LoadOptions,
+    ) -> Result<Vec<ListedFile>> {
+        let mut templates = Vec::with_capacity(keys.len());
+        for (key, text) in keys {
+            let invalid = |why| Error::query(format!("the key {key}={text} is invalid: {why}"));
+            templates.push((key.as_str(), pieces(text).map_err(invalid)?));
+        }
+        self.of_pattern(pattern, &templates, options)
     }
-    of_pattern(pattern, &templates, options)
+
+    /// Files with their keys: those of a pattern, of whose paths and labels `keys` are made (`service={1},version={version}`),
+    /// or those that a manifest lists ([`listed_files`]), of whose columns they are names (`service,version`; all, unless
+    /// given).
+    ///
+    /// # Errors
+    /// An invalid pattern or manifest; keys that are none, or that a file has not; those of [`Finder::keyed_files`].
+    pub fn list_files(self, of: &str, keys: Option<&str>, options: &LoadOptions) -> Result<Vec<ListedFile>> {
+        if Path::new(of).is_file() {
+            let mut files = listed_files(Path::new(of))?;
+            if let Some(keys) = keys {
+                let names = key_names(keys)?;
+                files.iter().try_for_each(|file| file.values(&names, of).map(drop))?;
+                files.iter_mut().for_each(|file| file.keys.retain(|key, _| names.contains(&key.as_str())));
+            }
+            return Ok(files);
+        }
+        self.of_pattern(of, &keys.map_or_else(|| Ok(Vec::new()), template)?, options)
+    }
+
+    /// Pairs files by their keys, see [`Finder::list_files`]; in the natural order of what both sides have in common. What only
+    /// one side has is an error in its place.
+    ///
+    /// # Errors
+    /// As [`Finder::list_files`]; sides that are none.
+    pub fn group_pairs(self, of: &str, groups: &Groups, options: &LoadOptions) -> Result<Vec<BatchItem>> {
+        let files = self.list_files(of, Some(&groups.keys), options)?;
+        let names: Vec<&str> =
+            groups.keys.split(',').map(|key| key.split_once('=').map_or(key, |(name, _)| name)).collect();
+        groups.pair(&names, files, of)
+    }
 }
 
 /// What a side's keys are.
@@ -179,24 +217,6 @@ fn selector<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
 /// A file's values of all keys.
 type Values = Vec<String>;
 
-/// Files with their keys: those of a pattern, of whose paths and labels `keys` are made (`service={1},version={version}`), or
-/// those that a manifest lists ([`listed_files`]), of whose columns they are names (`service,version`; all, unless given).
-///
-/// # Errors
-/// An invalid pattern or manifest; keys that are none, or that a file has not; those of [`keyed_files`].
-pub fn list_files(of: &str, keys: Option<&str>, options: &LoadOptions) -> Result<Vec<ListedFile>> {
-    if Path::new(of).is_file() {
-        let mut files = listed_files(Path::new(of))?;
-        if let Some(keys) = keys {
-            let names = key_names(keys)?;
-            files.iter().try_for_each(|file| file.values(&names, of).map(drop))?;
-            files.iter_mut().for_each(|file| file.keys.retain(|key, _| names.contains(&key.as_str())));
-        }
-        return Ok(files);
-    }
-    of_pattern(of, &keys.map_or_else(|| Ok(Vec::new()), template)?, options)
-}
-
 /// The names of keys: `service,version`.
 fn key_names(keys: &str) -> Result<Vec<&str>> {
     let names: Vec<&str> = keys.split(',').collect();
@@ -208,23 +228,11 @@ fn key_names(keys: &str) -> Result<Vec<&str>> {
     }
 }
 
-/// Pairs files by their keys, see [`list_files`]; in the natural order of what both sides have in common. What only one side has
-/// is an error in its place.
-///
-/// # Errors
-/// As [`list_files`]; sides that are none.
-pub fn group_pairs(of: &str, groups: &Groups, options: &LoadOptions) -> Result<Vec<BatchItem>> {
-    let files = list_files(of, Some(&groups.keys), options)?;
-    let names: Vec<&str> =
-        groups.keys.split(',').map(|key| key.split_once('=').map_or(key, |(name, _)| name)).collect();
-    groups.pair(&names, files, of)
-}
-
 impl Groups {
     /// Pairs files whose values of all keys, and of others, are known. `of` is where they are listed, for errors.
     ///
     /// # Errors
-    /// As [`group_pairs`]; a file without one of the keys.
+    /// As [`Finder::group_pairs`]; a file without one of the keys.
     pub fn pair_listed(&self, files: Vec<ListedFile>, of: &str) -> Result<Vec<BatchItem>> {
         self.pair(&key_names(&self.keys)?, files, of)
     }
@@ -386,7 +394,8 @@ mod tests {
             std::fs::write(path, "").unwrap();
         }
         let groups = Groups::new(keys, base, new);
-        let found = group_pairs(&root.join(pattern).display().to_string(), &groups, &LoadOptions::default());
+        let pattern = root.join(pattern).display().to_string();
+        let found = Finder::default().group_pairs(&pattern, &groups, &LoadOptions::default());
         let prefix = format!("{}/", root.display());
         let names = |side: &[Source]| {
             let names = side.iter().map(|s| s.name().strip_prefix(&prefix).unwrap().to_owned());
@@ -484,7 +493,7 @@ mod tests {
                 Ok(sides) => format!("{}: {:?}", pair.name, [sides.0, sides.1].map(|side| side.len())),
                 Err(e) => format!("{}: {e}", pair.name),
             };
-            match group_pairs(&manifest.display().to_string(), &asked, &LoadOptions::default()) {
+            match Finder::default().group_pairs(&manifest.display().to_string(), &asked, &LoadOptions::default()) {
                 Ok(pairs) => pairs.into_iter().map(said).collect(),
                 Err(e) => vec![e.to_string()],
             }
@@ -507,7 +516,8 @@ mod tests {
             assert!(said.len() == 1 && said[0].contains(name) && said[0].contains(why), "{text}: {said:?}");
         }
         let by_signs = Groups::new("service={1},version={2}", "version=1", "version=2");
-        let by_signs = group_pairs(&dir.join("a.csv").display().to_string(), &by_signs, &LoadOptions::default());
+        let csv = dir.join("a.csv").display().to_string();
+        let by_signs = Finder::default().group_pairs(&csv, &by_signs, &LoadOptions::default());
         let error = by_signs.unwrap_err().to_string();
         assert!(error.contains("they are names, such as service,version"), "{error}");
         std::fs::remove_dir_all(dir).unwrap();

@@ -6,19 +6,21 @@ mod builds;
 mod groups;
 #[cfg(feature = "files")]
 mod pairs;
+#[cfg(feature = "files")]
+mod patterns;
 mod server;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[cfg(feature = "files")]
-pub use builds::pattern_builds;
 pub use builds::{check_history, file_builds, sort_builds, two_names};
 #[cfg(feature = "files")]
-pub use groups::{Groups, ListedFile, group_pairs, keyed_files, list_files, listed_files};
+pub use groups::{Groups, ListedFile, listed_files};
 #[cfg(feature = "files")]
-pub use pairs::{BatchItem, directory_pairs, find_pairs, manifest_pairs, pattern_pairs};
+pub use pairs::{BatchItem, manifest_pairs};
+#[cfg(feature = "files")]
+pub use patterns::{Finder, Objects, SIGNS};
 pub use server::{Answer, Request, ServerQuery, Token};
 
 pub use crate::format::InputFormat;

@@ -54,7 +54,7 @@ pub enum Order {
     /// The caller.
     #[default]
     Given,
-    /// Their keys, in which numbers count as numbers ([`pattern_builds`](crate::input::pattern_builds)).
+    /// Their keys, in which numbers count as numbers ([`Finder::builds`](crate::input::Finder::builds)).
     Key,
 }
 
@@ -303,12 +303,12 @@ impl Series {
     /// threads. A build that fails is in [`Series::builds`], in its place, with its error, and stops nothing.
     ///
     /// ```no_run
-    /// use pprofdiff::input::pattern_builds;
+    /// use pprofdiff::input::Finder;
     /// use pprofdiff::series::{Series, SeriesOptions};
     /// use pprofdiff::{Query, Sort};
     ///
     /// # fn main() -> pprofdiff::Result<()> {
-    /// let series = Series::load(pattern_builds("builds/*/cpu.pb.gz")?, &Query::default(), &SeriesOptions::default())?;
+    /// let series = Series::load(Finder::default().builds("builds/*/cpu.pb.gz")?, &Query::default(), &SeriesOptions::default())?;
     /// for mover in series.movers(Sort::Flat).rows.iter().take(10) {
     ///     let (from, to) = (&series.builds.all[mover.step.from], &series.builds.all[mover.step.to]);
     ///     println!("{:+} from {} to {}: {}", mover.step.flat.delta(), from.key, to.key, series.frames.name(mover.frame));

@@ -1,0 +1,53 @@
+//! Files of URLs that stand for several, as fsspec lists them: `s3://BUCKET/*/*.pb.gz`.
+
+use std::path::Path;
+
+use pprofdiff::input::{Objects, SIGNS};
+use pprofdiff::{Error, Result, Source};
+use pyo3::prelude::*;
+use pyo3::types::PyString;
+
+use crate::source::{filesystem, url};
+
+/// The URLs of all files whose URLs begin as some patterns do. They are listed first, since a thread of the engine holds no
+/// Python object.
+pub struct Listed(Vec<String>);
+
+impl Listed {
+    /// Lists what those of some patterns that are URLs begin with.
+    pub fn new(py: Python<'_>, patterns: &[&Path]) -> PyResult<Listed> {
+        let mut urls = Vec::new();
+        for pattern in patterns.iter().filter_map(|pattern| pattern.to_str()) {
+            if url(PyString::new(py, pattern).as_any()).is_none() {
+                continue;
+            }
+            let literal = &pattern[..pattern.find(SIGNS).unwrap_or(pattern.len())];
+            let folder = &literal[..literal.rfind('/').map_or(0, |end| end + 1)];
+            let (filesystem, path) = filesystem(py, folder)?;
+            // Paths are what fsspec makes of URLs; what stands behind the folder's is the same in both.
+            let path = path.trim_end_matches('/');
+            for found in filesystem.call_method1("find", (path,))?.try_iter()? {
+                let found: String = found?.extract()?;
+                let rest = found.strip_prefix(path).unwrap_or(&found).trim_start_matches('/');
+                urls.push(format!("{folder}{rest}"));
+            }
+        }
+        Ok(Listed(urls))
+    }
+}
+
+impl Objects for Listed {
+    fn has(&self, pattern: &str) -> bool {
+        pattern.contains("://")
+    }
+
+    fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
+        self.0.iter().filter(|url| url.starts_with(prefix)).for_each(|url| found(url.clone()));
+        Ok(())
+    }
+
+    fn source(&self, url: &str) -> Result<Source> {
+        let why = "a label of what a URL stands for is no key: load it, or list files with keys as dicts";
+        Err(Error::query(why).in_input(&pprofdiff::text::redacted(url)))
+    }
+}

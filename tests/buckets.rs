@@ -1,0 +1,264 @@
+//! Profiles in object stores, by name and by pattern: a server of this process lists them in pages and checks how it is asked.
+//! That what is asked is signed as AWS does, tests/python/test_clusters.py asks of its own library.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::servers::{Server, send};
+
+fn corpus() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")
+}
+
+/// Keys of the bucket `prof`, and the files of the corpus that they are.
+const OBJECTS: &[(&str, &str)] = &[
+    ("api/v1/.hidden/a.pb.gz", "go-heap.base.pb.gz"),
+    ("api/v1/", ""),
+    ("api/v1/a b&c.pb.gz", "story-cpu.base.pb.gz"),
+    ("api/v2/a b&c.pb.gz", "story-cpu.new.pb.gz"),
+    ("api/v10/other.txt", ""),
+    ("db/v1/deep/er/x.pb.gz", "go-mutex.base.pb.gz"),
+    ("db/v1/x.pb.gz", "go-heap.base.pb.gz"),
+    ("db/v2/x.pb.gz", "go-heap.new.pb.gz"),
+    ("db/v2/../../secret.pb.gz", "go-heap.new.pb.gz"),
+    ("dc/v2/only.pb.gz", "go-heap.new.pb.gz"),
+];
+
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        (rest, _) = match (first, after) {
+            (b'%', [a, b, after @ ..]) => {
+                let digits = [*a, *b];
+                (after, bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).unwrap(), 16).unwrap()))
+            }
+            (byte, after) => (after, bytes.push(*byte)),
+        };
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+/// An object store with one bucket: three keys a page, throttled once, with an object that nobody may read.
+fn store() -> Server {
+    let asked_before = std::sync::atomic::AtomicUsize::new(0);
+    Server::new(move |asked, stream| {
+        let url = asked.head.split(' ').nth(1).unwrap();
+        let (path, query) = url.split_once('?').unwrap_or((url, ""));
+        let value = |name: &str| {
+            let found = query.split('&').find_map(|part| part.strip_prefix(&format!("{name}=")));
+            found.map(percent_decoded)
+        };
+        if asked_before.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
+            return send(stream, "503 Slow Down", "Retry-After: 0\r\n", b"");
+        }
+        let no = |status: &str, code: &str, message: &str| -> (String, Vec<u8>) {
+            let body =
+                format!("<?xml version=\"1.0\"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>");
+            (status.to_owned(), body.into_bytes())
+        };
+        let (status, body) = match percent_decoded(path).strip_prefix("/prof/") {
+            None => no("404 Not Found", "NoSuchBucket", "The specified bucket does not exist"),
+            Some("") => {
+                let prefix = value("prefix").unwrap();
+                let mut keys: Vec<&str> =
+                    OBJECTS.iter().map(|(key, _)| *key).filter(|k| k.starts_with(&prefix)).collect();
+                keys.sort_unstable();
+                let from = value("continuation-token").map_or(0, |token| token.parse().unwrap());
+                let page: String = keys[from..].iter().take(3).fold(String::new(), |all, key| {
+                    let key = escaped(&key.replace(' ', "+").replace('+', "%20"));
+                    all + &format!(
+                        "<Contents><Key>{key}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>x</ETag>\
+                         <Size>1</Size><StorageClass>STANDARD</StorageClass></Contents>"
+                    )
+                });
+                let next = match keys.len() > from + 3 {
+                    true => format!("<NextContinuationToken>{}</NextContinuationToken>", from + 3),
+                    false => String::new(),
+                };
+                let body = format!(
+                    "<?xml version=\"1.0\"?>\n<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><Name>prof</Name>\
+                     <Prefix></Prefix><KeyCount>3</KeyCount><MaxKeys>1000</MaxKeys><EncodingType>url</EncodingType>\
+                     <IsTruncated>{}</IsTruncated>{next}{page}</ListBucketResult>",
+                    !next.is_empty()
+                );
+                ("200 OK".to_owned(), body.into_bytes())
+            }
+            Some("denied") => no("403 Forbidden", "AccessDenied", "Access Denied"),
+            Some(key) => match OBJECTS.iter().find(|(known, file)| *known == key && !file.is_empty()) {
+                Some((_, file)) => ("200 OK".to_owned(), std::fs::read(corpus().join(file)).unwrap()),
+                None => no("404 Not Found", "NoSuchKey", "The specified key does not exist."),
+            },
+        };
+        send(stream, &status, "", &body);
+    })
+}
+
+fn command(server: &Server, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
+    command.current_dir(corpus()).args(args).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy().to_ascii_lowercase();
+        if text.ends_with("_proxy") || text.starts_with("aws_") || text.starts_with("pprofdiff_") {
+            command.env_remove(name);
+        }
+    }
+    command
+        .env("AWS_ENDPOINT_URL", format!("http://127.0.0.1:{}", server.port))
+        .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+        .env("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI");
+    command
+}
+
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn failure(output: &Output) -> String {
+    let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+    assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{stderr}");
+    stderr
+}
+
+#[test]
+fn an_object_is_what_its_file_is() {
+    let store = store();
+    let args = |base: &'static str, new: &'static str| [base, new, "--format", "json", "-n", "0"];
+    let of_store = succeed(&mut command(&store, &args("s3://prof/api/v1/a b&c.pb.gz", "S3://prof/api/v2/a b&c.pb.gz")));
+    let of_files = succeed(&mut command(&store, &args("story-cpu.base.pb.gz", "story-cpu.new.pb.gz")));
+    let rows = |text: &str| serde_json::from_str::<Value>(text).unwrap()["rows"].clone();
+    assert!(rows(&of_files).as_array().unwrap().len() > 10);
+    assert_eq!(rows(&of_store), rows(&of_files));
+    let first = &store.asked()[0].head;
+    let signed =
+        ["X-Amz-Algorithm=AWS4-HMAC-SHA256", "X-Amz-Credential=AKIDEXAMPLE%2F", "%2Fus-east-1%2Fs3%2Faws4_request"];
+    assert!(signed.iter().all(|part| first.contains(part)), "{first}");
+}
+
+#[test]
+fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
+    let names = |args: &[&str]| {
+        let store = store();
+        let mut all = command(&store, &[args, &["--format", "jsonl", "-n", "1"]].concat());
+        let output = all.env("RAYON_NUM_THREADS", "1").output().unwrap();
+        let line = |line: &str| {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let error = row["error"].as_str().map_or("", |text| text.rsplit(": ").next().unwrap());
+            format!("{} {}{error}", row["pair"].as_str().unwrap_or_else(|| panic!("{row}")), row["total_new"])
+        };
+        let text = String::from_utf8(output.stdout).unwrap();
+        let mut all: Vec<String> = text.lines().map(line).collect();
+        all.dedup();
+        (all, String::from_utf8(output.stderr).unwrap(), store.asked().len())
+    };
+    let (all, said, n_asked) = names(&["batch", "s3://prof/*/v1/*.pb.gz", "s3://prof/*/v2/*.pb.gz"]);
+    assert_eq!(all.len(), 3, "{all:?} {said}");
+    assert!(all[0].starts_with("api/a b&c 2930000000") && all[1].starts_with("db/x "), "{all:?}");
+    assert!(all[2].contains("no such file on the base side"), "{all:?}");
+    // Ten keys in pages of three, twice, four profiles, and one answer that was "slow down".
+    assert_eq!(n_asked, 4 + 4 + 4 + 1, "{said}");
+    let grouped =
+        ["batch", "s3://prof/**/*.pb.gz", "--group", "service={1},file={2}", "--base", "file=x", "--new", "file=x"];
+    let (all, said, _) = names(&grouped);
+    assert!(all.is_empty() && said.contains("are not two values of the same keys"), "{said}");
+    let keys = ["--group", "service={1},version={2}", "--base", "version=@previous", "--new", "version=@latest"];
+    let (all, said, _) = names(&[&["batch", "s3://prof/*/*/*.pb.gz"], keys.as_slice()].concat());
+    assert!(all[0].starts_with("api 2930000000") && all[1].starts_with("db "), "{all:?} {said}");
+    assert!(all[2].contains("there is no file of version=@previous"), "{all:?}");
+    // By what keys begin with, as directories: hidden ones are left out.
+    let (all, said, _) = names(&["batch", "s3://prof/db/v1/", "s3://prof/db/v2/"]);
+    assert!(all.iter().any(|name| name.starts_with("x.pb.gz ")), "{all:?} {said}");
+    assert!(all.iter().any(|name| name.contains("deep/er/x.pb.gz") && name.contains("on the new side")), "{all:?}");
+    let (all, _, _) = names(&["batch", "s3://prof/api/v1/", "s3://prof/api/v2/"]);
+    assert!(all.len() == 1 && all[0].starts_with("a b&c.pb.gz 2930000000"), "{all:?}");
+}
+
+#[test]
+#[cfg(feature = "store")]
+fn a_bucket_is_a_history_and_fills_a_store() {
+    let store = store();
+    let series = succeed(&mut command(&store, &["series", "s3://prof/api/*/a*.pb.gz", "--format", "json"]));
+    let series: Value = serde_json::from_str(&series).unwrap();
+    let builds: Vec<&str> = series["builds"].as_array().unwrap().iter().map(|b| b["key"].as_str().unwrap()).collect();
+    assert_eq!(builds, ["v1/ b&c", "v2/ b&c"]);
+    let kept = std::env::temp_dir().join(format!("pprofdiff-buckets-{}", std::process::id()));
+    let kept = kept.to_str().unwrap();
+    let add = ["store", "add", kept, "s3://prof/*/*/x.pb.gz", "--key", "service={1}", "--key"];
+    let said = succeed(&mut command(&store, &[&add[..], &["build={2}"]].concat()));
+    assert!(said.starts_with("2 profiles added"), "{said}");
+    let listed = succeed(&mut command(&store, &["store", "list", kept]));
+    assert!(listed.contains("service=db/build=v1") && listed.contains("service=db/build=v2"), "{listed}");
+    std::fs::remove_dir_all(kept).unwrap();
+    // Labels are read of objects, too.
+    let failed = command(&store, &[&add[..], &["host={host}"]].concat()).output().unwrap();
+    assert!(failure(&failed).contains("s3://prof/db/v1/x.pb.gz: no sample has a label host"));
+}
+
+#[test]
+fn what_a_bucket_refuses_is_said() {
+    let store = store();
+    let fails = |args: &[&str]| failure(&command(&store, args).output().unwrap());
+    let _ = command(&store, &["top", "s3://prof/db/v1/x.pb.gz"]).output();
+    for (address, why) in [
+        (
+            "s3://prof/none.pb.gz",
+            "s3://prof/none.pb.gz: the server answers 404 Not Found: The specified key does not exist.",
+        ),
+        ("s3://nobucket/x.pb.gz", "404 Not Found: The specified bucket does not exist"),
+        ("s3://prof/denied", "403 Forbidden: Access Denied"),
+        ("s3://prof", "without a key: s3://BUCKET/KEY"),
+        ("s3://prof/../other/x", "can't be asked for"),
+        ("s3://prof//evil.example/x", "can't be asked for"),
+        ("s3://", "is no bucket"),
+        ("s3://a@b/x", "is no bucket"),
+        ("s3://../x", "is no bucket"),
+    ] {
+        let said = fails(&["top", address]);
+        assert!(said.contains(why) && !said.contains("Signature") && !said.contains("AKID"), "{address}: {said}");
+    }
+    for (pattern, why) in [
+        ("s3://prof/none*", "no file matches"),
+        ("s3://*/x", "is no bucket"),
+        ("s3://nobucket/*", "s3://nobucket/: the server answers 404 Not Found: The specified bucket does not exist"),
+        ("s3://prof/a**", "is invalid"),
+    ] {
+        let said = fails(&["series", pattern]);
+        assert!(said.contains(why), "{pattern}: {said}");
+    }
+    // Who is nobody is told how to be somebody.
+    let mut nobody = command(&store, &["top", "s3://prof/denied"]);
+    let said = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
+    assert!(said.contains("aws configure export-credentials"), "{said}");
+    assert!(!store.asked().last().unwrap().head.contains("X-Amz"));
+    let mut nowhere = command(&store, &["top", "s3://prof/x"]);
+    let said = failure(&nowhere.env("AWS_ENDPOINT_URL_S3", "host:port").output().unwrap());
+    assert!(said.contains("AWS_ENDPOINT_URL_S3"), "{said}");
+}
+
+#[test]
+fn no_answer_is_a_list_unless_it_is_one() {
+    for (body, why) in [
+        ("", "no list of a bucket"),
+        ("<ListBucketResult/>", "no list of a bucket"),
+        ("\u{fffd}<a><a><a>", "no list of a bucket"),
+        (
+            "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><NextContinuationToken>1</NextContinuationToken>\
+             </ListBucketResult>",
+            "it goes on where it was",
+        ),
+    ] {
+        let store = Server::new(move |_, stream| send(stream, "200 OK", "", body.as_bytes()));
+        let said = failure(&command(&store, &["series", "s3://prof/*.pb.gz"]).output().unwrap());
+        assert!(said.contains(why), "{body}: {said}");
+    }
+}
