@@ -244,8 +244,8 @@ def pairs(base: str | PathLike[str], new: str | PathLike[str]) -> list[Pair]:
 
     `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
     a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
-    pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"). A file without a partner is a Pair with an error, so results can be
-    counted against files.
+    pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"); of URLs, fsspec lists the files. A file without a partner is a Pair
+    with an error, so results can be counted against files.
 
     `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
     lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
@@ -259,8 +259,8 @@ def pairs(base: str | PathLike[str], new: None = None) -> Iterator[Pair]:
 
     `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
     a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
-    pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"). A file without a partner is a Pair with an error, so results can be
-    counted against files.
+    pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"); of URLs, fsspec lists the files. A file without a partner is a Pair
+    with an error, so results can be counted against files.
 
     `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
     lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
@@ -271,11 +271,11 @@ def pairs(base: str | PathLike[str], new: None = None) -> Iterator[Pair]:
 def group_pairs(files: str | PathLike[str] | Iterable[dict[str, Any]], keys: str, base: str, new: str) -> list[Pair]:
     """Which files belong together by keys: Pairs for batch(), in the natural order of the keys that both sides share.
 
-    `files` is a pattern, of whose paths and labels `keys` are made ("service={1},version={version}": {1} is what its
-    first sign stands for, {version} the value of that label, of which a profile has one); or a manifest, of which they
-    are columns ("service,version"), beside the column profile; or an iterable of dicts of such columns, as for URLs
-    that were listed. `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and
-    "version=@latest". All files of a side are its runs. What only one side has is a Pair with an error.
+    `files` is a pattern (of URLs, too), of whose paths and labels `keys` are made ("service={1},version={version}": {1}
+    is what its first sign stands for, {version} the value of that label, of which a profile has one); or a manifest, of
+    which they are columns ("service,version"), beside the column profile; or an iterable of dicts of such columns.
+    `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and "version=@latest". All files of
+    a side are its runs. What only one side has is a Pair with an error.
 
     Raises PprofError if nothing matches, or of keys and sides that are none; OSError from the system.
     """

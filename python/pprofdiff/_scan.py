@@ -34,8 +34,8 @@ def scan(
 ) -> "polars.LazyFrame":
     """Profiles as a polars.LazyFrame: the rows of a view of each, beside its keys. Needs polars.
 
-    `profiles` is a pattern, of whose paths and labels `keys` are made ("service={1},version={version}": {1} is what its
-    first sign stands for, {version} the value of that label); a manifest, of which they are columns
+    `profiles` is a pattern (of URLs, too), of whose paths and labels `keys` are made ("service={1},version={version}":
+    {1} is what its first sign stands for, {version} the value of that label); a manifest, of which they are columns
     ("service,version", or all that it has); a store, or a part of one ("fleet/service=api"), which has its own; or an
     iterable of whatever load() takes, or of dicts with that as "profile" and keys beside it.
 

@@ -1,5 +1,6 @@
 //! Files of URLs that stand for several, as fsspec lists them: `s3://BUCKET/*/*.pb.gz`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use pprofdiff::input::{Objects, SIGNS};
@@ -11,12 +12,13 @@ use crate::source::{filesystem, url};
 
 /// The URLs of all files whose URLs begin as some patterns do. They are listed first, since a thread of the engine holds no
 /// Python object.
-pub struct Listed(Vec<String>);
+pub struct Listed(BTreeSet<String>);
 
 impl Listed {
     /// Lists what those of some patterns that are URLs begin with.
     pub fn new(py: Python<'_>, patterns: &[&Path]) -> PyResult<Listed> {
-        let mut urls = Vec::new();
+        // Once, where two patterns begin alike.
+        let mut urls = BTreeSet::new();
         for pattern in patterns.iter().filter_map(|pattern| pattern.to_str()) {
             if url(PyString::new(py, pattern).as_any()).is_none() {
                 continue;
@@ -29,7 +31,7 @@ impl Listed {
             for found in filesystem.call_method1("find", (path,))?.try_iter()? {
                 let found: String = found?.extract()?;
                 let rest = found.strip_prefix(path).unwrap_or(&found).trim_start_matches('/');
-                urls.push(format!("{folder}{rest}"));
+                urls.insert(format!("{folder}{rest}"));
             }
         }
         Ok(Listed(urls))

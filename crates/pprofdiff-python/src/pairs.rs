@@ -162,8 +162,8 @@ impl Manifest {
 ///
 /// `base` and `new` are two directories, whose files with the same path below them are compared (names that begin with
 /// a dot are left out), or two patterns in which `*`, `?`, `[...]` and `**` stand for the same, as in
-/// pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"); of URLs, fsspec lists the files. A file without a partner is a Pair with an error, so results can be
-/// counted against files.
+/// pairs("main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"); of URLs, fsspec lists the files. A file without a partner is a Pair
+/// with an error, so results can be counted against files.
 ///
 /// `base` alone is a manifest, which is read while it is worked on: CSV with the columns base, new and perhaps name, or
 /// lines of JSON with such keys (.jsonl), where a side may be a list. A side may be a URL.
@@ -183,10 +183,11 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
 
 /// Which files belong together by keys: Pairs for batch(), in the natural order of the keys that both sides share.
 ///
-/// `files` is a pattern (of URLs, too), of whose paths and labels `keys` are made ("service={1},version={version}": {1} is what its
-/// first sign stands for, {version} the value of that label, of which a profile has one); or a manifest, of which they
-/// are columns ("service,version"), beside the column profile; or an iterable of dicts of such columns. `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and
-/// "version=@latest". All files of a side are its runs. What only one side has is a Pair with an error.
+/// `files` is a pattern (of URLs, too), of whose paths and labels `keys` are made ("service={1},version={version}": {1}
+/// is what its first sign stands for, {version} the value of that label, of which a profile has one); or a manifest, of
+/// which they are columns ("service,version"), beside the column profile; or an iterable of dicts of such columns.
+/// `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and "version=@latest". All files of
+/// a side are its runs. What only one side has is a Pair with an error.
 ///
 /// Raises PprofError if nothing matches, or of keys and sides that are none; OSError from the system.
 #[pyfunction]
