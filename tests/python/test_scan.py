@@ -223,7 +223,7 @@ def test_labels_are_keys(tmp_path: Path):
         pprofdiff.scan(pattern, "host={host}")
 
 
-def test_urls_are_found_by_patterns():
+def test_urls_are_found_by_patterns(tmp_path: Path):
     memory = fsspec.filesystem("memory")
     for service in ("api", "db"):
         for build, path in zip(("v1", "v2"), pair("go-mutex"), strict=True):
@@ -239,6 +239,9 @@ def test_urls_are_found_by_patterns():
     assert [p.name for p in pprofdiff.pairs("memory://fleet/api/v1/", "memory://fleet/db/v2/")] == ["m.pb.gz"]
     rows = pprofdiff.scan(pattern, keys).filter(version="v1", sample_type="contentions").collect()
     assert set(rows["profile"]) == {p.base for p in found}
+    (tmp_path / "fleet.csv").write_text("profile,service\n" + "".join(f"{p.base},{p.name}\n" for p in found))
+    listed = pprofdiff.scan(tmp_path / "fleet.csv").filter(service="db").collect()
+    assert set(listed["profile"]) == {found[1].base}
     series = pprofdiff.series("memory://fleet/api/*/m.pb.gz")
     assert [build["key"] for build in series.builds] == ["v1", "v2"]
     with pytest.raises(pprofdiff.PprofError, match="no file matches"):

@@ -186,8 +186,8 @@ pub fn pairs(py: Python<'_>, base: PathBuf, new: Option<PathBuf>) -> PyResult<Py
 /// `files` is a pattern (of URLs, too), of whose paths and labels `keys` are made ("service={1},version={version}": {1}
 /// is what its first sign stands for, {version} the value of that label, of which a profile has one); or a manifest, of
 /// which they are columns ("service,version"), beside the column profile; or an iterable of dicts of such columns.
-/// `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and "version=@latest". All files of
-/// a side are its runs. What only one side has is a Pair with an error.
+/// `base` and `new` say what a side's keys are: "version=v1", or "version=@previous" and "version=@latest". All files
+/// of a side are its runs. What only one side has is a Pair with an error.
 ///
 /// Raises PprofError if nothing matches, or of keys and sides that are none; OSError from the system.
 #[pyfunction]
