@@ -336,9 +336,11 @@ def test_series_and_batches_are_tools(tmp_path: Path):
         assert re.search("fifo.pb  failed: .*a pipe or device", await say(client, "batch", pairs=sides))
         assert "a pipe or a device" in await refuse(client, "batch", pairs=["/dev/stdin"])
         assert "a pipe or a device" in await refuse(client, "series", builds=["/dev/stdin", pattern.replace("*", "0")])
-        for url in [{"builds": ["http://localhost:1/x"]}, {"builds": [pattern], "base": "http://localhost:1/x"}]:
+        urls = [{"builds": ["http://localhost:1/x"]}, {"builds": [pattern], "base": "http://localhost:1/x"}]
+        for url in [*urls, {"builds": ["s3://bucket/*.pb.gz"]}]:
             assert "--allow-urls" in await refuse(client, "series", **url)
-        assert "--allow-urls" in await refuse(client, "batch", pairs=["http://localhost:1/x", "http://localhost:1/y"])
+        for side in ("http://localhost:1/x", "s3://bucket/*.pb.gz"):
+            assert "--allow-urls" in await refuse(client, "batch", pairs=[side, side])
 
     session(talk)
 
@@ -381,7 +383,8 @@ def test_errors_are_those_of_the_command():
             assert wrong.value.error.code == -32602
         assert "diff is missing" in await refuse(client, "top")
         assert "need a base" in await refuse(client, "load", new=both)
-        assert "--allow-urls" in await refuse(client, "load", new=["http://localhost:1/x"])
+        for name in ("http://localhost:1/x", "s3://bucket/*.pb.gz"):
+            assert "--allow-urls" in await refuse(client, "load", new=[name])
         # Standard input is the protocol's.
         assert "No such file" in await refuse(client, "load", new=["-"])
         with pytest.raises(MCPError, match="no tool"):

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use pprofdiff::input::{Finder, file_builds};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::recording::{RecordedSide, Recording};
+use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
 use crate::args::{LoadArgs, Sides};
@@ -79,17 +80,21 @@ impl Inputs {
             return Ok(builds);
         }
         match files {
-            [one] if is_pattern(one) => {
-                let builds = self.finder().builds(&one.to_string_lossy())?.into_iter();
-                Ok(builds
-                    .map(|(key, source)| Ok((key, self.found(source, true)?)))
-                    .collect::<pprofdiff::Result<_>>()?)
-            }
+            [one] if is_pattern(one) => self.builds(one, true),
             files => {
                 let keys = file_builds(files).into_iter().map(|(key, _)| key);
                 keys.zip(files).map(|(key, file)| Ok((key, self.source(file)?))).collect()
             }
         }
+    }
+
+    /// The files of a pattern by their keys; of URLs, if that is allowed.
+    pub fn builds(&self, pattern: &Path, allow_urls: bool) -> Result<Vec<(String, Source)>> {
+        if !allow_urls && let Some(url) = url(pattern) {
+            return Err(not_allowed(url).into());
+        }
+        let builds = self.finder().builds(&pattern.to_string_lossy())?.into_iter();
+        builds.map(|(key, source)| Ok((key, self.found(source, true)?))).collect()
     }
 
     /// Finds files by patterns, and objects of a bucket.
@@ -108,16 +113,18 @@ impl Inputs {
                 Ok(source)
             }
             Some(url) if allow_urls => fetch::source(&self.fetcher, url, false),
-            Some(_) => {
-                let detail = "URLs in a manifest, or from an agent, are fetched only with --allow-urls";
-                Err(Error::query(detail).in_input(&source.name()))
-            }
+            Some(url) => Err(not_allowed(url)),
         }
     }
 
     pub fn load(&self, path: &Path) -> Result<Arc<Profile>> {
         Ok(self.source(path)?.load(&self.options)?)
     }
+}
+
+fn not_allowed(url: &str) -> Error {
+    let detail = "URLs in a manifest, or from an agent, are fetched only with --allow-urls";
+    Error::query(detail).in_input(&redacted(url))
 }
 
 /// Loads what the arguments name: two sides, or one profile (which may be a written diff).

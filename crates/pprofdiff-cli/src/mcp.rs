@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pprofdiff::advice::{operand, word};
-use pprofdiff::input::{Finder, SIGNS, file_builds, sort_builds};
+use pprofdiff::input::{SIGNS, file_builds, sort_builds};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::loading::Loading;
 use pprofdiff::options::OptionValue;
@@ -313,7 +313,7 @@ impl Diffs {
     fn series(&self, args: &SeriesArgs, budget: usize) -> Result<String> {
         let inputs = Inputs::without_base(&args.load, Outputs::default())?;
         let mut builds = match args.builds.as_slice() {
-            [one] if is_pattern(one) => self.files_of(one, &inputs)?,
+            [one] if is_pattern(one) => inputs.builds(one, self.allow_urls)?,
             files => {
                 let keys = file_builds(files).into_iter().map(|(key, _)| key);
                 keys.zip(files.iter().map(|file| Source::Path(file.clone()))).collect()
@@ -392,16 +392,10 @@ impl Diffs {
     fn sources(&self, path: &Path, inputs: &Inputs) -> Result<Vec<Source>> {
         let is_pattern = is_pattern(path) && path.to_string_lossy().contains(SIGNS);
         let named = match is_pattern {
-            true => self.files_of(path, inputs)?.into_iter().map(|(_, source)| source).collect(),
+            true => inputs.builds(path, self.allow_urls)?.into_iter().map(|(_, source)| source).collect(),
             false => RecordedSide::sources_of(path)?,
         };
         named.into_iter().map(|source| self.readable(source, inputs)).collect()
-    }
-
-    /// The files of a pattern by their keys; of a bucket, if URLs are allowed.
-    fn files_of(&self, pattern: &Path, inputs: &Inputs) -> Result<Vec<(String, Source)>> {
-        let finder = if self.allow_urls { inputs.finder() } else { Finder::default() };
-        Ok(finder.builds(&pattern.to_string_lossy())?)
     }
 
     /// What the server reads of what an agent names.
