@@ -125,7 +125,7 @@ pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
             if at == 0 || at >= least {
                 let start = Start { at, cost: costs[at], sums: sums.0[at] };
                 starts.push(start);
-                if !(start.cost > limit) {
+                if start.cost <= limit {
                     live.push(start);
                 }
                 if starts.len().is_multiple_of(BLOCK) {
