@@ -18,6 +18,7 @@ use crate::diff::{Pair, Sort};
 use crate::explain as causes;
 use crate::statistics::counts::median;
 use crate::statistics::distributions::student_quantile;
+use crate::statistics::lines::{Fit, Line, LinePoints};
 use crate::statistics::noise::{Noise, OwnNoise};
 use crate::statistics::rank::false_discoveries;
 use crate::statistics::segments::{LEAST, Sums, around, cut_spikes, leveled, price};
@@ -214,6 +215,11 @@ fn values_are_negative(points: &[(usize, i64)]) -> bool {
     points.iter().any(|(_, value)| *value < 0)
 }
 
+/// Of lines that fit as well the first.
+fn least(lines: &[(Line, f64)]) -> Option<&(Line, f64)> {
+    lines.iter().min_by(|a, b| a.1.total_cmp(&b.1).then(a.0.from.cmp(&b.0.from)))
+}
+
 impl Course<'_> {
     fn new<'a>(points: &Points, n: usize, event: f64, noise: &'a Noise) -> Course<'a> {
         let mut counts = points.counts(n, event);
@@ -318,34 +324,31 @@ impl Course<'_> {
             of_levels += self.sums.squares(start, end);
             start = end;
         }
+        let points: Vec<(usize, f64)> = (0..n).filter(|&i| !self.is_spike[i]).map(|i| (i, self.values[i])).collect();
+        let points = LinePoints::new(points);
+        let fit = Fit { levels: &self.levels, event: self.event, tau: self.own.tau };
+        let worse = WORSE * self.memory(n);
         // What rose over fewer builds than two levels have is a step that came late. Where growth begins has a price.
-        let fit = |from: usize| {
-            let line = self.line(from)?;
-            let price = if from == 0 { self.price() } else { 2.0 * self.price() };
-            // All up to where growth begins are at one level.
-            let level = self.leveled(line.at(0).max(0.0));
-            let at = |i: usize| if i <= from { level } else { self.leveled(line.at(i).max(0.0)) };
-            let squares = (0..n).map(|i| (self.levels[i] - at(i)).powi(2)).sum::<f64>();
-            Some((line, squares + price))
-        };
-        let best = |lines: &[(Line, f64)]| (0..lines.len()).min_by(|&a, &b| lines[a].1.total_cmp(&lines[b].1));
+        let price = |from: usize| if from == 0 { self.price() } else { 2.0 * self.price() };
+        let fits = |froms: Vec<usize>, best: f64| fit.best(points.lines(&froms), price, (best, of_levels, worse));
         // Of many builds some first, then all around the best of those.
         let all = n.saturating_sub(FEWEST_BUILDS - 1);
         let each = all.div_ceil(MAX_STARTS).max(1);
-        let mut lines: Vec<(Line, f64)> = (0..all).step_by(each).filter_map(fit).collect();
-        let near = lines[best(&lines)?].0.from;
-        lines.extend((near.saturating_sub(each)..all.min(near + each)).filter(|from| from % each != 0).filter_map(fit));
-        let (line, squares) = &lines[best(&lines)?];
+        let some = fits((0..all).step_by(each).collect(), f64::INFINITY);
+        let mut best = least(&some)?;
+        let around = best.0.from.saturating_sub(each)..all.min(best.0.from + each);
+        let beside = fits(around.filter(|from| from % each != 0).collect(), best.1);
+        best = least(&beside).filter(|other| other.1.total_cmp(&best.1).is_lt()).unwrap_or(best);
+        let (line, squares) = best;
         if *squares > of_levels {
             return None;
         }
-        let as_well =
-            || lines.iter().filter(|(_, of)| *of <= squares + WORSE * self.memory(n)).map(|(line, _)| line.from);
+        let as_well = || some.iter().chain(&beside).filter(|(_, of)| *of <= squares + worse).map(|(line, _)| line.from);
         let between = [as_well().min().unwrap_or(line.from), as_well().max().unwrap_or(line.from)];
         // The line is at its first level in the last build without growth.
         let first = |from: usize| if from == 0 { 0 } else { from + 1 };
         let length = (n - 1 - line.from) as f64;
-        let (delta, far) = (line.slope * length, line.far * length);
+        let (delta, far) = (line.slope * length, self.far(&points, line) * length);
         let (before, after) = (line.at(0).max(0.0), line.at(n - 1).max(0.0));
         Some(Shift {
             frame: self.frame,
@@ -359,44 +362,15 @@ impl Course<'_> {
         })
     }
 
-    /// The least squares of a level until a build, and a line from there on. `None` of too few builds.
-    fn line(&self, from: usize) -> Option<Line> {
-        let n = self.levels.len();
-        let x = |i: usize| i.saturating_sub(from) as f64;
-        let points: Vec<(f64, f64)> = (0..n).filter(|&i| !self.is_spike[i]).map(|i| (x(i), self.values[i])).collect();
-        let m = points.len() as f64;
-        let (mean_x, mean_y) =
-            (points.iter().map(|p| p.0).sum::<f64>() / m, points.iter().map(|p| p.1).sum::<f64>() / m);
-        let squares: f64 = points.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
-        if m < 4.0 || squares <= 0.0 {
-            return None;
-        }
-        let slope = points.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum::<f64>() / squares;
-        let level = mean_y - slope * mean_x;
-        let left = points.iter().map(|p| (p.1 - level - slope * p.0).powi(2)).sum::<f64>() / (m - 2.0);
+    /// Half of where a line's slope lies with a probability of 95 %.
+    fn far(&self, points: &LinePoints, line: &Line) -> f64 {
+        let x = |i: usize| i.saturating_sub(line.from) as f64;
+        let (points, m) = (&points.points, points.points.len() as f64);
+        let left = points.iter().map(|p| (p.1 - line.level - line.slope * x(p.0)).powi(2)).sum::<f64>() / (m - 2.0);
         // No less than what counting and other builds make of it.
-        let drawn = |y: f64| (y.abs() * self.event + (self.own.tau * y).powi(2)) * self.memory(n);
-        let left = left.max(points.iter().map(|p| drawn(level + slope * p.0)).sum::<f64>() / m);
-        let far = student_quantile(0.025, (m - 2.0) as u32) * (left / squares).sqrt();
-        Some(Line { from, level, slope, far })
-    }
-
-    fn leveled(&self, value: f64) -> f64 {
-        leveled(value / self.event, self.own.tau)
-    }
-}
-
-/// A level until a build, and from there on a line.
-struct Line {
-    from: usize,
-    level: f64,
-    slope: f64,
-    /// Half of where the slope lies with a probability of 95 %.
-    far: f64,
-}
-
-impl Line {
-    fn at(&self, i: usize) -> f64 {
-        self.level + self.slope * i.saturating_sub(self.from) as f64
+        let memory = self.memory(self.levels.len());
+        let drawn = |y: f64| (y.abs() * self.event + (self.own.tau * y).powi(2)) * memory;
+        let left = left.max(points.iter().map(|p| drawn(line.level + line.slope * x(p.0))).sum::<f64>() / m);
+        student_quantile(0.025, (m - 2.0) as u32) * (left / line.squares).sqrt()
     }
 }

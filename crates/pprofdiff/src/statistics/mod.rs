@@ -9,6 +9,7 @@ pub(crate) mod counts;
 pub(crate) mod distributions;
 mod gamma;
 pub(crate) mod growth;
+pub(crate) mod lines;
 pub(crate) mod noise;
 pub(crate) mod rank;
 pub(crate) mod segments;

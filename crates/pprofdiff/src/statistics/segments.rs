@@ -5,6 +5,7 @@
 //! blocks. The scale: F. J. Anscombe, Biometrika 35 (1948) 246, for counts with the variance c + (tau c)^2.
 
 use super::distributions::student_tail;
+use super::lines::{Line, LinePoints};
 
 /// The fewest values at one level that make it one.
 pub(crate) const LEAST: usize = 3;
@@ -25,6 +26,12 @@ const SIGNIFICANT: f64 = 0.05;
 /// log by tau of what differs by that between builds.
 pub(crate) fn leveled(count: f64, tau: f64) -> f64 {
     2.0 / tau * (tau * (count.max(0.0) + 0.375).sqrt()).asinh()
+}
+
+/// How the place of a count rises with it.
+pub(crate) fn leveled_slope(count: f64, tau: f64) -> f64 {
+    let count = count.max(0.0) + 0.375;
+    1.0 / (count * (1.0 + tau * tau * count)).sqrt()
 }
 
 /// Sums by which the squares about the mean of any part are known at once.
@@ -65,18 +72,20 @@ struct Start {
     sums: (f64, f64),
 }
 
-/// Starts that are looked at one by one, or not at all.
+/// Starts of a block, and blocks of a wide one.
 const BLOCK: usize = 16;
+/// Ends that the same starts are looked at for.
+const ENDS: usize = 8;
 /// What sums of squares may be wrong by, by their size.
-const ROUNDING: f64 = 1e-9;
+pub(crate) const ROUNDING: f64 = 1e-9;
 
 /// Where segments of at least `least` values begin, the first apart: those of the least squares about their means and a
 /// `price` for each.
 ///
-/// Squares about the mean of a part are at least those of its own parts. So of a block of starts none costs less than the
-/// squares from the block's end on, and the least that one of them costs up to there: mostly more than the best start does,
-/// and none of the block is looked at. Takes time with the number of values times the blocks of them, and with its square at
-/// most.
+/// Squares about the mean of a part are at least those of its own parts. So a start costs more with each end, and what
+/// costs more at the first of some ends than another start does at the last is the best of none of them. Of a block of
+/// starts none costs less than the squares from the block's end on, and the least that one of them costs up to there. Takes
+/// time with the number of values times the wide blocks of them, and with its square at most.
 pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
     let n = sums.0.len() - 1;
     let parts: Vec<f64> = (0..=n).map(|length| 1.0 / length.max(1) as f64).collect();
@@ -84,43 +93,60 @@ pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
         let (to, sum) = (sums.0[end], sums.0[end].0 - start.sums.0);
         start.cost + to.1 - start.sums.1 - sum * sum * parts[end - start.at]
     };
+    let block = |of: &[Start], at: usize| {
+        let cost = of.iter().map(|start| cost(start, at)).fold(f64::INFINITY, f64::min);
+        Start { at, cost, sums: sums.0[at] }
+    };
     // Where the last segment begins, by its end, and what all up to there costs with the price of the next.
     let (mut last, mut costs) = (vec![0; n + 1], vec![0.0; n + 1]);
-    let (mut starts, mut blocks): (Vec<Start>, Vec<Start>) = (Vec::with_capacity(n), Vec::new());
-    let mut near = 0;
-    for end in least..=n {
-        let at = end - least;
-        if at == 0 || at >= least {
-            starts.push(Start { at, cost: costs[at], sums: sums.0[at] });
-            if starts.len().is_multiple_of(BLOCK) {
-                let of_block = starts[starts.len() - BLOCK..].iter().map(|start| cost(start, at));
-                blocks.push(Start { at, cost: of_block.fold(f64::INFINITY, f64::min), sums: sums.0[at] });
-            }
-        }
-        // Of equal ones the first counts.
-        let mut best = (cost(&starts[near], end), near);
-        let look = |best: &mut (f64, usize), block: usize| {
-            for (i, start) in starts.iter().enumerate().skip(block * BLOCK).take(BLOCK) {
-                let own = (cost(start, end), i);
-                if own.0.total_cmp(&best.0).then(own.1.cmp(&best.1)).is_lt() {
-                    *best = own;
-                }
+    let mut starts: Vec<Start> = Vec::with_capacity(n);
+    let (mut blocks, mut wide): (Vec<Start>, Vec<Start>) = (Vec::new(), Vec::new());
+    let mut near = Start { at: 0, cost: 0.0, sums: sums.0[0] };
+    let mut live: Vec<Start> = Vec::new();
+    for first in (least..=n).step_by(ENDS) {
+        let until = n.min(first + ENDS - 1);
+        let limit = cost(&near, until);
+        let limit = limit + ROUNDING * (sums.0[until].1 + limit.abs());
+        let is_worse = |start: &Start| cost(start, first) > limit;
+        live.clear();
+        let mut look = |starts: &[Start]| live.extend(starts.iter().filter(|start| !is_worse(start)));
+        let of_blocks = |blocks: &[Start], from: usize, look: &mut dyn FnMut(&[Start])| {
+            for (i, _) in blocks.iter().enumerate().filter(|(_, block)| !is_worse(block)) {
+                look(&starts[(from + i) * BLOCK..][..BLOCK]);
             }
         };
-        look(&mut best, near / BLOCK);
-        let rounding = ROUNDING * (sums.0[end].1 + best.0.abs());
-        for (i, block) in blocks.iter().enumerate() {
-            let is_worse = cost(block, end) > best.0 + rounding;
-            if !is_worse && i != near / BLOCK {
-                look(&mut best, i);
+        for (i, _) in wide.iter().enumerate().filter(|(_, block)| !is_worse(block)) {
+            of_blocks(&blocks[i * BLOCK..][..BLOCK], i * BLOCK, &mut look);
+        }
+        of_blocks(&blocks[wide.len() * BLOCK..], wide.len() * BLOCK, &mut look);
+        look(&starts[blocks.len() * BLOCK..]);
+        for end in first..=until {
+            let at = end - least;
+            if at == 0 || at >= least {
+                let start = Start { at, cost: costs[at], sums: sums.0[at] };
+                starts.push(start);
+                if start.cost <= limit {
+                    live.push(start);
+                }
+                if starts.len().is_multiple_of(BLOCK) {
+                    blocks.push(block(&starts[starts.len() - BLOCK..], at));
+                    if blocks.len().is_multiple_of(BLOCK) {
+                        wide.push(block(&blocks[blocks.len() - BLOCK..], at));
+                    }
+                }
             }
+            // Of equal ones the first counts.
+            let mut best = (cost(&near, end), near);
+            for start in &live {
+                let own = cost(start, end);
+                if own.total_cmp(&best.0).then(start.at.cmp(&best.1.at)).is_lt() {
+                    best = (own, *start);
+                }
+            }
+            near = best.1;
+            last[end] = near.at;
+            costs[end] = best.0 + price;
         }
-        if starts.len() > blocks.len() * BLOCK {
-            look(&mut best, blocks.len());
-        }
-        near = best.1;
-        last[end] = starts[near].at;
-        costs[end] = best.0 + price;
     }
     let mut changes = Vec::new();
     let mut at = last[n];
@@ -140,6 +166,10 @@ pub(crate) fn cut_spikes(of_all: &[f64]) -> (Vec<f64>, Vec<bool>) {
         let (own, around) = (of_all[i], [i.wrapping_sub(2), i.wrapping_sub(1), i + 1, i + 2]);
         let around = || around.iter().filter_map(|&j| of_all.get(j).copied());
         let (low, high) = around().fold((f64::MAX, f64::MIN), |(low, high), v| (low.min(v), high.max(v)));
+        let is_far = own > high + SPIKE || own < low - SPIKE;
+        if !is_far {
+            continue;
+        }
         // Two of its neighbours on one side agree, and all differ from it: not so between two levels, or where all
         // rise.
         let pair =
@@ -156,7 +186,7 @@ pub(crate) fn cut_spikes(of_all: &[f64]) -> (Vec<f64>, Vec<bool>) {
         };
         let is_trend = i == 0 && goes_on(of_all.get(1), of_all.get(2))
             || i + 1 == of_all.len() && i >= 2 && goes_on(of_all.get(i - 1), of_all.get(i - 2));
-        if let Some(level) = level.filter(|_| !is_trend && (own > high + SPIKE || own < low - SPIKE)) {
+        if let Some(level) = level.filter(|_| !is_trend) {
             levels[i] = level;
             is_spike[i] = true;
         }
@@ -214,14 +244,10 @@ fn about_levels(levels: &[f64], starts: &[usize]) -> Vec<f64> {
     left
 }
 
-/// What is left about a level until a value, and a line from there on.
-fn about_line(levels: &[f64], from: usize) -> Vec<f64> {
-    let n = levels.len() as f64;
-    let x = |i: usize| i.saturating_sub(from) as f64;
-    let (mean_x, mean_y) = ((0..levels.len()).map(x).sum::<f64>() / n, levels.iter().sum::<f64>() / n);
-    let squares: f64 = (0..levels.len()).map(|i| (x(i) - mean_x).powi(2)).sum();
-    let slope = levels.iter().enumerate().map(|(i, y)| (x(i) - mean_x) * (y - mean_y)).sum::<f64>() / squares;
-    levels.iter().enumerate().map(|(i, y)| y - mean_y - slope * (x(i) - mean_x)).collect()
+/// What is left of values about a line.
+fn about_line(levels: &[f64], mean: f64, line: &Line) -> Vec<f64> {
+    let x = |i: usize| i.saturating_sub(line.from) as f64;
+    levels.iter().enumerate().map(|(i, y)| y - mean - line.slope * (x(i) - line.mean_x)).collect()
 }
 
 /// Correlations that are tried: 0, 0.05 and so on.
@@ -260,7 +286,10 @@ fn beyond_wandering(levels: &[f64], starts: &mut Vec<usize>, level: f64) {
     };
     let with = autoregressive(&about_levels(levels, starts));
     let all = n.saturating_sub(2 * LEAST - 1);
-    let lines = (0..all).step_by(all.div_ceil(MAX_LINES).max(1)).map(|from| autoregressive(&about_line(levels, from)));
+    let froms: Vec<usize> = (0..all).step_by(all.div_ceil(MAX_LINES).max(1)).collect();
+    let points = LinePoints::new(levels.iter().copied().enumerate().collect());
+    let lines = points.lines(&froms);
+    let lines = lines.iter().map(|line| autoregressive(&about_line(levels, points.mean, line)));
     let line = lines.fold(f64::INFINITY, f64::min);
     if line < with && p(line, autoregressive(&about_levels(levels, &[])), degrees(2)) <= level {
         return;
@@ -358,7 +387,7 @@ mod tests {
         }
     }
 
-    /// The same without blocks: each start for each end.
+    /// The same without blocks and limits: each start for each end.
     fn plain_changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
         let n = sums.0.len() - 1;
         let (mut last, mut costs) = (vec![0; n + 1], vec![0.0; n + 1]);
@@ -387,7 +416,7 @@ mod tests {
         };
         let (mut walk, mut found) = (0.0, 0);
         for round in 0..700 {
-            let n = [0, 1, 3, 6, 40, 97, 300][round % 7];
+            let n = [0, 1, 3, 6, 40, 97, 600][round % 7];
             let at = (uniform() * n as f64) as usize;
             let noise = |u: f64, v: f64| (-2.0 * (u + 1e-12).ln()).sqrt() * (std::f64::consts::TAU * v).cos();
             let mut value = |i: usize| {
@@ -431,6 +460,29 @@ mod tests {
             assert_eq!(autoregressive(&left).to_bits(), plain(&left).to_bits(), "{i}");
         }
         assert_eq!(autoregressive(&[0.0; 9]).to_bits(), plain(&[0.0; 9]).to_bits());
+    }
+
+    #[test]
+    fn what_is_left_about_lines_is_that_of_each_alone() {
+        let plain = |levels: &[f64], from: usize| {
+            let n = levels.len() as f64;
+            let x = |i: usize| i.saturating_sub(from) as f64;
+            let (mean_x, mean_y) = ((0..levels.len()).map(x).sum::<f64>() / n, levels.iter().sum::<f64>() / n);
+            let squares: f64 = (0..levels.len()).map(|i| (x(i) - mean_x).powi(2)).sum();
+            let slope = levels.iter().enumerate().map(|(i, y)| (x(i) - mean_x) * (y - mean_y)).sum::<f64>() / squares;
+            levels.iter().enumerate().map(|(i, y)| y - mean_y - slope * (x(i) - mean_x)).collect::<Vec<f64>>()
+        };
+        for n in 12..200 {
+            let levels: Vec<f64> = (0..n).map(|i| 30.0 + (i as f64 * 1.7).sin() + 0.02 * i as f64).collect();
+            let points = LinePoints::new(levels.iter().copied().enumerate().collect());
+            let froms: Vec<usize> = (0..n - 5).step_by(1 + n / 17).collect();
+            let lines = points.lines(&froms);
+            assert_eq!(lines.len(), froms.len());
+            for line in &lines {
+                let left = about_line(&levels, points.mean, line);
+                assert!(left.iter().zip(plain(&levels, line.from)).all(|(a, b)| a.to_bits() == b.to_bits()), "{n}");
+            }
+        }
     }
 
     #[test]

@@ -1,0 +1,274 @@
+//! Lines through a frame's course that may be a drift: a level until a build, and from there on a line. Of many that are
+//! tried few are compared with each value: a bound shows of the others that they fit worse.
+
+use super::segments::{ROUNDING, leveled, leveled_slope};
+
+/// Lines that are laid at once: each is a long sum, in which an addition waits for the one before it.
+const AT_ONCE: usize = 8;
+/// Builds between two at which a line's level is known for its bound.
+const SOME: usize = 16;
+
+/// A level until a build, and from there on a line.
+pub(crate) struct Line {
+    pub from: usize,
+    pub level: f64,
+    pub slope: f64,
+    /// The mean of the builds, counted from `from` on, and their squares about it.
+    pub mean_x: f64,
+    pub squares: f64,
+}
+
+impl Line {
+    pub(crate) fn at(&self, i: usize) -> f64 {
+        self.level + self.slope * i.saturating_sub(self.from) as f64
+    }
+}
+
+/// The builds that lines are laid through, with their values.
+pub(crate) struct LinePoints {
+    pub points: Vec<(usize, f64)>,
+    /// The mean of the values.
+    pub mean: f64,
+}
+
+impl LinePoints {
+    pub(crate) fn new(points: Vec<(usize, f64)>) -> LinePoints {
+        let mean = points.iter().map(|p| p.1).sum::<f64>() / points.len() as f64;
+        LinePoints { points, mean }
+    }
+
+    /// The least squares of a level until a build, and a line from there on, for each of some builds. None of too few
+    /// builds.
+    pub(crate) fn lines(&self, froms: &[usize]) -> Vec<Line> {
+        froms.chunks(AT_ONCE).flat_map(|some| self.some_lines(some)).collect()
+    }
+
+    fn some_lines(&self, froms: &[usize]) -> impl Iterator<Item = Line> {
+        let m = self.points.len() as f64;
+        let mut from = [0.0; AT_ONCE];
+        from.iter_mut().zip(froms).for_each(|(own, &from)| *own = from as f64);
+        // The sum of whole numbers, so in any order.
+        let mut mean = [0.0; AT_ONCE];
+        for &(i, _) in &self.points {
+            let i = i as f64;
+            mean.iter_mut().zip(&from).for_each(|(sum, from)| *sum += (i - from).max(0.0));
+        }
+        mean.iter_mut().for_each(|sum| *sum /= m);
+        let (mut squares, mut products) = ([0.0; AT_ONCE], [0.0; AT_ONCE]);
+        for &(i, value) in &self.points {
+            let (i, value) = (i as f64, value - self.mean);
+            for k in 0..AT_ONCE {
+                let far = (i - from[k]).max(0.0) - mean[k];
+                squares[k] += far * far;
+                products[k] += far * value;
+            }
+        }
+        let line = move |k: usize, from: usize| {
+            let slope = products[k] / squares[k];
+            let is_one = m >= 4.0 && squares[k] > 0.0;
+            is_one.then_some(Line {
+                from,
+                level: self.mean - slope * mean[k],
+                slope,
+                mean_x: mean[k],
+                squares: squares[k],
+            })
+        };
+        froms.iter().enumerate().filter_map(move |(k, &from)| line(k, from)).collect::<Vec<_>>().into_iter()
+    }
+}
+
+/// Levels that lines are compared with: values by what an event is worth, on the scale of `tau`.
+pub(crate) struct Fit<'a> {
+    pub levels: &'a [f64],
+    pub event: f64,
+    pub tau: f64,
+}
+
+impl Fit<'_> {
+    fn value(&self, line: &Line, i: usize) -> f64 {
+        // All up to where growth begins are at one level.
+        line.at(if i <= line.from { 0 } else { i }).max(0.0)
+    }
+
+    fn level(&self, line: &Line, i: usize) -> f64 {
+        leveled(self.value(line, i) / self.event, self.tau)
+    }
+
+    /// What the levels leave of a line, with its price; `None` if that is beyond a limit.
+    pub(crate) fn squares(&self, line: &Line, price: f64, limit: f64) -> Option<f64> {
+        let level = self.level(line, 0);
+        let mut squares = 0.0;
+        for (some, first) in self.levels.chunks(SOME).zip((0..).step_by(SOME)) {
+            for (value, i) in some.iter().zip(first..) {
+                let at = if i <= line.from { level } else { self.level(line, i) };
+                squares += (value - at).powi(2);
+            }
+            // What comes is no less than nothing.
+            if squares + price > limit {
+                return None;
+            }
+        }
+        Some(squares + price)
+    }
+
+    /// No more than that. A line rises or falls, so between two builds its level is between those there; and where it is
+    /// above zero, it is beyond the chord of the two, by no more than its slopes at them differ.
+    fn bound(&self, line: &Line, price: f64) -> f64 {
+        // The level at a build, and how it rises there.
+        let known = |i: usize| {
+            let value = self.value(line, i);
+            let rise = leveled_slope(value / self.event, self.tau) * line.slope / self.event;
+            (i, leveled(value / self.event, self.tau), rise, value > 0.0)
+        };
+        let mut sums = [0.0; 4];
+        let mut before = known(0);
+        for (some, first) in self.levels.chunks(SOME).zip((0..).step_by(SOME)) {
+            let end = first + some.len() - 1;
+            let after = if end <= line.from { (end, before.1, before.2, before.3) } else { known(end) };
+            let (low, high) = (before.1.min(after.1), before.1.max(after.1));
+            let length = (end - before.0) as f64;
+            // A line in the middle of where the level may be, and half of how far apart its ends are.
+            let (at, slope, half) = if before.0 >= line.from && before.3 && after.3 && length > 0.0 {
+                let half = length * (before.2 - after.2).abs() / 8.0;
+                let slope = (after.1 - before.1) / length;
+                (before.1 + half + slope * (first - before.0) as f64, slope, half)
+            } else {
+                ((low + high) / 2.0, 0.0, (high - low) / 2.0)
+            };
+            for (some, place) in some.chunks(4).zip((0..).step_by(4)) {
+                for ((sum, value), k) in sums.iter_mut().zip(some).zip(place..) {
+                    let far = ((value - at - slope * f64::from(k)).abs() - half).max(0.0);
+                    *sum += far * far;
+                }
+            }
+            before = after;
+        }
+        let sum = sums.iter().sum::<f64>() + price;
+        sum - ROUNDING * sum
+    }
+
+    /// Of some lines the best, if it is better than another, and those that may be among the lines that fit as well: that
+    /// leave at most `worse` more than the best of all, if that is below a limit. Each with what it leaves.
+    pub(crate) fn best(
+        &self,
+        lines: Vec<Line>,
+        price: impl Fn(usize) -> f64,
+        (mut best, limit, worse): (f64, f64, f64),
+    ) -> Vec<(Line, f64)> {
+        let mut bounds: Vec<(f64, Line)> =
+            lines.into_iter().map(|line| (self.bound(&line, price(line.from)), line)).collect();
+        bounds.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let mut found = Vec::new();
+        for (bound, line) in bounds {
+            let most = best.max(best.min(limit) + worse);
+            if bound > most {
+                break;
+            }
+            if let Some(squares) = self.squares(&line, price(line.from), most) {
+                best = best.min(squares);
+                found.push((line, squares));
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Numbers that are always the same, between 0 and 1.
+    fn uniform(state: &mut u64) -> f64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// The same one by one, each sum for itself.
+    fn plain_line(points: &[(usize, f64)], from: usize) -> Option<Line> {
+        let x = |i: usize| i.saturating_sub(from) as f64;
+        let m = points.len() as f64;
+        let mean_x = points.iter().map(|p| x(p.0)).sum::<f64>() / m;
+        let mean_y = points.iter().map(|p| p.1).sum::<f64>() / m;
+        let squares: f64 = points.iter().map(|p| (x(p.0) - mean_x).powi(2)).sum();
+        if m < 4.0 || squares <= 0.0 {
+            return None;
+        }
+        let slope = points.iter().map(|p| (x(p.0) - mean_x) * (p.1 - mean_y)).sum::<f64>() / squares;
+        Some(Line { from, level: mean_y - slope * mean_x, slope, mean_x, squares })
+    }
+
+    /// What is left of each value, whatever comes of it.
+    fn plain_squares(fit: &Fit, line: &Line, price: f64) -> f64 {
+        let leveled = |value: f64| leveled(value / fit.event, fit.tau);
+        let at = |i: usize| leveled(line.at(if i <= line.from { 0 } else { i }).max(0.0));
+        fit.levels.iter().enumerate().map(|(i, value)| (value - at(i)).powi(2)).sum::<f64>() + price
+    }
+
+    fn numbers(line: &Line) -> [u64; 5] {
+        [line.from as u64, line.level.to_bits(), line.slope.to_bits(), line.mean_x.to_bits(), line.squares.to_bits()]
+    }
+
+    #[test]
+    fn lines_that_are_given_up_change_nothing() {
+        let mut state = 3;
+        let (mut kept, mut all_lines) = (0, 0);
+        for round in 0..400 {
+            let n = [6, 9, 17, 40, 130, 333][round % 6];
+            let (event, tau) = ([1.0, 1e7, 0.3][round % 3], [0.005, 0.05, 0.3][round / 3 % 3]);
+            let at = (uniform(&mut state) * n as f64) as usize;
+            let mean = 10f64.powf(1.0 + 4.0 * uniform(&mut state));
+            let values: Vec<f64> = (0..n)
+                .map(|i| {
+                    let noise =
+                        1.0 + tau * (uniform(&mut state) + uniform(&mut state) - 1.0) * f64::from(round % 5 != 0);
+                    let course = match round / 6 % 5 {
+                        0 => 1.0,
+                        1 => {
+                            if i >= at {
+                                2.0
+                            } else {
+                                1.0
+                            }
+                        }
+                        2 => 1.0 + i.saturating_sub(at) as f64 / n as f64,
+                        // It falls to nothing before the end.
+                        3 => (1.0 - 1.5 * i.saturating_sub(at / 2) as f64 / n as f64).max(0.0),
+                        _ => f64::from(i as u32) / n as f64,
+                    };
+                    mean * course * noise * event
+                })
+                .collect();
+            let levels: Vec<f64> = values.iter().map(|value| leveled(value / event, tau)).collect();
+            let points: Vec<(usize, f64)> =
+                values.iter().copied().enumerate().filter(|(i, _)| n < 10 || i % 11 != 5).collect();
+            let fit = Fit { levels: &levels, event, tau };
+            let price = |from: usize| if from == 0 { 5.0 } else { 10.0 };
+            let froms: Vec<usize> = (0..n - 3).collect();
+            let lines = LinePoints::new(points.clone()).lines(&froms);
+            let plain: Vec<Line> = froms.iter().filter_map(|&from| plain_line(&points, from)).collect();
+            assert!(lines.iter().map(numbers).eq(plain.iter().map(numbers)), "{round}");
+            let squares: Vec<f64> = plain.iter().map(|line| plain_squares(&fit, line, price(line.from))).collect();
+            for (line, squares) in lines.iter().zip(&squares) {
+                let bound = fit.bound(line, price(line.from));
+                assert!(bound <= *squares, "{round} {}: {bound} {squares}", line.from);
+            }
+            let least = squares.iter().copied().fold(f64::INFINITY, f64::min);
+            for (limit, worse) in [(f64::INFINITY, 6.0), (least * 1.2, 20.0), (least / 2.0, 6.0)] {
+                let found =
+                    fit.best(LinePoints::new(points.clone()).lines(&froms), price, (f64::INFINITY, limit, worse));
+                let by_from =
+                    |from: usize| found.iter().find(|(line, _)| line.from == from).map(|(_, of)| of.to_bits());
+                for (line, of) in plain.iter().zip(&squares) {
+                    if *of <= least.max(least.min(limit) + worse) {
+                        assert_eq!(by_from(line.from), Some(of.to_bits()), "{round} {}", line.from);
+                    }
+                }
+                kept += found.len();
+                all_lines += plain.len();
+            }
+        }
+        assert!(kept < all_lines / 2, "{kept} of {all_lines}");
+    }
+}
