@@ -9,7 +9,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::commits::{History, LOG_ARGS, RankedCommits, Reach, Tree};
@@ -383,10 +383,12 @@ const CAUSE: [usize; 5] = [0, 1, 2, 7, 13];
 
 struct Case {
     language: Language,
-    repository: PathBuf,
+    branch: String,
     /// Short names of commits, the oldest first, with what they are.
     what: Vec<String>,
     guilty: Option<usize>,
+    /// Those of the last commit.
+    files: Vec<(String, String)>,
     base: Arc<Profile>,
     new: Arc<Profile>,
 }
@@ -403,7 +405,8 @@ impl Case {
         program.functions[7].constant = constant;
         let base = program.profile(&mut random);
         let guilty = has_guilt.then(|| random.below(20));
-        let mut stream = commit(&program, &program, "begin", 0);
+        let branch = format!("{seed}-{has_guilt}");
+        let mut stream = commit(&branch, &program, &program, "begin", 0);
         let mut what = Vec::new();
         for i in 0..20 {
             let before = program.clone();
@@ -416,29 +419,26 @@ impl Case {
                 });
                 is_changed = before.render().0 != program.render().0;
             }
-            stream.push_str(&commit(&before, &program, &format!("change {i}"), i + 1));
+            stream.push_str(&commit(&branch, &before, &program, &format!("change {i}"), i + 1));
         }
         if !has_guilt {
             // Something else made it slower: the machine, the data.
             program.guilt_without_lines(kind);
         }
         let new = program.profile(&mut random);
-        let name = format!("pprofdiff-commits-{}-{seed}-{has_guilt}", std::process::id());
-        let repository = std::env::temp_dir().join(name);
-        let _ = std::fs::remove_dir_all(&repository);
-        git(Path::new("."), &["init", "-q", "--bare", repository.to_str().unwrap()], "");
-        git(&repository, &["fast-import", "--quiet"], &stream);
-        Case { language, repository, what, guilty, base, new }
+        // In a pack: of few objects git makes a file each.
+        git(repository(), &["-c", "fastimport.unpackLimit=1", "fast-import", "--quiet"], &stream);
+        Case { language, branch, what, guilty, files: program.render().0, base, new }
     }
 
     /// What explain says, and the commits that it accuses.
     fn rank(&self) -> (Explanation, RankedCommits) {
-        let log = git(&self.repository, &[&LOG_ARGS[..], &["main~20..main"]].concat(), "");
+        let range = format!("{0}~20..{0}", self.branch);
+        let log = git(repository(), &[&LOG_ARGS[..], &[&range]].concat(), "");
         let history = History::parse(&log);
         assert_eq!(history.len(), 20);
-        let files = git(&self.repository, &["ls-tree", "-r", "--name-only", "main"], "");
-        let read = |path: &str| Some(git(&self.repository, &["show", &format!("main:{path}")], ""));
-        let tree = Tree { files: files.lines().map(str::to_owned).collect(), read: &read };
+        let read = |path: &str| self.files.iter().find(|(name, _)| name == path).map(|(_, text)| text.clone());
+        let tree = Tree { files: self.files.iter().map(|(name, _)| name.clone()).collect(), read: &read };
         let diff = Diff::new(std::slice::from_ref(&self.base), std::slice::from_ref(&self.new)).unwrap();
         let query = Query::default();
         let mut e = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
@@ -455,12 +455,6 @@ impl Case {
     }
 }
 
-impl Drop for Case {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.repository);
-    }
-}
-
 impl Program {
     fn guilt_without_lines(&mut self, kind: usize) {
         match kind {
@@ -472,10 +466,10 @@ impl Program {
 }
 
 /// A commit for `git fast-import`.
-fn commit(before: &Program, after: &Program, subject: &str, number: usize) -> String {
+fn commit(branch: &str, before: &Program, after: &Program, subject: &str, number: usize) -> String {
     let (old, new) = (before.render().0, after.render().0);
     let mut stream = format!(
-        "commit refs/heads/main\ncommitter A <a@example.com> {} +0000\ndata {}\n{subject}\n",
+        "commit refs/heads/{branch}\ncommitter A <a@example.com> {} +0000\ndata {}\n{subject}\n",
         1_700_000_000 + number,
         subject.len()
     );
@@ -486,6 +480,17 @@ fn commit(before: &Program, after: &Program, subject: &str, number: usize) -> St
         stream.push_str(&format!("M 100644 inline {path}\ndata {}\n{text}\n", text.len()));
     }
     stream
+}
+
+/// One repository, without a template's files, has the branches of all cases: creating files was most of the time.
+fn repository() -> &'static Path {
+    static MADE: OnceLock<PathBuf> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("commits-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        git(Path::new("."), &["init", "-q", "--bare", "--template=", folder.to_str().unwrap()], "");
+        folder
+    })
 }
 
 fn git(dir: &Path, args: &[&str], input: &str) -> String {
@@ -559,7 +564,12 @@ fn what_is_said_has_the_place_and_the_reason() {
     let first = ranked.first().unwrap();
     let guilty = case.guilty.unwrap();
     assert_eq!((first.subject.as_str(), first.reach), (format!("change {guilty}").as_str(), Reach::OwnLines));
-    let text = git(&case.repository, &["show", &format!("{}:{}", first.commit, first.file)], "");
+    let text = git(repository(), &["show", &format!("{}:{}", first.commit, first.file)], "");
+    let names = git(repository(), &["ls-tree", "-r", "--name-only", &case.branch], "");
+    assert_eq!(names.lines().count(), case.files.len());
+    for (name, text) in &case.files {
+        assert_eq!(git(repository(), &["show", &format!("{}:{name}", case.branch)], ""), *text, "{name}");
+    }
     let line = text.lines().nth(first.lines.0 as usize - 1).unwrap();
     assert!(line.contains("work(n) * 17") && first.lines.0 == first.lines.1, "{line:?} {:?}", first.lines);
     assert_eq!((first.why.as_str(), ranked.of), ("its own lines", 20));

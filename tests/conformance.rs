@@ -1,6 +1,6 @@
 //! Compares what the command says with what `go tool pprof` says, live: for every pair of the corpus, every sample type,
 //! granularity and filter, all rows of `top`, all edges of `peek` and all sums of `labels`, of each side and of the diff.
-//! (A filter of each pair is asked of one sample type, see [`questions`]; nightly of all.)
+//! (A filter of each pair is asked of one sample type and some granularities, see [`questions`]; nightly of all.)
 //!
 //! Nothing here knows the engine: both tools get options and give reports, which are compared as multisets of rows. Where
 //! pprof is wrong, `exceptions` says so, and nowhere else. The whole takes a minute and a half on two cores; `go` must be
@@ -55,30 +55,63 @@ use question::{Granularity, Question};
 const WORKERS: usize = 2;
 
 /// A pair that compares fewer rows than this has stopped comparing: the smallest of the corpus compares twice as many,
-/// the largest seventy times.
-const LEAST_ROWS_PER_PAIR: usize = 5_000;
+/// the largest sixty times.
+const LEAST_ROWS_PER_PAIR: usize = 2_000;
 
 /// Each is another seed: more of them find more, and take five seconds each. PPROFDIFF_GENERATED says how many.
 fn generated_pairs() -> Vec<Pair> {
     generated::pairs(std::env::var("PPROFDIFF_GENERATED").map_or(4, |n| n.parse().unwrap()))
 }
 
-/// What is asked about a pair: every question, but of filters one sample type alone, the next for each granularity and
-/// filter. With PPROFDIFF_QUESTIONS=all (nightly) filters are asked of every type, which takes twice as long.
-fn questions(pair: &Pair) -> Vec<Question> {
-    let all = pair.questions();
-    if std::env::var("PPROFDIFF_QUESTIONS").is_ok_and(|which| which == "all") {
-        return all;
-    }
-    let mut of_types: BTreeMap<String, Vec<Question>> = BTreeMap::new();
-    for question in all {
-        of_types.entry(format!("{:?} {:?}", question.granularity, question.choices)).or_default().push(question);
-    }
-    let one = |(turn, mut questions): (usize, Vec<Question>)| match questions[0].choices.is_empty() {
-        true => questions,
-        false => vec![questions.swap_remove(turn % questions.len())],
+/// With PPROFDIFF_QUESTIONS=all (nightly) all that can be asked is asked, which takes four times as long.
+fn asks_all() -> bool {
+    std::env::var("PPROFDIFF_QUESTIONS").is_ok_and(|which| which == "all")
+}
+
+/// Of how many granularities a filter is asked.
+const GRANULARITIES_PER_FILTER: usize = 2;
+
+/// Filters by name, and a granularity.
+type Kind = (Vec<&'static str>, &'static str);
+
+fn kind(question: &Question) -> Kind {
+    (question.choices.iter().map(|choice| choice.name).collect(), question.granularity.name())
+}
+
+/// What is asked about each pair: every question without filters; each filter of one sample type, the next one each time,
+/// and of those granularities that it was asked the least with the pairs before.
+fn questions(pairs: &[Pair]) -> Vec<Vec<Question>> {
+    let (mut asked, mut turn) = (BTreeMap::<Kind, usize>::new(), 0);
+    let mut of_pair = |pair: &Pair| {
+        let (mut chosen, filtered): (Vec<_>, Vec<_>) =
+            pair.questions().into_iter().partition(|question| asks_all() || question.choices.is_empty());
+        let mut of_filters: BTreeMap<String, BTreeMap<Kind, Vec<Question>>> = BTreeMap::new();
+        for question in filtered {
+            let of_filter = of_filters.entry(format!("{:?}", question.choices)).or_default();
+            of_filter.entry(kind(&question)).or_default().push(question);
+        }
+        for of_filter in of_filters.into_values() {
+            let mut kinds: Vec<(Kind, Vec<Question>)> = of_filter.into_iter().collect();
+            kinds.sort_by_key(|(kind, _)| asked.get(kind).copied());
+            for (kind, mut of_types) in kinds.into_iter().take(GRANULARITIES_PER_FILTER) {
+                *asked.entry(kind).or_default() += 1;
+                turn += 1;
+                chosen.push(of_types.swap_remove(turn % of_types.len()));
+            }
+        }
+        chosen
     };
-    of_types.into_values().enumerate().flat_map(one).collect()
+    pairs.iter().map(&mut of_pair).collect()
+}
+
+#[test]
+fn each_filter_is_asked_at_each_granularity() {
+    for pairs in [corpus(), generated_pairs()] {
+        let asked: HashSet<Kind> = questions(&pairs).iter().flatten().map(kind).collect();
+        let all: HashSet<Kind> = pairs.iter().flat_map(Pair::questions).map(|question| kind(&question)).collect();
+        let missing: Vec<&Kind> = all.difference(&asked).collect();
+        assert!(missing.is_empty() && all.len() > 50, "{missing:?} of {}", all.len());
+    }
 }
 
 fn corpus() -> Vec<Pair> {
@@ -128,8 +161,9 @@ fn assert_equal(what: &str, log: &Log) {
 #[test]
 fn every_report_about_the_corpus_equals_pprofs() {
     let mut whole = Log::default();
-    for pair in corpus() {
-        let log = for_each(&questions(&pair), |question, log| examine(&pair, question, log));
+    let pairs = corpus();
+    for (pair, questions) in pairs.iter().zip(questions(&pairs)) {
+        let log = for_each(&questions, |question, log| examine(pair, question, log));
         log.tell(&pair.name);
         assert!(log.rows >= LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
         whole.add(log);
@@ -142,8 +176,8 @@ fn every_report_about_the_corpus_equals_pprofs() {
 fn every_report_about_generated_profiles_equals_pprofs() {
     let mut whole = Log::default();
     let pairs = generated_pairs();
-    for pair in &pairs {
-        let log = for_each(&questions(pair), |question, log| examine(pair, question, log));
+    for (pair, questions) in pairs.iter().zip(questions(&pairs)) {
+        let log = for_each(&questions, |question, log| examine(pair, question, log));
         log.tell(&pair.name);
         whole.add(log);
     }
@@ -171,7 +205,7 @@ fn reports_about_the_go_compiler_equal_pprofs() {
         let questions: Vec<Question> = pair.questions().into_iter().filter(asked).collect();
         let log = for_each(&questions, |question, log| examine(&pair, question, log));
         assert_equal(&pair.name, &log);
-        assert!(log.rows >= 20 * LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
+        assert!(log.rows >= 50 * LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
     }
 }
 
@@ -334,8 +368,8 @@ fn normalized_values_are_as_near_to_pprofs_as_rounding_allows() {
 fn both_tools_say_the_same_as_processes_of_their_own() {
     let ask = |pair: &Pair, log: &mut Log| {
         let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
-        let questions = pair.questions();
-        for question in questions.iter().step_by(questions.len() / 8 + 1) {
+        let (questions, n) = (pair.questions(), if asks_all() { 8 } else { 4 });
+        for question in questions.iter().step_by(questions.len() / n + 1) {
             let words = question.to_pprof_args();
             for command in ["top", "peek .", "tags", "traces"] {
                 let in_a_session = reports::rows(command, &pprof::report(command, subject, &words));

@@ -333,7 +333,9 @@ fn what_the_collectors_library_writes_of_profiles_is_read_as_those_profiles() {
 fn a_real_message_that_is_cut_off_or_damaged_never_panics() {
     let whole = written("go-heap.new", "otlp");
     let mut random = Random(7);
-    for end in 0..whole.len() {
+    // Nightly at each byte.
+    let step = if oracle::cases(1) > 1 { 1 } else { 3 };
+    for end in (0..whole.len()).step_by(step) {
         let _ = load(&whole[..end], Some("otlp"));
         let mut damaged = whole.clone();
         damaged[end] ^= 1 << random.below(8);

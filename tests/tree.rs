@@ -189,7 +189,7 @@ fn a_tree_that_takes_too_much_is_not_built() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: oracle::cases(48), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: oracle::cases(16), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn views_of_generated_profiles_are_the_same(

@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 /// What the other tests of conformance say where there is no Go: these fail.
 fn go(folder: &Path, arguments: &[&str]) -> String {
@@ -22,23 +23,44 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// A folder with the program `oracle`: tests/NAME/main.go and the packages.
+/// The packages, kept for the next run with the same Go: its cache has what they are compiled to by their folder.
+fn packages() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let told = go(temporary, &["env", "GOVERSION", "GOROOT"]);
+        let (version, root) = told.split_once('\n').unwrap();
+        let folder = temporary.join(format!("google-pprof-{}", version.replace(|c: char| !c.is_ascii_alphanumeric(), "_")));
+        if folder.exists() {
+            return folder;
+        }
+        // Under another name until it is complete, so that an interrupted run leaves nothing half made.
+        let unfinished = folder.with_extension(std::process::id().to_string());
+        let _ = std::fs::remove_dir_all(&unfinished);
+        let vendored = Path::new(root.trim()).join("src/cmd/vendor/github.com");
+        copy(&vendored.join("google/pprof"), &unfinished);
+        copy(&vendored.join("ianlancetaylor/demangle"), &unfinished.join("demangle"));
+        let demangle = "github.com/ianlancetaylor/demangle";
+        let module = format!(
+            "module github.com/google/pprof\n\ngo 1.24\n\nrequire {demangle} v0.0.0\n\nreplace {demangle} => ./demangle\n"
+        );
+        std::fs::write(unfinished.join("go.mod"), module).unwrap();
+        std::fs::write(unfinished.join("demangle/go.mod"), format!("module {demangle}\n\ngo 1.24\n")).unwrap();
+        // Another process may have been first.
+        assert!(std::fs::rename(&unfinished, &folder).is_ok() || folder.exists(), "{}", folder.display());
+        folder
+    })
+}
+
+/// A folder with the program `oracle`: tests/NAME/main.go with the packages.
 pub fn build(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-oracle-{}", std::process::id()));
+    let packages = packages();
+    let own = format!("{name}-{}", std::process::id());
+    let folder = packages.join(&own);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
-    let root = go(&folder, &["env", "GOROOT"]);
-    let vendored = Path::new(root.trim()).join("src/cmd/vendor/github.com");
-    copy(&vendored.join("google/pprof"), &folder);
-    copy(&vendored.join("ianlancetaylor/demangle"), &folder.join("demangle"));
-    let demangle = "github.com/ianlancetaylor/demangle";
-    let module = format!(
-        "module github.com/google/pprof\n\ngo 1.24\n\nrequire {demangle} v0.0.0\n\nreplace {demangle} => ./demangle\n"
-    );
-    std::fs::write(folder.join("go.mod"), module).unwrap();
-    std::fs::write(folder.join("demangle/go.mod"), format!("module {demangle}\n\ngo 1.24\n")).unwrap();
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name).join("main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
-    go(&folder, &["build", "-o", "oracle", "."]);
+    go(packages, &["build", "-o", &format!("{own}/oracle"), &format!("./{own}")]);
     folder
 }

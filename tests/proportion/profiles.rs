@@ -126,11 +126,12 @@ pub(super) fn label_each(times: u64) -> Vec<u8> {
     Profile { sample: samples.collect(), ..base(1) }.encode_to_vec()
 }
 
+/// A label more is a row of a megabyte in each format, so there are as many as show a text that each of them keeps.
 pub(super) fn long_keys(times: u64) -> Vec<u8> {
     let mut p = base(1);
     p.string_table.push(vec![b'k'; 1 << 20]);
     let label = |num: i64| Label { key: 4, num, ..Default::default() };
-    p.sample = (1..=times as i64 * 10_000).map(|i| Sample { label: vec![label(i)], ..sample(vec![1]) }).collect();
+    p.sample = (1..=times as i64 * 2000).map(|i| Sample { label: vec![label(i)], ..sample(vec![1]) }).collect();
     p.encode_to_vec()
 }
 

@@ -15,8 +15,11 @@ import pprofdiff
 from conftest import pair
 from pprofdiff import _native
 
+ROOT = Path(__file__).parents[2]
 # That of the repository, of which the installed one is a copy.
-STUB = Path(__file__).parents[2] / "python/pprofdiff/_native.pyi"
+STUB = ROOT / "python/pprofdiff/_native.pyi"
+# What mypy finds of packages, which it checks by content, for the next run.
+MYPY = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "mypy"
 
 
 def _docstrings(tree: ast.Module) -> dict[str, str]:
@@ -116,7 +119,7 @@ def test_everything_public_has_a_docstring():
                 assert own.startswith("_") or own in vars(pprofdiff.PprofError) or getattr(member, own).__doc__
 
 
-CONFIG = Path(__file__).parents[2] / "pyproject.toml"
+CONFIG = ROOT / "pyproject.toml"
 
 
 def test_stubtest(tmp_path):
@@ -162,7 +165,7 @@ d.top(sort="name")  # type: ignore[arg-type]
 pprofdiff.load(3)  # type: ignore[arg-type]
 """
     )
-    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", CONFIG, "--cache-dir", tmp_path / "cache"]
+    command = [sys.executable, "-m", "mypy", "--strict", "--config-file", CONFIG, "--cache-dir", MYPY]
     command.append(program)
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -11,7 +11,8 @@ use pprofdiff::list::{Instruction, LineChange, Routine};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
 use pprofdiff_report::{Request, View};
 
-use super::{Loaded, cpp, folder, judge, loaded, run, some, with};
+use super::programs::{compiled, compiled_otherwise, cpp};
+use super::{Loaded, folder, judge, loaded, run, some, with};
 
 /// A profile of stacks of three addresses, whose values differ; some have one twice, if that is asked for.
 fn stacks(binary: &Path, at: &Loaded, addresses: impl IntoIterator<Item = u64>, recursive: bool) -> Vec<u8> {
@@ -97,8 +98,9 @@ fn assert_disassembled(folder: &Path, binary: &Path, regex: &str, pprof: &mut Co
 #[test]
 fn each_side_costs_what_pprof_disassembles() {
     let folder = folder("disasm");
-    for (name, options) in [("movable", "-O2 -g"), ("fixed", "-O1 -no-pie")] {
-        assert_disassembled(&folder, &cpp(&folder, name, options), ".", Command::new(judge()).env("HOME", &folder));
+    let fixed = cpp(&folder, "fixed", "-O1 -no-pie");
+    for binary in [compiled_otherwise(), &fixed] {
+        assert_disassembled(&folder, binary, ".", Command::new(judge()).env("HOME", &folder));
     }
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live/main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
@@ -129,14 +131,14 @@ fn grouped(html: &str) -> BTreeMap<(String, i64), Costs> {
 #[test]
 fn lines_open_to_what_weblist_groups() {
     let folder = folder("weblist");
-    let binary = cpp(&folder, "parcels", "-O1 -g");
-    let (at, functions) = (loaded(&binary), functions(&folder, &binary));
+    let binary = compiled();
+    let (at, functions) = (loaded(binary), functions(&folder, binary));
     let own = functions.iter().filter(|(_, (_, name))| name.contains("parcels"));
     let addresses = own.flat_map(|(&from, &(to, _))| (from..to).step_by(3));
     let path = folder.join("stacks.pb.gz");
     // -weblist counts recursion twice, which -disasm does not.
-    std::fs::write(&path, stacks(&binary, &at, addresses, false)).unwrap();
-    let profile = Arc::new(Profile::open(&path, &with(&binary)).unwrap());
+    std::fs::write(&path, stacks(binary, &at, addresses, false)).unwrap();
+    let profile = Arc::new(Profile::open(&path, &with(binary)).unwrap());
     let listing = Diff::of_profile(&profile).unwrap().list(&Query::default(), "parcels::", &()).unwrap();
     let mut ours: BTreeMap<(String, i64), Costs> = BTreeMap::new();
     for r in listing.routines.iter().filter(|r| r.file.as_ref().is_some_and(|file| file.ends_with("/parcels.cc"))) {
@@ -147,7 +149,7 @@ fn lines_open_to_what_weblist_groups() {
     }
     let page = folder.join("page.html");
     let mut pprof = Command::new(judge());
-    pprof.args(["-weblist=parcels::", "-symbolize=local", "-output"]).args([&page, &binary, &path]);
+    pprof.args(["-weblist=parcels::", "-symbolize=local", "-output"]).args([&page, binary, &path]);
     let output = pprof.env("PPROF_TMPDIR", &folder).env("HOME", &folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let mut theirs = grouped(&std::fs::read_to_string(&page).unwrap());
