@@ -84,7 +84,7 @@ pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Or
 }
 
 /// Does something with each item, over the caller's rayon pool if there is one.
-pub(crate) fn each<T: Send>(items: Vec<T>, f: impl Fn(T) + Sync + Send) {
+pub fn each<T: Send>(items: Vec<T>, f: impl Fn(T) + Sync + Send) {
     use rayon::prelude::*;
     let work = current();
     let f = |item| do_job(work.as_ref(), || f(item));

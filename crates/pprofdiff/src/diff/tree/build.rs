@@ -172,7 +172,7 @@ fn add_totals(totals: &mut [Total], values: &[i64]) {
 }
 
 impl Entries {
-    fn new(n_columns: usize, room: usize) -> Entries {
+    pub(super) fn new(n_columns: usize, room: usize) -> Entries {
         let (index, hashes, ends, all) = (Index::default(), Vec::new(), Vec::new(), Vec::new());
         let (values, present) = (Vec::new(), Vec::new());
         Entries { index, hashes, ends, all, values, present, n_columns, room, is_full: false }
@@ -196,7 +196,7 @@ impl Entries {
 
     /// The number of an entry, given leaf first.
     #[inline(always)]
-    fn number(&mut self, hash: u128, steps: &[u32]) -> usize {
+    pub(super) fn number(&mut self, hash: u128, steps: &[u32]) -> usize {
         let Entries { index, hashes, .. } = self;
         let of = |n: u32| hashes[n as usize];
         match index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64) {
@@ -399,11 +399,15 @@ mod tests {
         let mut builder = ProfileBuilder::new();
         builder.sample_type("cpu", "nanoseconds");
         builder.sample_type("space", "bytes");
-        let mut frames = Vec::new();
+        let (mut frames, mut lines) = (Vec::new(), Vec::new());
         for i in 0..20 {
             let function = builder.function(format!("f{i}"), "", 0);
             let line = builder.line(function, 0);
-            frames.push(builder.location(None, 0, &[line])?);
+            let caller = lines.last().copied().unwrap_or(line);
+            // Of each three locations one has a frame that is inlined into the one before.
+            let lines_of = if i % 3 == 0 { vec![line, caller] } else { vec![line] };
+            frames.push(builder.location(None, 0, &lines_of)?);
+            lines.push(line);
         }
         for _ in 0..200_000 {
             let depth = 1 + next(4);
@@ -422,7 +426,8 @@ mod tests {
                 let steps: Vec<u32> = tree.steps.iter().map(|step| step.0).collect();
                 let chains: Vec<_> = tree.chains.iter().map(|of| (of.start, of.parent, of.end, of.entry)).collect();
                 let totals: Vec<_> = tree.totals.iter().map(|total| (total.sum, total.magnitude)).collect();
-                (steps, chains, tree.edges, tree.values, tree.cancelled, totals)
+                let arrivals: Vec<u32> = tree.arrivals.iter().map(|arrival| arrival.0).collect();
+                (steps, arrivals, chains, tree.edges, tree.changes, tree.values, tree.cancelled, totals)
             })
         };
         let one = parts(Tree::from_selection(&selection));

@@ -24,6 +24,7 @@
 mod build;
 mod chains;
 mod flame;
+mod growing;
 mod sums;
 mod views;
 

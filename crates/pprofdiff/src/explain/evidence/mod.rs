@@ -7,6 +7,7 @@ pub(super) mod labels;
 mod light;
 mod making;
 pub(super) mod names;
+mod numbering;
 mod pieces;
 pub(super) mod read;
 pub(super) mod rows;

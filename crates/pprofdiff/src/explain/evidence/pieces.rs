@@ -2,6 +2,7 @@
 //! stacks have the numbers of their first samples, and each row's samples are added up in their order. So no digit of a sum
 //! depends on the number of threads.
 
+use super::numbering::Numbers;
 use super::read::Reader;
 use super::rows::Stacks;
 use super::samples::{OfRun, Part, ReadPiece, Run, RunStacks, Visited};
@@ -10,9 +11,12 @@ use crate::diff::Innermost;
 use crate::diff::stacks::Keys;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
+use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::SampleRange;
-use pprofdiff_profile::work::paced;
+use pprofdiff_profile::work::{self, paced};
 
+/// The fewest stacks whose samples are worth being added up by themselves.
+const MIN_STACKS: usize = 1 << 16;
 /// Sums of whole numbers below this are exact in any order.
 const EXACT: f64 = (1u64 << 53) as f64;
 
@@ -126,40 +130,82 @@ impl Piece {
         if pieces.iter().any(|piece| piece.is_full) || negative >= EXACT {
             return None;
         }
-        let mut index = Index::with_capacity(pieces.iter().map(|piece| piece.first.len()).sum());
-        let (mut all, mut parts): (RunStacks, Vec<Part>) = (RunStacks::default(), Vec::new());
-        for piece in pieces {
-            let Reading { hashes, ties, depths, stacks: kept, places, .. } = piece.stacks;
-            let mut number_of = Vec::with_capacity(hashes.len());
-            let (mut numbers, mut others) = (vec![NONE; kept.len()], Vec::new());
-            for ((&hash, own), &part) in paced(hashes.iter().zip(0usize..).zip(&piece.first)) {
-                let of = |n: u32| all.hashes[n as usize];
-                let found = index.find_or_insert(hash as u64, all.hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
-                let number = found.number();
-                number_of.push(number);
-                match found {
-                    Found::Known(_) => parts[number as usize] += part,
-                    Found::New(_) => {
-                        all.hashes.push(hash);
-                        all.ties.push(ties[own]);
-                        all.depths.push(depths[own]);
-                        parts.push(part);
-                        match numbers.get_mut(own) {
-                            Some(of_kept) => *of_kept = number,
-                            None => others.push((places[own - kept.len()], number)),
-                        }
-                    }
-                }
-            }
-            for (own, part) in paced(piece.further) {
-                parts[number_of[own as usize] as usize] += part;
-            }
-            all.pieces.push(ReadPiece { range: piece.range, kept, numbers, others });
+        let lists: Vec<&[u128]> = pieces.iter().map(|piece| &*piece.stacks.hashes).collect();
+        let numbers = Numbers::new(&lists);
+        let firsts =
+            parallel::map(&(0..pieces.len()).collect::<Vec<_>>(), |&at| Firsts::new(&pieces[at], at, &numbers));
+        let parts = added_up(&pieces, &numbers);
+        let mut all = RunStacks {
+            hashes: Vec::with_capacity(numbers.len),
+            ties: Vec::with_capacity(numbers.len),
+            depths: Vec::with_capacity(numbers.len),
+            ..RunStacks::default()
+        };
+        for (piece, of) in pieces.into_iter().zip(firsts) {
+            work::poll();
+            all.hashes.extend(of.hashes);
+            all.ties.extend(of.ties);
+            all.depths.extend(of.depths);
+            let kept = piece.stacks.stacks;
+            all.pieces.push(ReadPiece { range: piece.range, kept, numbers: of.numbers, others: of.others });
             all.is_used.resize(piece.visited.is_used.len(), 0);
             all.is_used.iter_mut().zip(piece.visited.is_used).for_each(|(all, used)| *all |= used);
         }
         Some(OfRun::of_stacks(all, parts, negative))
     }
+}
+
+/// The stacks of a piece that no piece before it has.
+struct Firsts {
+    hashes: Vec<u128>,
+    ties: Vec<u64>,
+    depths: Vec<u16>,
+    /// As those of a [`ReadPiece`].
+    numbers: Vec<u32>,
+    others: Vec<(u32, u32)>,
+}
+
+impl Firsts {
+    fn new(piece: &Piece, at: usize, numbers: &Numbers) -> Firsts {
+        let Reading { hashes, ties, depths, stacks: kept, places, .. } = &piece.stacks;
+        let (mut of_kept, mut others) = (vec![NONE; kept.len()], Vec::new());
+        for (own, number) in paced(numbers.new_places(at).zip(numbers.starts[at]..)) {
+            match of_kept.get_mut(own) {
+                Some(of_kept) => *of_kept = number,
+                None => others.push((places[own - kept.len()], number)),
+            }
+        }
+        let own = || paced(numbers.new_places(at));
+        Firsts {
+            hashes: own().map(|own| hashes[own]).collect(),
+            ties: own().map(|own| ties[own]).collect(),
+            depths: own().map(|own| depths[own]).collect(),
+            numbers: of_kept,
+            others,
+        }
+    }
+}
+
+/// By stack: what its samples add up to, in their order. Some stacks at a time.
+fn added_up(pieces: &[Piece], numbers: &Numbers) -> Vec<Part> {
+    let mut sums = vec![Part::default(); numbers.len];
+    let at_a_time = numbers.len.div_ceil(parallel::parts(numbers.len, MIN_STACKS)).max(1);
+    let some: Vec<_> = (0..).step_by(at_a_time).zip(sums.chunks_mut(at_a_time)).collect();
+    parallel::each(some, |(from, sums): (u32, &mut [Part])| {
+        for (piece, number_of) in pieces.iter().zip(&numbers.of_lists) {
+            for (&number, part) in paced(number_of.iter().zip(&piece.first)) {
+                if let Some(sum) = sums.get_mut(number.wrapping_sub(from) as usize) {
+                    *sum += *part;
+                }
+            }
+            for &(own, part) in paced(&piece.further) {
+                if let Some(sum) = sums.get_mut(number_of[own as usize].wrapping_sub(from) as usize) {
+                    *sum += part;
+                }
+            }
+        }
+    });
+    sums
 }
 
 #[cfg(test)]

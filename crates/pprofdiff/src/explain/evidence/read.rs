@@ -4,6 +4,7 @@
 use super::labels::Labels;
 use super::light::Light;
 use super::names::Texts;
+use super::numbering::Numbers;
 use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
 use super::samples::{DEEPEST, OfRun, Part, Run};
 use super::weights::{Beginnings, Weight, heavy, mix};
@@ -13,7 +14,7 @@ use crate::diff::top::LeftOut;
 use crate::diff::{Frames, Measure, State, Walk};
 use crate::runtimes::{Asked, Class, Runtime, UserRules};
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::interner::{Found, Index, Interner};
+use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::work::paced;
 
@@ -23,6 +24,9 @@ const ROOM: usize = 12 << 20;
 /// frames together, or one for so many bytes of the profiles: half of them the heavy stacks, half the lighter ones.
 const FRAMES: usize = 1 << 20;
 const BYTES_OF_FRAME: usize = 16;
+
+/// The fewest stacks that are worth being looked at by themselves.
+const MIN_STACKS: usize = 1 << 16;
 
 /// The columns that are read together.
 pub(in crate::explain) struct Columns<'m> {
@@ -230,23 +234,17 @@ pub(super) struct Distinct {
 
 impl Distinct {
     fn new(runs: &[Run<'_>], read: &[OfRun], labels: &Labels) -> Distinct {
-        let mut index = Index::with_capacity(read.iter().map(|of| of.stacks.hashes.len()).max().unwrap_or(0));
-        let (mut hashes, mut first): (Vec<u128>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
+        let (stacks, first) = numbered(read);
+        let are_stacks =
+            |of: &OfRun| of.rows.len() == of.stacks.hashes.len() && (0..).zip(&of.rows).all(|(n, row)| *row == (n, 0));
+        if labels.sets.len() == 1 && read.iter().all(are_stacks) {
+            let rows = (0..first.len() as u32).map(|stack| (stack, 0)).collect();
+            return Distinct { weights: weights(runs, read, &stacks, &first), of_run: stacks, rows, first };
+        }
         let mut rows: Interner<(u32, u32), State> = Interner::default();
         let mut weights: Vec<Weight> = Vec::new();
         let mut of_run = Vec::with_capacity(runs.len());
-        for (i, (run, of)) in runs.iter().zip(read).enumerate() {
-            let number = |(&hash, own): (&u128, u32)| {
-                let hash_of = |n: u32| hashes[n as usize];
-                let found =
-                    index.find_or_insert(hash as u64, hashes.len(), |n| hash_of(n) == hash, |n| hash_of(n) as u64);
-                if let Found::New(_) = found {
-                    hashes.push(hash);
-                    first.push((i as u32, own));
-                }
-                found.number()
-            };
-            let stacks: Vec<u32> = paced(of.stacks.hashes.iter().zip(0..)).map(number).collect();
+        for (i, ((run, of), stacks)) in runs.iter().zip(read).zip(stacks).enumerate() {
             let row = |(&(stack, set), part): (&(u32, u32), &Part)| {
                 let set = labels.set_of(i, set);
                 let number = rows.number((stacks[stack as usize], set));
@@ -290,6 +288,53 @@ impl Distinct {
             made
         })
     }
+}
+
+/// By run and its own number of a stack: the number among all; and by that the first run that has it, and its number there.
+fn numbered(read: &[OfRun]) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
+    // Lists that may be looked at by themselves.
+    let total: usize = read.iter().map(|of| of.stacks.hashes.len()).sum();
+    let at_a_time = total.div_ceil(parallel::parts(total, MIN_STACKS)).max(1);
+    let (mut lists, mut of_lists): (Vec<&[u128]>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
+    for (of, run) in read.iter().zip(0..) {
+        of_lists.extend((0..).step_by(at_a_time).zip(of.stacks.hashes.chunks(at_a_time)).map(|(from, _)| (run, from)));
+        lists.extend(of.stacks.hashes.chunks(at_a_time));
+    }
+    let numbers = Numbers::new(&lists);
+    let mut first = Vec::with_capacity(numbers.len);
+    for (list, (run, from)) in of_lists.iter().enumerate() {
+        first.extend(paced(numbers.new_places(list)).map(|place| (*run, from + place as u32)));
+    }
+    let mut of_run: Vec<Vec<u32>> = read.iter().map(|_| Vec::new()).collect();
+    for ((run, _), numbers) in of_lists.iter().zip(numbers.of_lists) {
+        match &mut of_run[*run as usize] {
+            all if all.is_empty() => *all = numbers,
+            all => all.extend(numbers),
+        }
+    }
+    (of_run, first)
+}
+
+/// The weights of stacks that are the rows, some at a time.
+fn weights(runs: &[Run<'_>], read: &[OfRun], stacks: &[Vec<u32>], first: &[(u32, u32)]) -> Vec<Weight> {
+    let weight = |&(run, own): &(u32, u32)| {
+        let stacks = &read[run as usize].stacks;
+        Weight { values: [0.0; 2], tie: mix(stacks.ties[own as usize]), depth: stacks.depths[own as usize] }
+    };
+    let mut weights: Vec<Weight> = paced(first).map(weight).collect();
+    let at_a_time = weights.len().div_ceil(parallel::parts(weights.len(), MIN_STACKS)).max(1);
+    let some: Vec<_> = (0..).step_by(at_a_time).zip(weights.chunks_mut(at_a_time)).collect();
+    parallel::each(some, |(from, weights): (u32, &mut [Weight])| {
+        for ((run, of), own) in runs.iter().zip(read).zip(stacks) {
+            let Some(side) = run.side else { continue };
+            for (&number, part) in paced(own.iter().zip(&of.parts)) {
+                if let Some(weight) = weights.get_mut(number.wrapping_sub(from) as usize) {
+                    weight.values[side] += part.value;
+                }
+            }
+        }
+    });
+    weights
 }
 
 /// Rows while they are collected.

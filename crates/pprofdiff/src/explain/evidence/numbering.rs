@@ -1,0 +1,167 @@
+//! Numbers stacks by their hashes in the order in which they first come: in parts of all hashes at the same time, if the caller's
+//! pool has several threads. The numbers are those of one look, however many parts there are.
+
+use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::interner::{Found, Index};
+use pprofdiff_profile::parallel;
+use pprofdiff_profile::work::paced;
+
+/// The fewest hashes that are worth a part.
+const LEAST: usize = 1 << 16;
+
+/// The numbers of hashes in lists of which none has a hash twice.
+pub(super) struct Numbers {
+    pub of_lists: Vec<Vec<u32>>,
+    /// By list: the number of the first that none before has. They have their numbers from there on, in order.
+    pub starts: Vec<u32>,
+    /// How many there are in all.
+    pub len: usize,
+}
+
+impl Numbers {
+    /// Of lists of which none has a hash twice.
+    pub fn new(lists: &[&[u128]]) -> Numbers {
+        let total: usize = lists.iter().map(|list| list.len()).sum();
+        match parallel::parts(total, LEAST) {
+            parts if parts > 1 && total < NONE as usize => Numbers::in_parts(lists, parts),
+            _ => Numbers::one_by_one(lists),
+        }
+    }
+
+    /// The places in a list of those that no list before has, in the order of their numbers.
+    pub fn new_places(&self, list: usize) -> impl Iterator<Item = usize> {
+        let start = self.starts[list];
+        self.of_lists[list].iter().enumerate().filter(move |(_, number)| **number >= start).map(|(place, _)| place)
+    }
+
+    fn one_by_one(lists: &[&[u128]]) -> Numbers {
+        let mut index = Index::with_capacity(lists.iter().map(|list| list.len()).max().unwrap_or(0));
+        let (mut hashes, mut starts): (Vec<u128>, Vec<u32>) = (Vec::new(), Vec::with_capacity(lists.len()));
+        let mut of_list = |list: &&[u128]| {
+            starts.push(hashes.len() as u32);
+            paced(*list).map(|&hash| number(&mut index, &mut hashes, hash).number()).collect()
+        };
+        let of_lists = lists.iter().map(&mut of_list).collect();
+        Numbers { of_lists, starts, len: hashes.len() }
+    }
+
+    /// Each part looks at the hashes whose upper bits are its own, and says of each where it first comes.
+    fn in_parts(lists: &[&[u128]], parts: usize) -> Numbers {
+        let part_of = |hash: u128| (((hash >> 96) as u64 * parts as u64) >> 32) as usize;
+        // Where lists begin, as if they were one.
+        let mut begins: Vec<u32> = Vec::with_capacity(lists.len());
+        let mut begin = 0;
+        for list in lists {
+            begins.push(begin);
+            begin += list.len() as u32;
+        }
+        let looks: Vec<Vec<Vec<u32>>> = parallel::map(&(0..parts).collect::<Vec<_>>(), |&part| {
+            let (mut index, mut hashes, mut firsts) = (Index::default(), Vec::new(), Vec::new());
+            let of_list = |(list, &begin): (&&[u128], &u32)| {
+                let own = paced(list.iter().zip(begin..)).filter(|(hash, _)| part_of(**hash) == part);
+                let first_of = own.map(|(&hash, place)| {
+                    let found = number(&mut index, &mut hashes, hash);
+                    if let Found::New(_) = found {
+                        firsts.push(place);
+                    }
+                    firsts[found.number() as usize]
+                });
+                first_of.collect()
+            };
+            lists.iter().zip(&begins).map(of_list).collect()
+        });
+        let all: Vec<usize> = (0..lists.len()).collect();
+        // By list: where each first comes, and how many do in this list.
+        let firsts: Vec<(Vec<u32>, u32)> = parallel::map(&all, |&list| {
+            let mut of_parts: Vec<_> = looks.iter().map(|look| look[list].iter()).collect();
+            let first = |hash: &u128| of_parts[part_of(*hash)].next().copied().unwrap_or(NONE);
+            let firsts: Vec<u32> = paced(lists[list]).map(first).collect();
+            let n_new = firsts.iter().zip(begins[list]..).filter(|(first, place)| *first == place).count();
+            (firsts, n_new as u32)
+        });
+        drop(looks);
+        let mut starts = Vec::with_capacity(lists.len());
+        let mut len = 0;
+        for (_, n_new) in &firsts {
+            starts.push(len);
+            len += n_new;
+        }
+        // The numbers of those that come first in each list; then those of the others.
+        let new: Vec<Vec<u32>> = parallel::map(&all, |&list| {
+            let mut numbers = starts[list]..;
+            let number =
+                |(first, place): (&u32, u32)| if *first == place { numbers.next() } else { None }.unwrap_or(NONE);
+            paced(firsts[list].0.iter().zip(begins[list]..)).map(number).collect()
+        });
+        let of_lists = parallel::map(&all, |&list| {
+            let number = |(&number, &first): (&u32, &u32)| match number {
+                NONE => {
+                    let list = begins.partition_point(|begin| *begin <= first) - 1;
+                    new[list][(first - begins[list]) as usize]
+                }
+                _ => number,
+            };
+            paced(new[list].iter().zip(&firsts[list].0)).map(number).collect()
+        });
+        Numbers { of_lists, starts, len: len as usize }
+    }
+}
+
+#[inline(always)]
+fn number(index: &mut Index, hashes: &mut Vec<u128>, hash: u128) -> Found {
+    let of = |n: u32| hashes[n as usize];
+    let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+    if let Found::New(_) = found {
+        hashes.push(hash);
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::weights::mix;
+    use super::Numbers;
+    use std::collections::HashMap;
+
+    #[test]
+    fn numbers_are_those_of_one_look_for_any_number_of_parts() {
+        for seed in 0..300u64 {
+            let random = |i: u64| mix(seed << 32 | i);
+            let lists: Vec<Vec<u128>> = (0..random(0) % 6)
+                .map(|list| {
+                    let n = random(1 + list) % 40;
+                    let mut hashes: Vec<u128> = Vec::new();
+                    for i in 0..n {
+                        let of = mix(random(100 * list + 10 + i) % 60);
+                        let hash = u128::from(of) << 64 | u128::from(mix(of));
+                        if !hashes.contains(&hash) {
+                            hashes.push(hash);
+                        }
+                    }
+                    hashes
+                })
+                .collect();
+            let lists: Vec<&[u128]> = lists.iter().map(Vec::as_slice).collect();
+            let mut wanted: HashMap<u128, u32> = HashMap::new();
+            let mut of_lists: Vec<Vec<u32>> = Vec::new();
+            let mut new: Vec<Vec<usize>> = Vec::new();
+            for list in &lists {
+                let known = wanted.clone();
+                new.push((0..list.len()).filter(|&place| !known.contains_key(&list[place])).collect());
+                let mut number = |hash: &u128| {
+                    let next = wanted.len() as u32;
+                    *wanted.entry(*hash).or_insert(next)
+                };
+                of_lists.push(list.iter().map(&mut number).collect());
+            }
+            let all = (2..=5).map(|parts| Numbers::in_parts(&lists, parts)).chain([Numbers::one_by_one(&lists)]);
+            for numbers in all {
+                assert_eq!(numbers.of_lists, of_lists, "{seed}");
+                assert_eq!(numbers.len, wanted.len(), "{seed}");
+                for (list, new) in new.iter().enumerate() {
+                    assert!(numbers.new_places(list).eq(new.iter().copied()), "{seed}");
+                }
+            }
+        }
+    }
+}
