@@ -14,6 +14,9 @@ use pprofdiff_profile::work::paced;
 const MAX_PLACES: usize = Arrival::NO_EDGE as usize;
 /// The fewest entries that are worth a piece.
 const MIN_ENTRIES: usize = 1 << 14;
+/// More of them are no faster where it matters: each has the edges that it meets, and with four a pair of 132 MB a side has no
+/// room.
+const MAX_PIECES: usize = 2;
 /// Bytes that a piece grows by before the others know.
 const UNTOLD: usize = 1 << 16;
 
@@ -70,8 +73,10 @@ impl Growing {
 
     /// All entries in this order; `None` where they take more than `room` bytes.
     pub(super) fn grow(entries: &Entries, order: &[u32], n_frames: usize, room: usize) -> Option<Growing> {
-        let at_a_time = order.len().div_ceil(parallel::parts(order.len(), MIN_ENTRIES));
-        Growing::grow_in_pieces(entries, order, n_frames, room, at_a_time.max(1))
+        let parts = parallel::parts(order.len(), MIN_ENTRIES).min(MAX_PIECES);
+        let grow = |parts| Growing::grow_in_pieces(entries, order, n_frames, room, order.len().div_ceil(parts).max(1));
+        // All may fit only in one.
+        grow(parts).or_else(|| grow(Some(1).filter(|_| parts > 1)?))
     }
 
     /// The same of pieces of so many entries.
