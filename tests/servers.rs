@@ -128,7 +128,7 @@ fn succeed(args: &[&str]) -> String {
 }
 
 /// The one line of a run that must fail.
-fn failure(output: &Output) -> String {
+pub fn failure(output: &Output) -> String {
     let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{stderr}");
     stderr

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import fsspec
@@ -221,6 +222,25 @@ def test_labels_are_keys(tmp_path: Path):
     assert set(rows["profile"]) == {str(tmp_path / "walk.pb.gz")}
     with pytest.raises(pprofdiff.PprofError, match="no sample has a label host"):
         pprofdiff.scan(pattern, "host={host}")
+
+
+class ClosedFileSystem(fsspec.AbstractFileSystem):
+    """Says whom it does not let in."""
+
+    protocol = "closed"
+
+    def find(self, path: str, **options: object) -> list[str]:
+        raise PermissionError(f"no entry for closed://{path}")
+
+
+fsspec.register_implementation("closed", ClosedFileSystem)
+
+
+def test_passwords_are_in_no_error_of_a_pattern():
+    for ask in (pprofdiff.scan, pprofdiff.series):
+        with pytest.raises(PermissionError, match=r"no entry for closed://\*\*\*@host") as failed:
+            ask("closed://user:secret@host/*.pb.gz")
+        assert "secret" not in "".join(traceback.format_exception(failed.value))
 
 
 def test_urls_are_found_by_patterns(tmp_path: Path):

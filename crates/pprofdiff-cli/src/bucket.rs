@@ -49,8 +49,10 @@ impl Objects for Inputs {
         if bucket.len() == prefix.len() - SCHEME.len() {
             return Err(Error::query("a bucket has no pattern; such as s3://BUCKET/*/cpu.pb.gz").in_input(prefix));
         }
+        // As the pattern writes it, which is compared with what is found.
+        let scheme = &prefix[..SCHEME.len()];
         self.fetcher
-            .list_objects(bucket, key, &mut |key| found(format!("{SCHEME}{bucket}/{key}")))
+            .list_objects(bucket, key, &mut |key| found(format!("{scheme}{bucket}/{key}")))
             .map_err(|e| e.in_input(prefix))
     }
 
@@ -80,6 +82,7 @@ mod network {
     use pprofdiff::{Error, Result, work};
     use rusty_s3::actions::{GetObject, ListObjectsV2, S3Action};
     use rusty_s3::{Bucket, Credentials, UrlStyle};
+    use xmlparser::{ElementEnd, Token, Tokenizer};
 
     use crate::fetch::Fetcher;
 
@@ -108,6 +111,9 @@ mod network {
                 let invalid =
                     |why: &dyn std::fmt::Display| Error::malformed(format!("it is no list of a bucket: {why}"));
                 let text = std::str::from_utf8(&body).map_err(|e| invalid(&e))?;
+                if is_deep(text) {
+                    return Err(invalid(&"its elements lie deep in each other"));
+                }
                 let page = ListObjectsV2::parse_response(text).map_err(|e| invalid(&e))?;
                 page.contents.into_iter().filter(|object| object.key.starts_with(prefix)).for_each(|o| found(o.key));
                 match page.next_continuation_token {
@@ -130,6 +136,19 @@ mod network {
                 Error::io(std::io::Error::other(reason.replace(url, shown) + advice))
             })
         }
+    }
+
+    /// True of elements in which the parser, which calls itself for each, would run out of stack. A list is four deep.
+    fn is_deep(text: &str) -> bool {
+        let mut depth = 0;
+        work::paced(Tokenizer::from(text)).any(|token| {
+            match token {
+                Ok(Token::ElementEnd { end: ElementEnd::Open, .. }) => depth += 1,
+                Ok(Token::ElementEnd { end: ElementEnd::Close(..), .. }) => depth -= 1,
+                _ => {}
+            }
+            depth > 32
+        })
     }
 
     fn credentials() -> Option<Credentials> {

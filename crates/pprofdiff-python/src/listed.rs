@@ -8,7 +8,7 @@ use pprofdiff::{Error, Result, Source};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::source::{filesystem, url};
+use crate::source::{list, url};
 
 /// The URLs of all files whose URLs begin as some patterns do. They are listed first, since a thread of the engine holds no
 /// Python object.
@@ -25,14 +25,7 @@ impl Listed {
             }
             let literal = &pattern[..pattern.find(SIGNS).unwrap_or(pattern.len())];
             let folder = &literal[..literal.rfind('/').map_or(0, |end| end + 1)];
-            let (filesystem, path) = filesystem(py, folder)?;
-            // Paths are what fsspec makes of URLs; what stands behind the folder's is the same in both.
-            let path = path.trim_end_matches('/');
-            for found in filesystem.call_method1("find", (path,))?.try_iter()? {
-                let found: String = found?.extract()?;
-                let rest = found.strip_prefix(path).unwrap_or(&found).trim_start_matches('/');
-                urls.insert(format!("{folder}{rest}"));
-            }
+            urls.extend(list(py, folder)?);
         }
         Ok(Listed(urls))
     }

@@ -62,7 +62,27 @@ pub fn url(object: &Bound<'_, PyAny>) -> Option<String> {
 /// a password, which they may repeat.
 fn fetch(py: Python<'_>, url: &str) -> PyResult<Vec<u8>> {
     let shown = redacted(url);
-    fetch_as(py, url, &shown).map_err(|e| if shown == url { e } else { without_passwords(py, &e) })
+    fetch_as(py, url, &shown).map_err(|e| as_shown(py, url, e))
+}
+
+/// The URLs of all files below one that ends in a slash, through fsspec; its errors as those of a fetch.
+pub fn list(py: Python<'_>, folder: &str) -> PyResult<Vec<String>> {
+    let found = || -> PyResult<Vec<String>> {
+        let (filesystem, path) = filesystem(py, folder)?;
+        // Paths are what fsspec makes of URLs; what stands behind the folder's is the same in both.
+        let path = path.trim_end_matches('/');
+        let url = |found: Bound<'_, PyAny>| {
+            let found: String = found.extract()?;
+            Ok(format!("{folder}{}", found.strip_prefix(path).unwrap_or(&found).trim_start_matches('/')))
+        };
+        filesystem.call_method1("find", (path,))?.try_iter()?.map(|found| url(found?)).collect()
+    };
+    found().map_err(|e| as_shown(py, folder, e))
+}
+
+/// An error about a URL.
+fn as_shown(py: Python<'_>, url: &str, e: PyErr) -> PyErr {
+    if redacted(url) == url { e } else { without_passwords(py, &e) }
 }
 
 /// An error of the same builtin kind with the same words, except passwords of URLs, and without what led to it.
@@ -79,7 +99,7 @@ fn without_passwords(py: Python<'_>, e: &PyErr) -> PyErr {
 }
 
 /// What fsspec makes of a URL: a file system, and a path there.
-pub fn filesystem<'py>(py: Python<'py>, url: &str) -> PyResult<(Bound<'py, PyAny>, String)> {
+fn filesystem<'py>(py: Python<'py>, url: &str) -> PyResult<(Bound<'py, PyAny>, String)> {
     let fsspec = py.import("fsspec.core").map_err(|e| {
         if !e.is_instance_of::<PyModuleNotFoundError>(py) {
             return e;

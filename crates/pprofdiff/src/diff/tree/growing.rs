@@ -74,12 +74,18 @@ impl Growing {
     /// All entries in this order; `None` where they take more than `room` bytes.
     pub(super) fn grow(entries: &Entries, order: &[u32], n_frames: usize, room: usize) -> Option<Growing> {
         let parts = parallel::parts(order.len(), MIN_ENTRIES).min(MAX_PIECES);
-        let grow = |parts| Growing::grow_in_pieces(entries, order, n_frames, room, order.len().div_ceil(parts).max(1));
-        // All may fit only in one.
-        grow(parts).or_else(|| grow(Some(1).filter(|_| parts > 1)?))
+        Growing::grow_in_some(entries, order, n_frames, room, order.len().div_ceil(parts).max(1))
     }
 
-    /// The same of pieces of so many entries.
+    /// The same in pieces of so many entries, or in one where those do not fit: each has the edges that it meets.
+    fn grow_in_some(entries: &Entries, order: &[u32], n_frames: usize, room: usize, some: usize) -> Option<Growing> {
+        match Growing::grow_in_pieces(entries, order, n_frames, room, some) {
+            None if some < order.len() => Growing::grow_in_pieces(entries, order, n_frames, room, order.len()),
+            grown => grown,
+        }
+    }
+
+    /// The same of pieces of so many entries; `None` where the pieces do not fit.
     fn grow_in_pieces(
         entries: &Entries,
         order: &[u32],
@@ -389,5 +395,9 @@ mod tests {
         for at_a_time in [10, 100] {
             assert!(grows(1 << 20, at_a_time) && !grows(1 << 10, at_a_time), "{at_a_time} at a time");
         }
+        let least = (1..1 << 20).find(|&room| grows(room, 100)).unwrap_or(0);
+        assert!(!grows(least, 10));
+        let grown = |some| Growing::grow_in_some(&entries, &order, 100, least, some).map(parts);
+        assert!(grown(10).is_some() && grown(10) == grown(100));
     }
 }
