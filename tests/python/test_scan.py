@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import time
-import traceback
 from pathlib import Path
 
 import fsspec
@@ -240,7 +239,7 @@ def test_passwords_are_in_no_error_of_a_pattern():
     for ask in (pprofdiff.scan, pprofdiff.series):
         with pytest.raises(PermissionError, match=r"no entry for closed://\*\*\*@host") as failed:
             ask("closed://user:secret@host/*.pb.gz")
-        assert "secret" not in "".join(traceback.format_exception(failed.value))
+        assert failed.value.__context__ is None
 
 
 def test_urls_are_found_by_patterns(tmp_path: Path):

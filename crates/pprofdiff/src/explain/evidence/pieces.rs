@@ -16,7 +16,7 @@ use pprofdiff_profile::samples::SampleRange;
 use pprofdiff_profile::work::{self, paced};
 
 /// The fewest stacks whose samples are worth being added up by themselves.
-const MIN_STACKS: usize = 1 << 16;
+const MIN_STACKS: usize = 1 << 15;
 /// Sums of whole numbers below this are exact in any order.
 const EXACT: f64 = (1u64 << 53) as f64;
 
