@@ -386,6 +386,18 @@ fn calls_of_one_function_by_two_are_told_apart() {
 }
 
 #[test]
+fn what_runs_a_benchmark_is_not_named_for_what_it_runs() {
+    // Samples of an inlined function are its caller's in part, so neither has all that changed.
+    let side = |rounds: i64| {
+        let way = ["testing.(*B).launch", "testing.(*B).runN", "shop.BenchmarkWork", "shop.Work"];
+        let all = [(&way[..3], 600 * rounds), (&way, 1400 * rounds), (&["runtime.mcall"], 40)];
+        profile(&stacks(&[("samples", "count")], &all.map(|(stack, value)| (stack.to_vec(), vec![value]))))
+    };
+    let said = explain_with(&[side(1)], &[side(5)], &Query::default(), &ExplainOptions::default().with_ops(1.0, 1.0));
+    assert_eq!(causes(&said), [(CauseKind::Calls, "testing.(*B).runN", "shop.BenchmarkWork")]);
+}
+
+#[test]
 fn more_stacks_than_are_looked_at_are_cut_to_what_they_share() {
     let hostile =
         |cost: i64| {

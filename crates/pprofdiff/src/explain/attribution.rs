@@ -138,7 +138,7 @@ impl<'a> Attribution<'a> {
         }
     }
 
-    /// Names a set; a chain of calls by its first, or by its deepest.
+    /// Names a set; a chain of calls by its first that has to do with the program's own code, or by its deepest.
     fn describe(&self, set: usize, deepest: bool) -> Description {
         let of = &self.sets.sets[set];
         let [b, n] = of.values;
@@ -169,11 +169,15 @@ impl<'a> Attribution<'a> {
         }
         let is_own = matches!(of.key, Key::Own(_) | Key::Leaf(_));
         let own = of.key.frame();
-        let chain: Vec<u32> = edges.iter().map(|e| e.1).collect();
         if is_own && sided.is_none() {
             let caller = edges.iter().rev().find(|e| Some(e.1) == own).map(|e| e.0);
             return Description { caller, ..plain(own, CauseKind::Own) };
         }
+        // What runs benchmarks, or serves requests, may do nothing but what the program does.
+        let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
+        let above = edges.iter().position(|&(caller, callee)| is_program(caller) || is_program(callee));
+        edges.drain(..above.unwrap_or(0));
+        let chain: Vec<u32> = edges.iter().map(|e| e.1).collect();
         match if deepest { edges.last() } else { edges.first() } {
             Some(&(caller, function)) => Description { caller: Some(caller), chain, ..plain(Some(function), kind) },
             None => plain(own, if is_own { sided.unwrap_or(CauseKind::Own) } else { kind }),
