@@ -20,7 +20,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         .web(true)?
         .typescript(false)
         .remove_name_section(true)
-        .remove_name_section(true)
         .remove_producers_section(true)
         .generate(dir)?;
     let [worker, keeper] = WORKER;
