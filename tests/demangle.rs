@@ -10,7 +10,7 @@ use pprofdiff::binary::demangled;
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::{LoadOptions, Profile, WriteOptions};
 
-use crate::tools;
+use crate::{golibrary, tools};
 
 /// Forms that symbols of few libraries have.
 const FORMS: &str = "\
@@ -38,8 +38,8 @@ fn judged(names: &[String], folder: &Path) -> BTreeMap<String, String> {
     let [path, out] = ["mangled.pb.gz", "judged.pb.gz"].map(|name| folder.join(name));
     let bytes = builder.build("mangled").unwrap().to_bytes(&WriteOptions::default()).unwrap();
     std::fs::write(&path, bytes).unwrap();
-    let output = Command::new("go")
-        .args(["tool", "pprof", "-proto", "-symbolize=local", "-output"])
+    let output = Command::new(golibrary::tool_pprof())
+        .args(["-proto", "-symbolize=local", "-output"])
         .args([&out, &path])
         .env("PPROF_TMPDIR", folder)
         .output()

@@ -10,7 +10,7 @@ use pprofdiff::samples::{Label, LabelValue};
 use pprofdiff::{LoadOptions, Profile};
 
 use crate::generated_series::Random;
-use crate::oracle;
+use crate::{golibrary, oracle};
 
 /// A stack's frames (address, mapping, lines) and label, with the sums of its values.
 type Stacks = BTreeMap<String, Vec<i64>>;
@@ -57,8 +57,8 @@ fn content(p: &Profile, source: &str) -> (String, Stacks) {
 /// What pprof makes of a file.
 fn judged(path: &Path, folder: &Path) -> Profile {
     let out = folder.join("judged.pb.gz");
-    let output = Command::new("go")
-        .args(["tool", "pprof", "-proto", "-symbolize=none", "-output"])
+    let output = Command::new(golibrary::tool_pprof())
+        .args(["-proto", "-symbolize=none", "-output"])
         .args([&out, path])
         .env("PPROF_TMPDIR", folder)
         .output()

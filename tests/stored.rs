@@ -102,6 +102,13 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     value
 }
 
+/// Three of seven changes, others at the next place; nightly all.
+fn some_of<T>(changes: [T; 7], at: usize) -> impl Iterator<Item = T> {
+    let mut changes = changes;
+    changes.rotate_left(3 * at % 7);
+    changes.into_iter().take(oracle::cases(3) as usize)
+}
+
 /// All that is done with a table.
 fn use_it(table: &Table) {
     let mut out = Vec::new();
@@ -153,7 +160,7 @@ fn changed_tables_are_refused_or_tables() {
         let stored = bytes(&table);
         for at in 0..stored.len() {
             assert!(read::<Table>(&stored[..at]).is_none(), "{:?} is whole after {at} bytes", table.kind);
-            for change in [0x01, 0x02, 0x04, 0x10, 0x40, 0x80, 0xff] {
+            for change in some_of([0x01, 0x02, 0x04, 0x10, 0x40, 0x80, 0xff], at) {
                 let mut changed = stored.clone();
                 changed[at] ^= change;
                 match read::<Table>(&changed) {
@@ -166,7 +173,7 @@ fn changed_tables_are_refused_or_tables() {
             }
         }
     }
-    assert!(refused > 10_000 && taken > 10_000, "{refused} refused, {taken} taken");
+    assert!(refused > 10_000 && taken > 5_000, "{refused} refused, {taken} taken");
 }
 
 #[test]
@@ -206,7 +213,8 @@ fn changed_series_are_refused_or_series() {
         digits.map(move |(at, _)| (stored, at))
     });
     for (stored, at) in numbers {
-        for number in ["0", "7", "-3", "4294967295", "9223372036854775807", "-9223372036854775808", "null"] {
+        let numbers = ["0", "7", "-3", "4294967295", "9223372036854775807", "-9223372036854775808", "null"];
+        for number in some_of(numbers, at) {
             let changed = format!("{}{number}{}", &stored[..at], &stored[at + 1..]);
             let Ok(series) = serde_json::from_str::<Series>(&changed) else { continue };
             taken += 1;

@@ -13,6 +13,7 @@ use pprofdiff_report::{Request, View};
 
 use super::programs::{compiled, compiled_otherwise, cpp};
 use super::{Loaded, folder, judge, loaded, run, some, with};
+use crate::golibrary;
 
 /// A profile of stacks of three addresses, whose values differ; some have one twice, if that is asked for.
 fn stacks(binary: &Path, at: &Loaded, addresses: impl IntoIterator<Item = u64>, recursive: bool) -> Vec<u8> {
@@ -108,7 +109,7 @@ fn each_side_costs_what_pprof_disassembles() {
         run(&folder, &format!("env CGO_ENABLED=0 {env} go build -o {name} main.go"));
         // pprof matches what it prints of a frame, which begins with the address.
         let packages = r"\b(main|bufio|strconv|strings)\.";
-        assert_disassembled(&folder, &folder.join(name), packages, Command::new("go").args(["tool", "pprof"]));
+        assert_disassembled(&folder, &folder.join(name), packages, &mut Command::new(golibrary::tool_pprof()));
     }
 }
 
