@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -222,20 +224,24 @@ fn hashers_take_their_keys_from_one_place() {
     }
 }
 
-/// Fuzzing takes the compiled dependencies of the tests, as long as both profiles say the same of each; else all are compiled
-/// again, and only the clock would tell.
+/// The tests' wheel takes what the Rust tests have compiled, as long as all has the same features; else our crates are
+/// compiled again for it, in two minutes, and only the clock would tell.
 #[test]
-fn fuzzing_compiles_dependencies_as_the_tests_do() {
-    let table = |file: &str| std::fs::read_to_string(root().join(file)).unwrap().parse::<toml::Table>().unwrap();
-    let lock = table("tests/fuzz/Cargo.lock");
-    let used: Vec<&str> = lock["package"].as_array().unwrap().iter().map(|p| p["name"].as_str().unwrap()).collect();
-    let profile = |file: &str| {
-        let mut profile = table(file)["profile"]["dev"].as_table().unwrap().clone();
-        let packages = profile["package"].as_table_mut().unwrap();
-        packages.retain(|name, _| name == "*" || used.contains(&name) && !name.starts_with("pprofdiff"));
-        profile
+fn the_wheel_is_made_of_what_the_tests_compiled() {
+    let features = |edges: &str, packages: &[&str]| {
+        let mut command = Command::new(env!("CARGO"));
+        command.args(["tree", "--locked", "--offline", "--prefix", "none", "--no-dedupe", "--format", "{p} {f}"]);
+        let out = command.args(["--edges", edges]).args(packages).current_dir(root()).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect::<BTreeSet<String>>()
     };
-    assert_eq!(profile("Cargo.toml"), profile("tests/fuzz/Cargo.toml"));
+    let tests = features("normal,build,dev", &["--workspace", "--exclude", "pprofdiff-bench"]);
+    let wheel = features("normal,build", &["--package", "pprofdiff-python", "--features", "as-tests"]);
+    let others: Vec<_> = wheel.difference(&tests).filter(|line| !line.starts_with("pprofdiff-python ")).collect();
+    assert!(
+        wheel.len() > 100 && others.is_empty(),
+        "the feature as-tests does not turn on what the tests do: {others:?}"
+    );
 }
 
 /// The documents, with their text.
