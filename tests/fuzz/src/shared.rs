@@ -1,5 +1,6 @@
 //! What the fuzz targets share: bytes to options, bytes to profiles that load, and every view in every format.
 
+use std::hint::black_box;
 use std::sync::{Arc, LazyLock};
 
 use pprofdiff::explain::ExplainOptions;
@@ -161,10 +162,7 @@ pub fn mended(bytes: &[u8]) -> Option<Vec<u8>> {
 /// Loads an input as it is, or mended.
 pub fn load(name: &str, bytes: &[u8]) -> Option<Arc<pprofdiff::Profile>> {
     let loaded = pprofdiff::Profile::from_bytes(name, bytes, &LIMIT);
-    let loaded = loaded.ok().or_else(|| match mended(bytes) {
-        Some(message) => Some(mended_loads(name, &message)),
-        None => None,
-    });
+    let loaded = loaded.ok().or_else(|| mended(bytes).map(|message| mended_loads(name, &message)));
     loaded.map(Arc::new)
 }
 
@@ -270,7 +268,14 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
 fn every_text_is_within(view: &Measure) {
     let frames = view.frames();
     for f in 0..frames.len() as u32 {
-        (frames.name(f), frames.file(f), frames.line(f), frames.address(f), frames.mapping(f), frames.label(f));
+        black_box((
+            frames.name(f),
+            frames.file(f),
+            frames.line(f),
+            frames.address(f),
+            frames.mapping(f),
+            frames.label(f),
+        ));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Any bytes: they load, or the error is one line; and what loads can be walked to the end.
 
+use std::hint::black_box;
+
 use pprofdiff::samples::LabelValue;
 
 use crate::shared::LIMIT;
@@ -41,7 +43,7 @@ pub fn run(data: &[u8]) {
     }
     assert_eq!(n, p.n_samples());
     two_parts(data, &sums);
-    (p.warnings(), p.comments(), p.doc_url(), p.mapping_files(), p.period_type(), p.default_sample_type());
+    black_box((p.warnings(), p.comments(), p.doc_url(), p.mapping_files(), p.period_type(), p.default_sample_type()));
 }
 
 /// Two parts of a recording have the samples of the whole, where both can be read.

@@ -20,7 +20,7 @@ static STORED: LazyLock<(Vec<Vec<u8>>, Vec<u8>)> = LazyLock::new(|| {
     let profile = |i: usize| if i < 3 { &base } else { &new };
     let builds = (0..6).map(|i| (i.to_string(), Source::Profile(profile(i).clone())));
     let builds = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap_or_else(|e| panic!("{e}"));
-    let diff = Diff::new(&[base.clone()], &[new]).unwrap_or_else(|e| panic!("{e}"));
+    let diff = Diff::new(std::slice::from_ref(&base), &[new]).unwrap_or_else(|e| panic!("{e}"));
     let mut tables = vec![
         Table::values_of(&builds),
         Table::steps(&builds.steps(Sort::Flat), usize::MAX),
