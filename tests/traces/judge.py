@@ -5,8 +5,9 @@
 Written from the formats' descriptions, with nothing in common with the readers, and slow. Usage: judge.py FILE...; for
 each FILE writes FILE.expected.json (without .gz), `{"types": [...], "samples": [[stack, labels, values], ...]}`,
 a stack from the root. With `--time FROM..UNTIL`, in seconds from where the recording begins, it is what lies within, in
-FILE.cut.json, which also has the `time`, and when the first of all `events` of each name was, in nanoseconds. Of Java's recordings `jfr print` is asked. What `perf report` and `jeprof` say
-is recorded beside it, by `tests/producers/make traces`.
+FILE.cut.json, which also has the `time`, and when the first of all `events` of each name was, in nanoseconds. Of Java's
+recordings `jfr print` is asked. What `perf report` and `jeprof` say is recorded beside it, by `tests/producers/make
+traces`.
 """
 
 import collections
@@ -217,14 +218,8 @@ def firefox(text):
 
 def jfr(data):
     """What `jfr print` of the JDK says of each event."""
-    with tempfile.NamedTemporaryFile(suffix=".jfr") as file:
-        file.write(data)
-        file.flush()
-        text = subprocess.run(
-            ["jfr", "print", "--json", "--stack-depth", "2048", file.name], check=True, capture_output=True
-        ).stdout
-    events = json.loads(text)["recording"]["events"]
-    began = min(chunk_starts(data))
+    events = [event for _, chunk in chunks(data) for event in printed(chunk)]
+    began = min(start for start, _ in chunks(data))
     kinds = {event["type"].removeprefix("jdk.") for event in events}
     is_exact = not kinds.isdisjoint({"ObjectAllocationInNewTLAB", "ObjectAllocationOutsideTLAB"})
     allocated = "alloc_space"
@@ -268,13 +263,23 @@ def jfr(data):
     return [[t, units.get(t, "count")] for t in types], sums
 
 
-def chunk_starts(data):
-    """When each chunk of a recording began, as its header says."""
+def chunks(data):
+    """When each chunk of a recording began, as its header says, and the chunk, which is a recording by itself."""
     at = 0
     while at < len(data):
         size, _, _, start = struct.unpack_from(">4q", data, at + 8)
-        yield start
+        yield start, data[at : at + size]
         at += size
+
+
+def printed(chunk):
+    """The events of a chunk. Of several together `jfr` (JDK 17) tells times by the clock of the first one that describes
+    the same events; clocks of chunks differ by a tenth of a microsecond."""
+    with tempfile.NamedTemporaryFile(suffix=".jfr") as file:
+        file.write(chunk)
+        file.flush()
+        words = ["jfr", "print", "--json", "--stack-depth", "2048", file.name]
+        return json.loads(subprocess.run(words, check=True, capture_output=True).stdout)["recording"]["events"]
 
 
 def since_1970(text):
