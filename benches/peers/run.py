@@ -144,7 +144,7 @@ def check_written(pprof: str, ours: str, theirs: str) -> None:
 def measure_inside(size: str) -> dict[str, Times]:
     """Works on one pair inside a process, with the limit; the process checks its answers first."""
     with Server(str(RELEASE / "inprocess"), size) as rust:
-        names = ["inflate", "bare", "open", "top", "explain", "stacks", "written", "written_gzip"]
+        names = ["inflate", "bare", "open", "top", "explain", "check", "page", "stacks", "written", "written_gzip"]
         return take_turns(RUNS_INSIDE[size], {name: rust.work(name) for name in names}, warm_up=True)
 
 
@@ -247,6 +247,8 @@ INSIDE = {
     "open": "open both files (inflate, parse, check)",
     "top": "table of functions",
     "explain": "explain: the causes, with noise",
+    "check": "check: a rule on every function",
+    "page": "the page, with all its views",
     "stacks": "all stacks, matched by name",
     "written": "diff as a message",
     "written_gzip": "diff as a gzip file",

@@ -12,11 +12,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use pprofdiff::check::{Check, Rules};
 use pprofdiff::explain::{ExplainOptions, Explanation};
 use pprofdiff::{Compression, Diff, LoadOptions, Query, Sort, Source, Top, WriteOptions, batch};
 use pprofdiff_bench::bare::decode_and_add;
 use pprofdiff_bench::{L, M, S, inflate, many_pairs, obvious, pair, real_pair};
-use pprofdiff_report::Table;
+use pprofdiff_report::{PageOptions, Table, page};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
@@ -58,6 +59,13 @@ fn explain(diff: &Diff) -> Explanation {
     diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
 }
 
+/// With a rule on every function.
+fn rules(diff: &Diff) -> Check {
+    let mut rules = Rules::default();
+    rules.fail_on("flat:regex=.>+10%").unwrap();
+    rules.check(diff, &Query::default()).unwrap()
+}
+
 fn write(paths: &[PathBuf; 2], compression: Compression) {
     let profile = open(paths).to_profile(&Query::default()).unwrap();
     profile.to_bytes(&WriteOptions::default().with_compression(compression)).unwrap();
@@ -85,6 +93,8 @@ fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
         work("stacks", |paths| drop(open(paths).measure(&Query::default()).unwrap().stacks_as_found(false))),
         // With opening, as `top`: what is beyond that is the cost of the answer.
         work("explain", |paths| drop(explain(&open(paths)))),
+        work("check", |paths| drop(rules(&open(paths)))),
+        work("page", |paths| drop(page(&open(paths), &Query::default(), &PageOptions::default(), None).unwrap())),
         work("written", |paths| write(paths, Compression::None)),
         work("written_gzip", |paths| write(paths, Compression::Gzip)),
     ]
