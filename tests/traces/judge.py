@@ -274,7 +274,7 @@ def chunks(data):
 
 def printed(chunk):
     """The events of a chunk. Of several together `jfr` (JDK 17) tells times by the clock of the first one that describes
-    the same events; clocks of chunks differ by a tenth of a microsecond."""
+    the same events; clocks of chunks differ, in ours by up to 0.2 microseconds."""
     with tempfile.NamedTemporaryFile(suffix=".jfr") as file:
         file.write(chunk)
         file.flush()
