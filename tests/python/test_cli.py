@@ -76,7 +76,9 @@ def test_a_closed_pipe_is_no_error(command: list[str]):
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send")
 def test_ctrl_c(command: list[str]):
     with subprocess.Popen([*command, "top", "-"], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as child:
-        time.sleep(2)  # it waits for its input
+        assert child.stdin
+        child.stdin.write(bytes(1 << 17))  # more than a pipe holds, so it reads now
+        child.stdin.flush()
         child.send_signal(signal.SIGINT)
         # Its input stays open, as a terminal's does: the end of it and the signal may come in either order.
         child.wait(timeout=60)
@@ -95,11 +97,12 @@ def test_ctrl_c_leaves_nothing_half_written(command: list[str], tmp_path: Path):
             time.sleep(seconds)
             child.send_signal(signal.SIGINT)
             _, errors = child.communicate(timeout=60)
-        # On a busy machine Python may still be importing us, or itself, which it says with another code.
-        early = b"init_import_site" in errors
+        # On a busy machine Python may still be importing itself, which it says with another code, or us.
+        starting = b"init_import_site" in errors
+        importing = re.search(rb"\n    (from \S+ )?import ", errors)
         # It may have been done.
-        assert early or child.returncode in (0, 130, -signal.SIGINT), errors
-        assert early or errors == b"" or b"_find_and_load" in errors
+        assert starting or child.returncode in (0, 130, -signal.SIGINT), errors
+        assert starting or importing or errors == b""
         assert list(out.parent.iterdir()) == [out]
         assert child.returncode == 0 or out.read_bytes() == b"old"
 

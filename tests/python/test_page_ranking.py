@@ -1,6 +1,7 @@
 """The page of a ranking: what many pairs come to, and each of them on a click. It has no script."""
 
 import pytest
+from playwright.sync_api import expect
 
 import pprofdiff
 from conftest import pair
@@ -48,7 +49,7 @@ def test_a_shared_cause_leads_to_its_pairs(show: Open, ranking: pprofdiff.Rankin
     assert "3 pairs" in summary.inner_text()
     summary.click()
     page.click("section[aria-labelledby=shared] a:has-text('shop')")
-    assert page.locator("details:has(summary:has-text('shop')) .account >> nth=-1").is_visible()
+    expect(page.locator("details:has(summary:has-text('shop')) .account >> nth=-1")).to_be_visible()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
