@@ -45,7 +45,7 @@ def test_every_box_is_painted_as_wide_as_its_stacks_say(name: str, show: Open):
                 page.click("#inverted")
             root = tree(d, kind, inverted)
             for mode in WIDTHS:
-                page.click(f"[data-mode={mode}]")
+                page.dispatch_event(f"[data-mode={mode}]", "click")
                 settle(page)
                 across, drawn = painted(page)
                 expected = list(boxes_of(root, mode, across))
@@ -122,7 +122,7 @@ def test_a_box_tells_both_values(show: Open, story: pprofdiff.Diff):
         if width < 2:
             continue
         page.mouse.move(spot["x"] + left + width / 2, spot["y"] + depth * ROW + ROW / 2)
-        tip = page.inner_text("#tip").split("\n")
+        tip = page.evaluate("document.getElementById('tip').innerText").split("\n")
         assert tip[0] == name
         assert tip[1].startswith(change(node.base, node.new)), tip
         mark = "appeared" if node.base == 0 else "vanished" if node.new == 0 else ""
