@@ -385,7 +385,7 @@ def build(scratch: Path) -> tuple[str, str]:
     output("cargo", "build", "--release", "--locked", "-p", "pprofdiff-cli", "-p", "pprofdiff-bench")
     output("go", "build", "-o", str(scratch / "gomerge"), ".", cwd=HERE / "gomerge")
     if not VENV.exists():
-        # With the pip of the day: Python 3.11 brings one whose scripts import `re`, which is 6 ms and none of ours.
+        # With the pip of the day: Python 3.11 brings one whose scripts import `re`, which takes longer than we do.
         venv.create(VENV, with_pip=True, upgrade_deps=True)
     pip = [PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     output(*pip, *PACKAGES)
