@@ -1,17 +1,21 @@
 //! The file around a page's data: template, style and script, and the policy that names the last two.
 
 use std::fmt::Write;
+use std::io;
 use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
 use serde_json::Value;
+use serde_json::ser::{Formatter, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::html::escape;
 use crate::palette::{LESS, MORE, Shades, hex};
 
 const TEMPLATE: &str = include_str!("page.html");
+const DATA: &str = "{data}";
 /// What the page looks like, with less and more as variables of the palette.
 static STYLE: LazyLock<String> = LazyLock::new(|| {
     let mut style = ":root {\n".to_owned();
@@ -69,26 +73,58 @@ pub(super) fn fill(title: &str, panels: &str, source: &str, data: &Value) -> Str
     let [script, style] = page_hashes();
     let policy =
         format!("default-src 'none'; script-src '{script}'; style-src '{style}'; base-uri 'none'; form-action 'none'");
-    let data = data.to_string().replace('<', "\\u003c");
-    let mut out = String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + data.len() + 1024);
-    let mut rest = TEMPLATE;
     let title = escape(title);
+    let mut out = Page(String::with_capacity(TEMPLATE.len() + STYLE.len() + SCRIPT.len() + 1024));
+    let mut rest = TEMPLATE;
     for (mark, text) in [
         ("{policy}", policy.as_str()),
         ("{title}", &title),
         ("{style}", &STYLE),
         ("{panels}", panels),
         ("{source}", source),
-        ("{data}", &data),
+        (DATA, ""),
         ("{script}", &SCRIPT),
     ] {
         let Some((before, after)) = rest.split_once(mark) else { continue };
-        out.push_str(before);
-        out.push_str(text);
+        out.0.push_str(before);
+        out.0.push_str(text);
+        if mark == DATA {
+            // Into a text, which takes all of it.
+            let _ = data.serialize(&mut Serializer::with_formatter(&mut out, WithoutTags));
+        }
         rest = after;
     }
-    out.push_str(rest);
-    out
+    out.0.push_str(rest);
+    out.0
+}
+
+/// The page while it is written.
+struct Page(String);
+
+impl io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.push_str(std::str::from_utf8(bytes).map_err(io::Error::other)?);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// JSON in which no tag begins. Outside of texts it has no `<`.
+struct WithoutTags;
+
+impl Formatter for WithoutTags {
+    fn write_string_fragment<W: io::Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        for (i, part) in fragment.split('<').enumerate() {
+            if i > 0 {
+                out.write_all(b"\\u003c")?;
+            }
+            out.write_all(part.as_bytes())?;
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]

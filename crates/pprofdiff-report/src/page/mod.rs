@@ -32,6 +32,7 @@ use super::text::inputs;
 use crate::format::{BASE, Format, unsupported};
 use crate::layout::LayoutBudget;
 use crate::report::Report;
+use crate::svg::svg_within;
 use crate::view::View;
 use file::fill;
 pub use file::{page_hashes, page_style};
@@ -46,7 +47,7 @@ use pprofdiff::work;
 use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
 pub(crate) use series::series_page;
-use views::{Chance, Table, bits, call_graph, flame, mover_rows, movers, pair};
+use views::{Chance, Table, bits, drawn_frames, flame, mover_rows, movers, pair};
 
 pub(crate) const FORMAT: Format = Format {
     name: "html",
@@ -102,8 +103,8 @@ impl Default for PageOptions {
 }
 /// Sample types that a page has at most. Programs have some ten; each has its graphs and its table.
 const MAX_TYPES: usize = 100;
-/// Sample types that are worked out at the same time: each takes memory by the number of stacks.
-const MAX_TYPES_AT_A_TIME: usize = 2;
+/// Sample types that are worked out at the same time, of few samples and of many: each takes memory by the number of stacks.
+const TYPES_AT_A_TIME: [usize; 2] = [4, 2];
 /// Sample types that are explained: the query's, and of the others the first; of profiles with more samples than
 /// `MANY_SAMPLES` only the query's.
 const MAX_EXPLAINED: usize = 4;
@@ -165,8 +166,11 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
     let mut parts = Vec::with_capacity(types.len());
     let mut shown = None;
     let mut rows = 0;
-    let (mut own_budget, mut budget, mut without_graph) =
-        (LayoutBudget::for_pictures(1), LayoutBudget::for_pictures(PICTURES), 0);
+    let mut pictures = Pictures {
+        of_wanted: LayoutBudget::for_pictures(1),
+        of_others: LayoutBudget::for_pictures(PICTURES),
+        without: 0,
+    };
     let most_explained = if diff.n_samples() > MANY_SAMPLES { 1 } else { MAX_EXPLAINED };
     let measure = |i: usize| match i == wanted {
         true => selection.measure(query.sample_type.as_deref(), query.normalize),
@@ -203,28 +207,34 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         explained.sort_by_key(|(part, _)| *part);
         explained
     };
-    let build_tree = || {
+    // Both take memory, so of many samples one after the other.
+    let few = diff.n_samples() <= FEW_SAMPLES;
+    let at_a_time = if few { TYPES_AT_A_TIME[0] } else { parallel::threads().min(TYPES_AT_A_TIME[1]) };
+    let draw = |some: &[(usize, Measure)], pictures: &mut Pictures, names: &mut Names| {
+        let mut views = parallel::map(some, |(_, view)| Views::from_measure(view, share, options));
+        let wanted = some.iter().position(|(part, _)| types[*part] == wanted);
+        pictures.draw(&mut views, wanted);
+        let part = |((_, view), views): (&(usize, Measure), Views)| (sample_type(view, &views, names), views);
+        some.iter().zip(views).map(part).collect::<Vec<_>>()
+    };
+    let mut begin = || {
         if !options.only_flame {
             selection.build_tree();
         }
+        draw(measured.chunks(at_a_time).next().unwrap_or_default(), &mut pictures, &mut names)
     };
-    // Both take memory, so of many samples one after the other.
-    let explained = match diff.n_samples() <= FEW_SAMPLES {
-        true => parallel::join(why, build_tree).0,
-        false => (why(), build_tree()).0,
-    };
+    let (explained, first) = if few { parallel::join(why, begin) } else { (why(), begin()) };
+    let mut first = Some(first);
     work::begin_phase("drawing");
-    for some in measured.chunks(parallel::threads().min(MAX_TYPES_AT_A_TIME)) {
-        let views = parallel::map(some, |(_, view)| Views::from_measure(view, share, options));
-        for ((part, view), views) in some.iter().zip(views) {
-            let is_shown = types[*part] == wanted;
-            let explanation = explained.iter().find(|(explained, _)| explained == part).map(|(_, e)| e);
-            let budget = if is_shown { &mut own_budget } else { &mut budget };
-            without_graph += usize::from(budget.is_used_up());
-            let depth;
-            (parts[*part], depth) = sample_type(view, views, explanation, &mut names, budget);
-            if is_shown {
-                rows = depth + 1;
+    for some in measured.chunks(at_a_time) {
+        let drawn = first.take().unwrap_or_else(|| draw(some, &mut pictures, &mut names));
+        for ((at, view), (mut part, views)) in some.iter().zip(drawn) {
+            if let Some((_, explanation)) = explained.iter().find(|(explained, _)| explained == at) {
+                mark_chance(&mut part, view, &views, explanation);
+            }
+            parts[*at] = part;
+            if types[*at] == wanted {
+                rows = views.depth() + 1;
             }
         }
     }
@@ -238,10 +248,10 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
             all.len()
         ));
     }
-    if !options.only_flame && without_graph > 0 {
+    if !options.only_flame && pictures.without > 0 {
         warnings.push(format!(
             "the page has call graphs of {} of {} sample types; make another page of one that is missing",
-            types.len() - without_graph,
+            types.len() - pictures.without,
             types.len()
         ));
     }
@@ -341,7 +351,34 @@ struct FrameViews {
     rose: Vec<TopRow>,
     fell: Vec<TopRow>,
     graph: Graph,
+    /// The graph's, once it is drawn; nothing where there was no room, or is nothing to draw.
+    picture: Option<String>,
     table: Table,
+}
+
+/// What the call graphs of a page may cost to lay out: that of the sample type that was asked for, and all others together.
+struct Pictures {
+    of_wanted: LayoutBudget,
+    of_others: LayoutBudget,
+    /// How many sample types have none for want of room.
+    without: usize,
+}
+
+impl Pictures {
+    /// Draws the call graphs of some sample types, of which one may be that which was asked for.
+    fn draw(&mut self, views: &mut [Views], wanted: Option<usize>) {
+        let (before, behind) = views.split_at_mut(wanted.unwrap_or(views.len()));
+        let (of_wanted, behind) = behind.split_at_mut(behind.len().min(1));
+        let draw = |views: &mut dyn Iterator<Item = &mut Views>, budget: &mut LayoutBudget| {
+            views.map(|views| usize::from(!views.draw(budget))).sum::<usize>()
+        };
+        // What one leaves to the next follows from their order.
+        let without = parallel::join(
+            || draw(&mut of_wanted.iter_mut(), &mut self.of_wanted),
+            || draw(&mut before.iter_mut().chain(behind), &mut self.of_others),
+        );
+        self.without += without.0 + without.1;
+    }
 }
 
 impl Views {
@@ -371,29 +408,30 @@ impl Views {
             rose: movers(&top, |delta| delta > 0),
             fell: movers(&top, |delta| delta < 0),
             graph,
+            picture: None,
             table: Table::new(view, top, &[&down, &up], max_frames / 4),
         });
         Views { down, up, kept, frames }
     }
+
+    /// How deep the graph is that is shown first.
+    fn depth(&self) -> u32 {
+        self.down.nodes.iter().map(|n| n.depth).max().unwrap_or(0)
+    }
+
+    /// Draws the call graph. False if there was no room for it.
+    fn draw(&mut self, budget: &mut LayoutBudget) -> bool {
+        let is_used_up = budget.is_used_up();
+        if let Some(frames) = self.frames.as_mut().filter(|of| !is_used_up && !of.graph.nodes.is_empty()) {
+            frames.picture = svg_within(&frames.graph, budget).ok();
+        }
+        !is_used_up
+    }
 }
 
-/// One sample type: its totals, both flame graphs, and the table. Also how deep the first graph is.
-fn sample_type(
-    view: &Measure,
-    views: Views,
-    explanation: Option<&Explanation>,
-    names: &mut Names,
-    budget: &mut LayoutBudget,
-) -> (Value, u32) {
-    work::begin_phase("drawing");
+/// One sample type: its totals, both flame graphs, the table, and the call graph that was drawn.
+fn sample_type(view: &Measure, views: &Views, names: &mut Names) -> Value {
     let s = view.summary();
-    let (m0, m1) = explanation.filter(|_| s.sum).map_or((1, 1), |e| e.noise.runs);
-    let chance = explanation.map(|e| Chance {
-        e,
-        factor: s.factor,
-        runs: [m0 as f64, m1 as f64],
-        whole: whole_changed(e).then_some(s.total.delta()),
-    });
     let Views { down, up, kept, frames } = views;
     let mut part = json!({
         "type": visible(&s.sample_type),
@@ -403,22 +441,38 @@ fn sample_type(
         "kept": kept.map(pair),
         "delta": share(s.total.delta(), whole(s)),
         "factor": s.factor,
-        "down": flame(&down, names, chance),
-        "up": flame(&up, names, chance),
+        "down": flame(down, names),
+        "up": flame(up, names),
     });
-    if let Some(chance) = chance {
-        part["chance"] = chance.sizes(s.total);
-    }
-    if let Some(FrameViews { rose, fell, graph, table }) = frames {
+    if let Some(FrameViews { rose, fell, graph, picture, table }) = frames {
         let frames = view.frames();
-        part["rose"] = mover_rows(&rose, frames, names);
-        part["fell"] = mover_rows(&fell, frames, names);
-        part["table"] = table.columns(names, chance);
-        if let Some(graph) = call_graph(&graph, names, budget) {
-            part["callgraph"] = graph;
+        part["rose"] = mover_rows(rose, frames, names);
+        part["fell"] = mover_rows(fell, frames, names);
+        part["table"] = table.columns(names);
+        if let Some(svg) = picture {
+            part["callgraph"] = json!({"svg": svg, "frames": drawn_frames(graph, names)});
         }
     }
-    (part, down.nodes.iter().map(|n| n.depth).max().unwrap_or(0))
+    part
+}
+
+/// Says of one sample type what is no more than chance.
+fn mark_chance(part: &mut Value, view: &Measure, views: &Views, e: &Explanation) {
+    let s = view.summary();
+    let (m0, m1) = if s.sum { e.noise.runs } else { (1, 1) };
+    let chance = Chance {
+        e,
+        factor: s.factor,
+        runs: [m0 as f64, m1 as f64],
+        whole: whole_changed(e).then_some(s.total.delta()),
+    };
+    part["chance"] = chance.sizes(s.total);
+    part["down"]["chance"] = chance.of_flame(&views.down).into();
+    part["up"]["chance"] = chance.of_flame(&views.up).into();
+    if let Some(FrameViews { table, .. }) = &views.frames {
+        part["table"]["flat_chance"] = table.chance(&chance, |row| row.flat).into();
+        part["table"]["cum_chance"] = table.chance(&chance, |row| row.cum).into();
+    }
 }
 
 /// The listing, as HTML; nothing if no function has sources.

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::columns::Numbers;
 use super::{
-    MANY_SAMPLES, MAX_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, pair, sample_type, say_left_out,
-    settings, side, visible,
+    MANY_SAMPLES, MAX_EXPLAINED, Names, PICTURES, Page, PageOptions, Views, assemble, mark_chance, pair, sample_type,
+    say_left_out, settings, side, visible,
 };
 use crate::layout::LayoutBudget;
 use crate::numbers::counted;
@@ -66,15 +66,19 @@ pub(crate) fn series_page(
         if !options.only_flame {
             selection.build_tree();
         }
-        let views = Views::from_measure(&view, share, options);
-        let (mut part, rows) = sample_type(&view, views, explanation.as_ref(), &mut names, &mut budget);
+        let mut views = Views::from_measure(&view, share, options);
+        views.draw(&mut budget);
+        let mut part = sample_type(&view, &views, &mut names);
+        if let Some(explanation) = &explanation {
+            mark_chance(&mut part, &view, &views, explanation);
+        }
         let s = view.summary();
         part["base"] = s.base.as_ref().map(|base| side(base, s.sum)).unwrap_or_default();
         part["new"] = side(&s.new, s.sum);
         part["type"] = place(builds, point).into();
         part["label"] = label(builds, point).into();
         if is_largest {
-            (shown, depth) = (i, rows + 1);
+            (shown, depth) = (i, views.depth() + 1);
             sides = json!([part["base"], part["new"]]);
         }
         explained.extend(explanation.map(|e| (i, e)));

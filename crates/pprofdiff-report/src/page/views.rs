@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::columns::Numbers;
 use super::names::Names;
-use crate::layout::LayoutBudget;
 use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::explain::Explanation;
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode};
@@ -24,7 +23,6 @@ const COSTLIEST: usize = 1000;
 const MOVERS: usize = 5;
 
 /// What of a view is no more than chance, if that is known.
-#[derive(Clone, Copy)]
 pub(super) struct Chance<'a> {
     pub(super) e: &'a Explanation,
     /// By what the view's new values are multiplied.
@@ -42,6 +40,22 @@ impl Chance<'_> {
             return false;
         }
         self.e.is_chance(p.base as f64 / base, p.new as f64 / self.factor / new)
+    }
+
+    /// Which nodes of a flame graph are, as [`bits`].
+    pub(super) fn of_flame(&self, flame: &Flame) -> String {
+        // Many frames have all that their caller has, which comes before them.
+        let mut last: Option<(Pair, bool)> = None;
+        let mut is_chance = |p: Pair| match last {
+            Some((known, is_chance)) if known == p => is_chance,
+            _ => {
+                let is_chance = self.is_chance(p);
+                last = Some((p, is_chance));
+                is_chance
+            }
+        };
+        let is_frame = |n: &FlameNode| !matches!(n.frame, FlameFrame::Pruned);
+        bits(flame.nodes.iter().map(|n| is_frame(n) && is_chance(n.cum)))
     }
 
     /// How much of a frame is chance, by its size: the least growth of one with 1, 2, 4, 8 ... events, and how much
@@ -91,7 +105,7 @@ pub(super) fn pair(p: Pair) -> Value {
 /// What a node is: 0 the root, 1 `(pruned)`, else its frame + 2; times four, plus 1 if the base has it, plus 2 if
 /// the new side has it. Values lack of the parent's. Widths that follow from the two values are left out,
 /// which is all of them unless there are negative values or scaled ones.
-pub(super) fn flame(flame: &Flame, names: &mut Names, chance: Option<Chance>) -> Value {
+pub(super) fn flame(flame: &Flame, names: &mut Names) -> Value {
     let mut ids = vec![None; flame.frames.len()];
     let mut id = |frame: u32| *ids[frame as usize].get_or_insert_with(|| names.id(&flame.frames, frame));
     let what = |n: &FlameNode| {
@@ -140,20 +154,6 @@ pub(super) fn flame(flame: &Flame, names: &mut Names, chance: Option<Chance>) ->
         columns["new_width"] = lacking(&|n| n.width.new).into();
         columns["delta_width"] = lacking(&|n| n.width.delta).into();
     }
-    if let Some(chance) = chance {
-        // Many frames have all that their caller has, which comes before them.
-        let mut last: Option<(Pair, bool)> = None;
-        let mut is_chance = |p: Pair| match last {
-            Some((known, is_chance)) if known == p => is_chance,
-            _ => {
-                let is_chance = chance.is_chance(p);
-                last = Some((p, is_chance));
-                is_chance
-            }
-        };
-        let is_frame = |n: &FlameNode| !matches!(n.frame, FlameFrame::Pruned);
-        columns["chance"] = bits(nodes.iter().map(|n| is_frame(n) && is_chance(n.cum))).into();
-    }
     columns
 }
 
@@ -194,8 +194,13 @@ impl Table {
         Table { rows, all_rows, in_table, edges: view.edges_of(top) }
     }
 
-    /// As columns.
-    pub(super) fn columns(&self, names: &mut Names, chance: Option<Chance>) -> Value {
+    /// Which rows are chance by one of their values, as [`bits`].
+    pub(super) fn chance(&self, chance: &Chance, value: impl Fn(&TopRow) -> Pair) -> String {
+        bits(self.rows.iter().map(|row| chance.is_chance(value(row))))
+    }
+
+    /// As columns; what is chance is not known yet.
+    pub(super) fn columns(&self, names: &mut Names) -> Value {
         let Table { rows, all_rows, in_table, edges } = self;
         let frames = &edges.frames;
         // Edges are grouped by node, in the order of the nodes.
@@ -223,11 +228,8 @@ impl Table {
         let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(value).collect::<Numbers>().base64();
         let frame: Vec<u64> = rows.iter().map(|r| names.id(frames, r.frame)).collect();
         let statuses = |r: &TopRow| r.status as i64;
-        let chance = |value: fn(&TopRow) -> Pair| chance.map(|c| bits(rows.iter().map(|r| c.is_chance(value(r)))));
         json!({
             "rows": rows.len(),
-            "flat_chance": chance(|r| r.flat),
-            "cum_chance": chance(|r| r.cum),
             "of": all_rows,
             "frame": frame.into_iter().collect::<Numbers>().base64(),
             "status": column(&statuses),
@@ -245,13 +247,7 @@ fn magnitude(p: Pair) -> u64 {
     p.base.unsigned_abs().max(p.new.unsigned_abs())
 }
 
-/// The call graph's picture, and which frames its nodes are, in the order in which they are drawn; `None` if there is
-/// nothing to draw, or no room.
-pub(super) fn call_graph(graph: &Graph, names: &mut Names, budget: &mut LayoutBudget) -> Option<Value> {
-    if graph.nodes.is_empty() || budget.is_used_up() {
-        return None;
-    }
-    let svg = crate::svg::svg_within(graph, budget).ok()?;
-    let frames: Vec<u64> = graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect();
-    Some(json!({"svg": svg, "frames": frames}))
+/// The frames that the nodes of a call graph's picture are, in the order in which they are drawn.
+pub(super) fn drawn_frames(graph: &Graph, names: &mut Names) -> Vec<u64> {
+    graph.nodes.iter().map(|n| names.id(&graph.frames, n.frame)).collect()
 }
