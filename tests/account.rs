@@ -315,6 +315,31 @@ fn differences_at_random_add_up_and_nothing_said_is_false() {
 }
 
 #[test]
+fn what_changed_is_whole_however_light_its_stacks_are() {
+    // Of most stacks only what they share with heavy ones is looked at. A function costs more in every other one of its own.
+    let side = |times: f64| {
+        let mut random = Random(7);
+        let mut all: Plain = Vec::new();
+        for i in 0..30_000 {
+            let depth = 3 + random.below(8);
+            let frames = (0..depth).map(|_| format!("pkg.f{}", random.below(300)));
+            let stack: Vec<String> = std::iter::once("main".to_owned()).chain(frames).collect();
+            let grows = i % 2 == 0 && stack.last().is_some_and(|name| name == "pkg.f7");
+            all.push((stack, (1 + random.below(40)) as f64 * if grows { times } else { 1.0 }));
+        }
+        Side::of(&[sampled(&all)], "cpu")
+    };
+    let (base, new) = (side(1.0), side(40.0));
+    let e = explain(&base, &new, "cpu");
+    assert!(e.pruned > 10_000, "{}", e.pruned);
+    let [cause] = &e.causes[..] else { panic!("{:?}", e.causes) };
+    assert_eq!((cause.kind, cause.function.as_deref()), (CauseKind::Own, Some("pkg.f7")));
+    let own = |side: &Side| side.mean(|stack| stack.last().is_some_and(|name| name == "pkg.f7"));
+    assert_eq!([cause.evidence.base.value, cause.evidence.new.value], [&base, &new].map(own));
+    assert_eq!(contradictions(&e, &base, &new), [""; 0]);
+}
+
+#[test]
 fn negative_values_are_said_and_belong_to_the_rest() {
     let side = |n: i64, below: i64| {
         let all = [(vec!["main.main", "main.work"], vec![n]), (vec!["main.main", "main.gave"], vec![below])];

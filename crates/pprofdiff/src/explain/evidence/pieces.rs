@@ -27,6 +27,7 @@ pub(super) struct Reading {
     hashes: Vec<u128>,
     ties: Vec<u64>,
     depths: Vec<u16>,
+    owns: Vec<u32>,
     /// The first stacks' frames, in so many bytes.
     stacks: Stacks,
     room: usize,
@@ -44,6 +45,7 @@ impl Reading {
             hashes: Vec::with_capacity(n),
             ties: Vec::with_capacity(n),
             depths: Vec::with_capacity(n),
+            owns: Vec::with_capacity(n),
             room,
             ..Reading::default()
         }
@@ -51,7 +53,7 @@ impl Reading {
 
     /// The number of a stack, given leaf first.
     #[inline(always)]
-    pub fn number(&mut self, hash: u128, stack: &[u32], place: u32) -> u32 {
+    pub fn number(&mut self, hash: u128, stack: &[u32], place: u32, reader: &Reader<'_>) -> u32 {
         let Reading { index, hashes, .. } = self;
         let of = |n: u32| hashes[n as usize];
         let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
@@ -60,6 +62,7 @@ impl Reading {
             self.hashes.push(hash);
             self.ties.push(tie(stack));
             self.depths.push(stack.len() as u16);
+            self.owns.push(stack.iter().copied().find(|&frame| !reader.is_system(frame)).unwrap_or(NONE));
             if keeps_all && self.stacks.bytes() + size_of_val(stack) <= self.room {
                 self.stacks.push(stack.iter().rev().copied());
             } else {
@@ -71,11 +74,11 @@ impl Reading {
 
     /// Those of a profile that was read in one.
     pub fn finish(self, range: SampleRange, is_used: Vec<u8>) -> RunStacks {
-        let Reading { hashes, ties, depths, stacks: kept, places, .. } = self;
+        let Reading { hashes, ties, depths, owns, stacks: kept, places, .. } = self;
         let n_kept = kept.len() as u32;
         let others = places.into_iter().zip(n_kept..).collect();
         let pieces = vec![ReadPiece { range, kept, numbers: (0..n_kept).collect(), others }];
-        RunStacks { hashes, ties, depths, pieces, is_used }
+        RunStacks { hashes, ties, depths, owns, pieces, is_used }
     }
 }
 
@@ -110,7 +113,7 @@ impl Piece {
             innermost,
             |_| true,
             |values, stack, sample| {
-                let number = stacks.number(keys.hash(0, stack), stack, place);
+                let number = stacks.number(keys.hash(0, stack), stack, place, reader);
                 place += 1;
                 let part = run.part(reader.kind, values[0] as f64, sample);
                 if number as usize == first.len() {
@@ -139,6 +142,7 @@ impl Piece {
             hashes: Vec::with_capacity(numbers.len),
             ties: Vec::with_capacity(numbers.len),
             depths: Vec::with_capacity(numbers.len),
+            owns: Vec::with_capacity(numbers.len),
             ..RunStacks::default()
         };
         for (piece, of) in pieces.into_iter().zip(firsts) {
@@ -146,6 +150,7 @@ impl Piece {
             all.hashes.extend(of.hashes);
             all.ties.extend(of.ties);
             all.depths.extend(of.depths);
+            all.owns.extend(of.owns);
             let kept = piece.stacks.stacks;
             all.pieces.push(ReadPiece { range: piece.range, kept, numbers: of.numbers, others: of.others });
             all.is_used.resize(piece.visited.is_used.len(), 0);
@@ -160,6 +165,7 @@ struct Firsts {
     hashes: Vec<u128>,
     ties: Vec<u64>,
     depths: Vec<u16>,
+    owns: Vec<u32>,
     /// As those of a [`ReadPiece`].
     numbers: Vec<u32>,
     others: Vec<(u32, u32)>,
@@ -167,7 +173,7 @@ struct Firsts {
 
 impl Firsts {
     fn new(piece: &Piece, at: usize, numbers: &Numbers) -> Firsts {
-        let Reading { hashes, ties, depths, stacks: kept, places, .. } = &piece.stacks;
+        let Reading { hashes, ties, depths, owns, stacks: kept, places, .. } = &piece.stacks;
         let (mut of_kept, mut others) = (vec![NONE; kept.len()], Vec::new());
         for (own, number) in paced(numbers.new_places(at).zip(numbers.starts[at]..)) {
             match of_kept.get_mut(own) {
@@ -180,6 +186,7 @@ impl Firsts {
             hashes: own().map(|own| hashes[own]).collect(),
             ties: own().map(|own| ties[own]).collect(),
             depths: own().map(|own| depths[own]).collect(),
+            owns: own().map(|own| owns[own]).collect(),
             numbers: of_kept,
             others,
         }

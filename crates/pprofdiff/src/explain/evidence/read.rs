@@ -7,7 +7,7 @@ use super::names::Texts;
 use super::numbering::Numbers;
 use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
 use super::samples::{DEEPEST, OfRun, Part, Run};
-use super::weights::{Beginnings, Weight, heavy, mix};
+use super::weights::{Beginnings, Chosen, Weight, chosen, mix};
 use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
@@ -73,6 +73,11 @@ impl Reader<'_> {
         if self.runtime.trim_library_leaves {
             stack.dedup();
         }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_system(&self, frame: u32) -> bool {
+        self.names[frame as usize].class.system
     }
 
     fn is_background(&self, stack: &[u32]) -> bool {
@@ -167,11 +172,11 @@ impl<'m> Look<'m> {
         let mut found = Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
         let (of_runs, pruned) = {
             let distinct = Distinct::new(runs, read, &labels);
-            let (mut row_of, beginnings, pruned) = found.heavy(runs, read, &distinct, frames);
+            let Heavy { mut row_of, beginnings, light: pruned, is_whole } = found.heavy(runs, read, &distinct, frames);
             if pruned > 0 {
                 let mut light = Light::new(runs, read, &distinct, &reader, &row_of, beginnings, &found.stacks);
                 light.cut(&distinct, frames);
-                light.make_rows(&mut found, &mut row_of);
+                light.make_rows(&mut found, &mut row_of, &is_whole);
             }
             (found.add_up(runs, read, &distinct, &row_of, m.iter().all(|&m| m > 1) || learned > 1), pruned)
         };
@@ -250,7 +255,7 @@ impl Distinct {
                 let number = rows.number((stacks[stack as usize], set));
                 if number as usize == weights.len() {
                     let tie = mix(of.stacks.ties[stack as usize] ^ u64::from(set));
-                    weights.push(Weight { values: [0.0; 2], tie, depth: of.stacks.depths[stack as usize] });
+                    weights.push(of.stacks.weight(stack, tie));
                 }
                 if let Some(side) = run.side {
                     weights[number as usize].values[side] += part.value;
@@ -260,6 +265,30 @@ impl Distinct {
             of_run.push(paced(of.rows.iter().zip(&of.parts)).map(row).collect());
         }
         Distinct { of_run, weights, rows: rows.values, first }
+    }
+
+    /// Which of some functions, at most 64, these rows have: a bit for each.
+    fn having(
+        &self,
+        runs: &[Run<'_>],
+        read: &[OfRun],
+        reader: &Reader<'_>,
+        functions: &[u32],
+        rows: &[u32],
+    ) -> Vec<u64> {
+        let (mut bits, mut is_wanted) = (vec![0u64; reader.names.len()], vec![false; self.first.len()]);
+        functions.iter().zip(0..).for_each(|(&function, bit)| bits[function as usize] |= 1 << bit);
+        let stack_of = |row: &u32| self.rows[*row as usize].0 as usize;
+        rows.iter().for_each(|row| is_wanted[stack_of(row)] = true);
+        let look = |found: &mut Vec<(u32, u64)>, stack: u32, frames: &[u32]| {
+            let has = frames.iter().fold(0, |has, &frame| has | bits[frame as usize]);
+            found.extend((has != 0).then_some((stack, has)));
+        };
+        let mut of_stacks = vec![0; self.first.len()];
+        for (stack, has) in self.look_at(runs, read, reader, &is_wanted, look).into_iter().flatten() {
+            of_stacks[stack as usize] = has;
+        }
+        paced(rows).map(|row| of_stacks[stack_of(row)]).collect()
     }
 
     /// Shows `look` those of the stacks that are wanted, with their frames, which are those of the first run that has it: pieces
@@ -319,7 +348,7 @@ fn numbered(read: &[OfRun]) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
 fn weights(runs: &[Run<'_>], read: &[OfRun], stacks: &[Vec<u32>], first: &[(u32, u32)]) -> Vec<Weight> {
     let weight = |&(run, own): &(u32, u32)| {
         let stacks = &read[run as usize].stacks;
-        Weight { values: [0.0; 2], tie: mix(stacks.ties[own as usize]), depth: stacks.depths[own as usize] }
+        stacks.weight(own, mix(stacks.ties[own as usize]))
     };
     let mut weights: Vec<Weight> = paced(first).map(weight).collect();
     let at_a_time = weights.len().div_ceil(parallel::parts(weights.len(), MIN_STACKS)).max(1);
@@ -337,6 +366,18 @@ fn weights(runs: &[Run<'_>], read: &[OfRun], stacks: &[Vec<u32>], first: &[(u32,
     weights
 }
 
+/// The stacks that are looked at by themselves.
+struct Heavy {
+    /// The row of each distinct stack with labels; [`NONE`] if it is light.
+    row_of: Vec<u32>,
+    /// What they begin with, if there are light ones.
+    beginnings: Beginnings,
+    /// How many light ones there are.
+    light: usize,
+    /// By function: true if all stacks in which it is the program's innermost are heavy.
+    is_whole: Vec<bool>,
+}
+
 /// Rows while they are collected.
 pub(super) struct Collected<'r, 'm> {
     reader: &'r Reader<'m>,
@@ -352,6 +393,7 @@ impl Collected<'_, '_> {
             stack,
             labels,
             background,
+            is_below: false,
             values: [0.0; 2],
             counts: [0.0; 2],
             events: [0.0; 2],
@@ -360,17 +402,20 @@ impl Collected<'_, '_> {
         self.rows.len() as u32 - 1
     }
 
-    /// Makes a row of each heavy stack, whose frames are those of the first run that has it. Gives the row of each distinct
-    /// stack with labels ([`NONE`] if it is light), what heavy stacks begin with if there are light ones, and how many of
-    /// these there are.
-    fn heavy(
-        &mut self,
-        runs: &[Run<'_>],
-        read: &[OfRun],
-        distinct: &Distinct,
-        frames: usize,
-    ) -> (Vec<u32>, Beginnings, usize) {
-        let heavy = heavy(&distinct.weights, frames);
+    /// Adds a row of a light stack as it was cut; [`Heavy::is_whole`] says of functions whether others are theirs.
+    pub fn push_cut(&mut self, stack: u32, labels: u32, is_whole: &[bool]) -> u32 {
+        let row = self.push(stack, labels);
+        let own = self.stacks.get(stack).iter().rev().find(|frame| !self.reader.is_system(**frame));
+        self.rows[row as usize].is_below = own.is_some_and(|&own| is_whole.get(own as usize) == Some(&true));
+        row
+    }
+
+    /// Makes a row of each heavy stack, whose frames are those of the first run that has it.
+    fn heavy(&mut self, runs: &[Run<'_>], read: &[OfRun], distinct: &Distinct, frames: usize) -> Heavy {
+        let parts = read.iter().flat_map(|of| &of.parts);
+        let (values, variance) = parts.fold((0.0, 0.0), |(v, q), part| (v + part.value, q + part.variance));
+        let with = |functions: &[u32], rows: &[u32]| distinct.having(runs, read, self.reader, functions, rows);
+        let Chosen { stacks: heavy, is_whole } = chosen(&distinct.weights, frames, variance / values, with);
         let mut stack_of = vec![NONE; distinct.first.len()];
         let mut is_wanted = vec![false; distinct.first.len()];
         heavy.iter().for_each(|&row| is_wanted[distinct.rows[row as usize].0 as usize] = true);
@@ -393,7 +438,7 @@ impl Collected<'_, '_> {
             let order = Order::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
             paced(order).for_each(|stack| beginnings.add(stack, self.stacks.get(stack)));
         }
-        (row_of, beginnings, light)
+        Heavy { row_of, beginnings, light, is_whole }
     }
 
     /// Adds up the runs, by the row of each distinct stack with labels; gives their values by row where noise `is_measured` by

@@ -37,6 +37,8 @@ pub(in crate::explain) struct Row {
     pub labels: u32,
     /// Answers to causes elsewhere.
     pub background: bool,
+    /// True if it was cut at a function of which all stacks are whole: it is no cost of the function's own.
+    pub is_below: bool,
     /// Values of both sides.
     pub values: [f64; 2],
     /// What is counted, such as allocations.
@@ -273,13 +275,13 @@ impl Rows {
                 if is_known { stacks.len() as u32 - 1 } else { stacks.push(frames.iter().copied()) };
         }
         self.stacks = stacks;
-        let key = |row: &Row| (row.background, number[row.stack as usize], row.labels);
+        let key = |row: &Row| (row.background, number[row.stack as usize], row.labels, row.is_below);
         // Listed by stack, only rows of one stack are left to be sorted.
         let of_stacks = || self.rows.iter().zip(0..).map(|(row, i)| (number[row.stack as usize] as usize, i));
         let by_stack = grouped(self.stacks.len(), of_stacks).0;
         let keyed = || by_stack.iter().map(|&i| (key(&self.rows[i as usize]), i));
         let of = |background: bool| keyed().filter(move |(key, _)| key.0 == background);
-        let mut order: Vec<((bool, u32, u32), u32)> = Vec::with_capacity(self.rows.len());
+        let mut order: Vec<((bool, u32, u32, bool), u32)> = Vec::with_capacity(self.rows.len());
         order.extend(of(false).chain(of(true)));
         let of_one = order.chunk_by_mut(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)).filter(|rows| rows.len() > 1);
         of_one.for_each(|rows| rows.sort_unstable());
@@ -321,7 +323,7 @@ impl Row {
 mod tests {
     use super::super::sets::tests::rows;
     use super::super::weights::mix;
-    use super::Stacks;
+    use super::{Row, Stacks};
     use std::collections::BTreeMap;
 
     #[test]
@@ -331,16 +333,17 @@ mod tests {
             let random = |i: usize| mix(seed << 20 | i as u64);
             rows.rows.iter_mut().enumerate().for_each(|(i, row)| row.background = random(i) % 3 == 0);
             let cut = |i: usize, stack: &mut Vec<u32>| stack.truncate(random(i) as usize / 3 % 4);
-            let mut wanted: BTreeMap<(bool, Vec<u32>, u32), [f64; 2]> = BTreeMap::new();
+            let mut wanted: BTreeMap<(bool, Vec<u32>, u32, bool), [f64; 2]> = BTreeMap::new();
             for (i, row) in rows.rows.iter().enumerate() {
                 let mut stack = rows.stack(i).to_vec();
                 cut(i, &mut stack);
-                let sum = wanted.entry((row.background, stack, row.labels)).or_default();
+                let sum = wanted.entry((row.background, stack, row.labels, row.is_below)).or_default();
                 (0..2).for_each(|side| sum[side] += row.values[side]);
             }
             rows.regroup(cut);
             let found = rows.rows.iter().enumerate();
-            let found = found.map(|(i, row)| ((row.background, rows.stack(i).to_vec(), row.labels), row.values));
+            let key = |i: usize, row: &Row| (row.background, rows.stack(i).to_vec(), row.labels, row.is_below);
+            let found = found.map(|(i, row)| (key(i, row), row.values));
             assert!(found.eq(wanted), "{seed}");
         }
     }

@@ -5,6 +5,7 @@ use super::labels::{RunLabels, texts_of};
 use super::pieces::{Piece, Reading};
 use super::read::Reader;
 use super::rows::{Kind, Stacks};
+use super::weights::Weight;
 use crate::diff::stacks::Keys;
 use crate::diff::{Innermost, SampleLocations, SampleVisitor, Walk};
 use pprofdiff_profile::columns::NONE;
@@ -77,10 +78,20 @@ pub(in crate::explain) struct RunStacks {
     pub ties: Vec<u64>,
     /// The number of its frames.
     pub depths: Vec<u16>,
+    /// The innermost function of the program, or [`NONE`].
+    pub owns: Vec<u32>,
     /// The samples in the pieces that were read, all of them in one or more.
     pub(super) pieces: Vec<ReadPiece>,
     /// By location: a bit for each sample type of which a sample has it.
     pub(super) is_used: Vec<u8>,
+}
+
+impl RunStacks {
+    /// A stack before its values are known.
+    pub fn weight(&self, stack: u32, tie: u64) -> Weight {
+        let stack = stack as usize;
+        Weight { values: [0.0; 2], tie, depth: self.depths[stack], own: self.owns[stack] }
+    }
 }
 
 /// The stacks that are first seen in a piece of the samples.
@@ -280,7 +291,7 @@ impl OfRun {
             innermost,
             |_| true,
             |values, stack, sample| {
-                let number = stacks.number(keys.hash(0, stack), stack, place);
+                let number = stacks.number(keys.hash(0, stack), stack, place, reader);
                 place += 1;
                 if has_labels {
                     texts.clear();

@@ -180,9 +180,10 @@ impl Sets {
         let mut making = Making::new(rows, &tree);
         let (n_rows, n_frames) = (rows.n_front() as u32, rows.names.len());
         // The innermost function of the program of each row, and its leaf where that is not such a function's.
-        let own_of = |row: u32| rows.stack(row as usize).iter().rev().copied().find(|&frame| !rows.is_system(frame));
+        let ends = |row: u32| if rows.rows[row as usize].is_below { &[] } else { rows.stack(row as usize) };
+        let own_of = |row: u32| ends(row).iter().rev().copied().find(|&frame| !rows.is_system(frame));
         let owns: Vec<u32> = paced(0..n_rows).map(|row| own_of(row).unwrap_or(NONE)).collect();
-        let leaf_of = |row: u32| rows.stack(row as usize).last().copied();
+        let leaf_of = |row: u32| ends(row).last().copied();
         let leaf = |row: u32| leaf_of(row).filter(|&leaf| owns[row as usize] == NONE || !rows.is_system(leaf));
         let leaves: Vec<u32> = paced(0..n_rows).map(|row| leaf(row).unwrap_or(NONE)).collect();
         // In the order in which names are preferred.
@@ -451,11 +452,12 @@ pub(in crate::explain) mod tests {
             let depth = below(9);
             let frames: Vec<u32> = (0..depth).map(|_| below(FRAMES) as u32).collect();
             let v = [below(4) as f64, below(4) as f64];
-            let (labels, background) = (below(1 << LABELS) as u32, below(10) == 0);
+            let (labels, background, is_below) = (below(1 << LABELS) as u32, below(10) == 0, below(8) == 0);
             Row {
                 stack: stacks.push(frames),
                 labels,
                 background,
+                is_below,
                 values: v,
                 counts: v,
                 events: v,
@@ -495,6 +497,9 @@ pub(in crate::explain) mod tests {
         let functions = || seen.iter().copied().filter(|&frame| !rows.is_system(frame));
         let mut keys: Vec<Key> = own.map(|own| Key::Own(stack[own])).into_iter().collect();
         keys.extend(leaf.filter(|&leaf| own.is_none() || !rows.is_system(leaf)).map(Key::Leaf));
+        if rows.rows[row].is_below {
+            keys.clear();
+        }
         keys.extend(seen.windows(2).map(|call| Key::Edge(call[0], call[1])));
         keys.extend(functions().map(Key::Node));
         for &label in &rows.label_sets[rows.rows[row].labels as usize] {
@@ -568,6 +573,7 @@ pub(in crate::explain) mod tests {
             stack,
             labels: 0,
             background: false,
+            is_below: false,
             values: [v, 0.0],
             counts: [0.0; 2],
             events: [0.0; 2],

@@ -2,6 +2,7 @@
 
 use std::hash::BuildHasher;
 
+use crate::statistics::counts::{deviance, weighted_median};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Index;
 use pprofdiff_profile::random::RandomState;
@@ -10,6 +11,13 @@ use pprofdiff_profile::random::RandomState;
 /// that are neither counts what they share with these.
 const HEAVIEST: usize = 9_000;
 const SAMPLE: usize = 1_000;
+
+/// The most stacks besides that are looked at because of their function, which costs more or less than the others let expect:
+/// by so many events, as a deviance, and so much of the total, half of what is a cause. So what is said of it is true of all of
+/// its stacks, and not of the heavy ones, which are those that grew.
+const CHANGED: usize = 5_000;
+const UNEXPECTED: f64 = 10.0;
+const LEAST: f64 = 0.001;
 
 /// How many of these lengths there is room for: one at least.
 pub(in crate::explain) fn fitting(lengths: impl Iterator<Item = usize>, room: usize) -> usize {
@@ -29,37 +37,113 @@ pub(in crate::explain) struct Weight {
     pub tie: u64,
     /// The number of its frames.
     pub depth: u16,
+    /// The innermost function of the program, or [`NONE`].
+    pub own: u32,
 }
 
-/// The numbers of those that are looked at by themselves, in ascending order: the heaviest, which have at most so many
-/// frames together.
-pub(in crate::explain) fn heavy(weights: &[Weight], frames: usize) -> Vec<u32> {
+/// What is looked at by itself.
+pub(in crate::explain) struct Chosen {
+    /// The numbers of those, in ascending order, which have at most so many frames together.
+    pub stacks: Vec<u32>,
+    /// By function: true if all stacks in which it is the program's innermost are among them, however light.
+    pub is_whole: Vec<bool>,
+}
+
+/// `event` is the value of one event. `with` says which of some functions, at most 64, the stacks of some numbers have: a bit
+/// for each.
+pub(in crate::explain) fn chosen(
+    weights: &[Weight],
+    frames: usize,
+    event: f64,
+    with: impl FnOnce(&[u32], &[u32]) -> Vec<u64>,
+) -> Chosen {
     let all_frames: usize = weights.iter().map(|weight| usize::from(weight.depth)).sum();
+    let (mut order, mut is_whole): (Vec<u32>, Vec<bool>) = ((0..weights.len() as u32).collect(), Vec::new());
     if weights.len() <= HEAVIEST + SAMPLE && all_frames <= frames {
-        return (0..weights.len() as u32).collect();
+        return Chosen { stacks: order, is_whole };
     }
     let total = [0, 1].map(|side| weights.iter().map(|weight| weight.values[side]).sum::<f64>().max(1e-300));
     let shares: Vec<f64> = weights.iter().map(|of| (of.values[0] / total[0]).max(of.values[1] / total[1])).collect();
     let share = |n: u32| shares[n as usize];
     let tie = |n: u32| weights[n as usize].tie;
     let by = |&a: &u32, &b: &u32| share(b).total_cmp(&share(a)).then_with(|| tie(a).cmp(&tie(b)));
-    let mut order: Vec<u32> = (0..weights.len() as u32).collect();
     if order.len() > HEAVIEST + SAMPLE {
         order.select_nth_unstable_by(HEAVIEST, by);
         let light = order.split_off(HEAVIEST);
+        let mut is_chosen = vec![false; weights.len()];
+        is_whole = choose_changed(weights, &light, event, with, &mut is_chosen);
         // Many light stacks may make up a heavy call, which nothing else would show: of them a sample, each with a
         // chance as large as its weight. It is drawn by content, so the same in any order.
         let all: f64 = light.iter().map(|&n| share(n)).sum();
         let chance = |n: u32| share(n) / all.max(1e-300) * SAMPLE as f64;
         // The other half of the bits than decided above.
         let random = |n: u32| (tie(n).rotate_left(32) >> 11) as f64 / (1u64 << 53) as f64;
-        let drawn = |&n: &u32| random(n) < chance(n);
+        let drawn = |&n: &u32| random(n) < chance(n) || is_chosen[n as usize];
         order.extend(light.into_iter().filter(drawn));
     }
     order.sort_unstable_by(by);
-    order.truncate(fitting(order.iter().map(|&n| usize::from(weights[n as usize].depth)), frames));
+    let n_fitting = fitting(order.iter().map(|&n| usize::from(weights[n as usize].depth)), frames);
+    for &left_out in &order[n_fitting..] {
+        is_whole.get_mut(weights[left_out as usize].own as usize).into_iter().for_each(|is| *is = false);
+    }
+    order.truncate(n_fitting);
     order.sort_unstable();
-    order
+    Chosen { stacks: order, is_whole }
+}
+
+/// Chooses light stacks of the functions that changed, all with such a function where there is room for these, else those in
+/// which it is the innermost. By function whether the latter are chosen.
+fn choose_changed(
+    weights: &[Weight],
+    light: &[u32],
+    event: f64,
+    with: impl FnOnce(&[u32], &[u32]) -> Vec<u64>,
+    is_chosen: &mut [bool],
+) -> Vec<bool> {
+    let functions = changed(weights, light, event);
+    let mut is_whole = vec![false; functions.iter().max().map_or(0, |&most| most as usize + 1)];
+    if functions.is_empty() {
+        return is_whole;
+    }
+    let having: Vec<(u32, u64)> =
+        light.iter().copied().zip(with(&functions, light)).filter(|(_, has)| *has != 0).collect();
+    let mut room = CHANGED;
+    for (&function, bit) in functions.iter().zip(0..) {
+        let open = |is_chosen: &[bool], own: bool| -> Vec<u32> {
+            let has = |(n, has): &&(u32, u64)| has >> bit & 1 == 1 && (!own || weights[*n as usize].own == function);
+            having.iter().filter(has).map(|(n, _)| *n).filter(|&n| !is_chosen[n as usize]).collect()
+        };
+        let fitting = [false, true].into_iter().map(|own| open(is_chosen, own)).find(|stacks| stacks.len() <= room);
+        if let Some(stacks) = fitting {
+            room -= stacks.len();
+            stacks.into_iter().for_each(|n| is_chosen[n as usize] = true);
+            is_whole[function as usize] = true;
+        }
+    }
+    is_whole
+}
+
+/// The functions whose own cost changed unexpectedly, those first that changed most for the number of their light stacks.
+fn changed(weights: &[Weight], light: &[u32], event: f64) -> Vec<u32> {
+    let owns = || weights.iter().filter(|of| of.own != NONE);
+    let mut costs = vec![([0.0; 2], 0usize); owns().map(|of| of.own as usize + 1).max().unwrap_or(0)];
+    for of in owns() {
+        (0..2).for_each(|side| costs[of.own as usize].0[side] += of.values[side]);
+    }
+    for &n in light {
+        costs.get_mut(weights[n as usize].own as usize).into_iter().for_each(|(_, stacks)| *stacks += 1);
+    }
+    // What most of them say of both sides.
+    let of_both = costs.iter().filter(|([b, n], _)| *b > 0.0 && *n > 0.0);
+    let scale = weighted_median(of_both.map(|([b, n], _)| (n / b, b * n / (b + n))).collect());
+    let [base, new] = costs.iter().fold([0.0; 2], |sum, (of, _)| [sum[0] + of[0], sum[1] + of[1]]);
+    let least = LEAST * (scale * base + new) / 2.0;
+    let change = |[b, n]: [f64; 2]| (n - scale * b).abs();
+    let is_unexpected = |of: [f64; 2]| change(of) > least && deviance(of[0] / event, of[1] / event, scale) > UNEXPECTED;
+    let changed = costs.iter().zip(0..).filter(|((of, stacks), _)| *stacks > 0 && is_unexpected(*of));
+    let mut changed: Vec<(f64, u32)> = changed.map(|((of, stacks), own)| (change(*of) / *stacks as f64, own)).collect();
+    changed.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    changed.into_iter().take(64).map(|(_, own)| own).collect()
 }
 
 /// A number that depends on the content of a stack alone. It may be forged, but decides nothing else than which stacks are
