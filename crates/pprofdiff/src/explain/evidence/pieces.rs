@@ -5,7 +5,7 @@
 use super::numbering::Numbers;
 use super::read::Reader;
 use super::rows::Stacks;
-use super::samples::{OfRun, Part, ReadPiece, Run, RunStacks, Visited};
+use super::samples::{DEEPEST, OfRun, Part, ReadPiece, Run, RunStacks, Visited};
 use super::weights::tie;
 use crate::diff::Innermost;
 use crate::diff::stacks::Keys;
@@ -46,8 +46,9 @@ impl Reading {
             ties: Vec::with_capacity(n),
             depths: Vec::with_capacity(n),
             owns: Vec::with_capacity(n),
+            stacks: Stacks::with_capacity(n, (n * DEEPEST).min(room / size_of::<u32>())),
             room,
-            ..Reading::default()
+            places: Vec::new(),
         }
     }
 

@@ -423,7 +423,10 @@ impl Collected<'_, '_> {
             kept.0.push(stack);
             kept.1.push(frames.iter().copied());
         };
-        for (numbers, stacks) in distinct.look_at(runs, read, self.reader, &is_wanted, keep) {
+        let kept = distinct.look_at(runs, read, self.reader, &is_wanted, keep);
+        self.rows.reserve(heavy.len());
+        for (numbers, stacks) in kept {
+            self.stacks.reserve(&stacks);
             for (own, stack) in (0..).zip(paced(numbers)) {
                 stack_of[stack as usize] = self.stacks.push(stacks.get(own).iter().copied());
             }

@@ -102,9 +102,20 @@ pub(in crate::explain) struct Stacks {
 }
 
 impl Stacks {
+    /// With room for so many, of so many frames together.
+    pub(in crate::explain) fn with_capacity(stacks: usize, frames: usize) -> Stacks {
+        Stacks { frames: Vec::with_capacity(frames), ends: Vec::with_capacity(stacks) }
+    }
+
     /// With room for as many as others have.
     pub(in crate::explain) fn with_room_for(others: &Stacks) -> Stacks {
-        Stacks { frames: Vec::with_capacity(others.frames.len()), ends: Vec::with_capacity(others.ends.len()) }
+        Stacks::with_capacity(others.ends.len(), others.frames.len())
+    }
+
+    /// Makes room for as many more as others have.
+    pub(in crate::explain) fn reserve(&mut self, others: &Stacks) {
+        self.frames.reserve_exact(others.frames.len());
+        self.ends.reserve_exact(others.ends.len());
     }
 
     /// Adds a stack, and gives its number.
