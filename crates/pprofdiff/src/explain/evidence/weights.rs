@@ -41,16 +41,16 @@ pub(in crate::explain) struct Weight {
     pub own: u32,
 }
 
-/// What is looked at by itself.
+/// The stacks that are looked at by themselves.
 pub(in crate::explain) struct Chosen {
-    /// The numbers of those, in ascending order, which have at most so many frames together.
+    /// Their numbers, in ascending order.
     pub stacks: Vec<u32>,
     /// By function: true if all stacks in which it is the program's innermost are among them, however light.
     pub is_whole: Vec<bool>,
 }
 
-/// `event` is the value of one event. `with` says which of some functions, at most 64, the stacks of some numbers have: a bit
-/// for each.
+/// The heaviest, a sample of the others and those of functions that changed, which have at most so many `frames` together. `event`
+/// is the value of one event. `with` says which of some functions, at most 64, the stacks of some numbers have: a bit for each.
 pub(in crate::explain) fn chosen(
     weights: &[Weight],
     frames: usize,
@@ -245,7 +245,26 @@ impl Beginnings {
 
 #[cfg(test)]
 mod tests {
-    use super::{Beginnings, NONE, mix};
+    use super::{Beginnings, Chosen, NONE, Weight, chosen, mix};
+
+    #[test]
+    fn all_light_stacks_of_a_function_that_changed_are_chosen_or_all_of_its_own() {
+        let weight = |n: u32, own: u32, v: [f64; 2]| Weight { values: v, tie: mix(u64::from(n)), depth: 1, own };
+        let heavy = (0..9_000).map(|n| weight(n, 10, [1000.0; 2]));
+        let new = |own: u32| if own == 0 { 20.0 } else { 10.0 };
+        let light = (0..20_000).map(|n| weight(9_000 + n, n % 10, [10.0, new(n % 10)]));
+        let weights: Vec<Weight> = heavy.chain(light).collect();
+        // Of how many functions the stacks have the one that changed, 2,000 each, and how many are chosen of the second.
+        for (n_with, of_second) in [(1, 0..500), (2, 2_000..2_001), (3, 0..500)] {
+            let Chosen { stacks, is_whole } = chosen(&weights, usize::MAX, 1.0, |functions, light| {
+                assert_eq!(functions, [0]);
+                light.iter().map(|&n| u64::from(weights[n as usize].own < n_with)).collect()
+            });
+            let chosen_of = |own: u32| stacks.iter().filter(|&&n| weights[n as usize].own == own).count();
+            assert_eq!((chosen_of(10), chosen_of(0), &is_whole[..]), (9_000, 2_000, &[true][..]), "{n_with}");
+            assert!(of_second.contains(&chosen_of(1)), "{n_with}: {}", chosen_of(1));
+        }
+    }
 
     #[test]
     fn what_stacks_share_with_heavy_ones_is_found_as_by_comparing_them() {
