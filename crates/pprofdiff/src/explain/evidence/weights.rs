@@ -14,8 +14,8 @@ const SAMPLE: usize = 1_000;
 
 /// The most stacks besides that are looked at because of their function, which costs more or less than the others let expect:
 /// by so many events, as a deviance, and so much of the total, half of what is a cause. So what is said of it is true of all of
-/// its stacks, and not of the heavy ones, which are those that grew.
-const CHANGED: usize = 5_000;
+/// its stacks, and not of the heavy ones, which are those that grew. Few beside the others, for what has labels takes room for them.
+const CHANGED: usize = 2_000;
 const UNEXPECTED: f64 = 10.0;
 const LEAST: f64 = 0.001;
 
@@ -91,8 +91,8 @@ pub(in crate::explain) fn chosen(
     Chosen { stacks: order, is_whole }
 }
 
-/// Chooses light stacks of the functions that changed, all with such a function where there is room for these, else those in
-/// which it is the innermost. By function whether the latter are chosen.
+/// Chooses light stacks of the functions that changed: those in which they are the innermost, and then all others that have them,
+/// of each function all or none. By function whether the former are chosen.
 fn choose_changed(
     weights: &[Weight],
     light: &[u32],
@@ -108,16 +108,20 @@ fn choose_changed(
     let having: Vec<(u32, u64)> =
         light.iter().copied().zip(with(&functions, light)).filter(|(_, has)| *has != 0).collect();
     let mut room = CHANGED;
-    for (&function, bit) in functions.iter().zip(0..) {
-        let open = |is_chosen: &[bool], own: bool| -> Vec<u32> {
-            let has = |(n, has): &&(u32, u64)| has >> bit & 1 == 1 && (!own || weights[*n as usize].own == function);
-            having.iter().filter(has).map(|(n, _)| *n).filter(|&n| !is_chosen[n as usize]).collect()
-        };
-        let fitting = [false, true].into_iter().map(|own| open(is_chosen, own)).find(|stacks| stacks.len() <= room);
-        if let Some(stacks) = fitting {
-            room -= stacks.len();
-            stacks.into_iter().for_each(|n| is_chosen[n as usize] = true);
-            is_whole[function as usize] = true;
+    for is_own in [true, false] {
+        for (&function, bit) in functions.iter().zip(0..) {
+            let has = |(n, has): &&(u32, u64)| {
+                has >> bit & 1 == 1 && (!is_own || weights[*n as usize].own == function) && !is_chosen[*n as usize]
+            };
+            let stacks: Vec<u32> = having.iter().filter(has).map(|(n, _)| *n).collect();
+            let fits = stacks.len() <= room;
+            if is_own {
+                is_whole[function as usize] = fits;
+            }
+            if fits && is_whole[function as usize] {
+                room -= stacks.len();
+                stacks.into_iter().for_each(|n| is_chosen[n as usize] = true);
+            }
         }
     }
     is_whole
@@ -250,18 +254,18 @@ mod tests {
     #[test]
     fn all_light_stacks_of_a_function_that_changed_are_chosen_or_all_of_its_own() {
         let weight = |n: u32, own: u32, v: [f64; 2]| Weight { values: v, tie: mix(u64::from(n)), depth: 1, own };
-        let heavy = (0..9_000).map(|n| weight(n, 10, [1000.0; 2]));
-        let new = |own: u32| if own == 0 { 20.0 } else { 10.0 };
-        let light = (0..20_000).map(|n| weight(9_000 + n, n % 10, [10.0, new(n % 10)]));
+        let heavy = (0..9_000).map(|n| weight(n, 40, [1000.0; 2]));
+        let new = |own: u32| if own == 0 { 40.0 } else { 10.0 };
+        let light = (0..20_000).map(|n| weight(9_000 + n, n % 40, [10.0, new(n % 40)]));
         let weights: Vec<Weight> = heavy.chain(light).collect();
-        // Of how many functions the stacks have the one that changed, 2,000 each, and how many are chosen of the second.
-        for (n_with, of_second) in [(1, 0..500), (2, 2_000..2_001), (3, 0..500)] {
+        // Of how many functions the stacks have the one that changed, 500 each, and how many are chosen of the second.
+        for (n_with, of_second) in [(1, 0..100), (2, 500..501), (5, 0..100)] {
             let Chosen { stacks, is_whole } = chosen(&weights, usize::MAX, 1.0, |functions, light| {
                 assert_eq!(functions, [0]);
                 light.iter().map(|&n| u64::from(weights[n as usize].own < n_with)).collect()
             });
             let chosen_of = |own: u32| stacks.iter().filter(|&&n| weights[n as usize].own == own).count();
-            assert_eq!((chosen_of(10), chosen_of(0), &is_whole[..]), (9_000, 2_000, &[true][..]), "{n_with}");
+            assert_eq!((chosen_of(40), chosen_of(0), &is_whole[..]), (9_000, 500, &[true][..]), "{n_with}");
             assert!(of_second.contains(&chosen_of(1)), "{n_with}: {}", chosen_of(1));
         }
     }
