@@ -76,7 +76,8 @@ def opened(page: Page, file: Path) -> tuple[float, float]:
 
 def main() -> None:
     """Measures the sizes that the command line names."""
-    chromium = shutil.which("chromium") or sys.exit("needs Chromium: apt-get install chromium")
+    found = shutil.which("chromium-headless-shell") or shutil.which("chromium")
+    chromium = found or sys.exit("needs Chromium: apt-get install chromium-headless-shell")
     command = ROOT / "target" / "release" / "pprofdiff"
     head = ["pair", "frames", "page MB", "made in s", "first paint ms", "graph ms", "boxes", "redraw ms", "as SVG ms"]
     print(f"| {' | '.join(head)} |\n|{'---|' * len(head)}")
