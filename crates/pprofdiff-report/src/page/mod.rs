@@ -223,7 +223,13 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         }
         draw(measured.chunks(at_a_time).next().unwrap_or_default(), &mut pictures, &mut names)
     };
-    let (explained, first) = if few { parallel::join(why, begin) } else { (why(), begin()) };
+    let (explained, first) = if few {
+        parallel::join(why, begin)
+    } else {
+        let explained = why();
+        work::begin_phase("drawing");
+        (explained, begin())
+    };
     let mut first = Some(first);
     work::begin_phase("drawing");
     for some in measured.chunks(at_a_time) {

@@ -14,7 +14,7 @@ use crate::series::{extent, failure};
 use crate::timelines::{LASTING, Timeline, Timelines};
 use pprofdiff::explain::Explanation;
 use pprofdiff::series::{Builds, ChangePoint, Series};
-use pprofdiff::{LoadOptions, Result, Sort, units};
+use pprofdiff::{LoadOptions, Result, Sort, units, work};
 
 /// Change points that a page has graphs of: those of the largest changes.
 const MAX_POINTS: usize = 12;
@@ -63,6 +63,7 @@ pub(crate) fn series_page(
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
         let explanation = is_explained.then(|| selection.explain_types(&[number], 1, &options.explain).pop()).flatten();
         let explanation = explanation.map(|(_, explanation)| explanation);
+        work::begin_phase("drawing");
         if !options.only_flame {
             selection.build_tree();
         }
