@@ -84,6 +84,21 @@ fn new_runs_are_compared_with_the_branchs_last_ones() {
     }
 }
 
+/// Chance may explain a growth once. A store that kept it would make it the base of the next one.
+#[test]
+fn an_exceeded_limit_is_not_stored_even_if_chance_explains_it() {
+    let d = filled("baseline-exceeded", 1);
+    d.write("some.pb", program(79, 6_000));
+    let before = files(&d.0.join("store"));
+    assert_eq!(checked(&d, &["some.pb", "--store"]).0, 3);
+    assert_eq!(files(&d.0.join("store")), before);
+    let out = d.run_with_chance(&[&["--baseline", "store", "some.pb", "--store"][..], &RULE].concat());
+    let said = String::from_utf8(out.stderr).unwrap();
+    assert!(said.contains("not stored, because they exceed a limit; --accept stores them"), "{said}");
+    assert_eq!(checked(&d, &["some.pb", "--accept"]).0, 3);
+    assert_ne!(files(&d.0.join("store")), before);
+}
+
 #[test]
 fn branches_and_labels_are_apart() {
     let d = filled("baseline-labels", 3);

@@ -15,6 +15,7 @@ mod explain_faults;
 mod flame;
 mod fleet;
 mod folded;
+mod gate;
 mod instructions;
 mod legacy;
 mod malformed;

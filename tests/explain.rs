@@ -10,7 +10,7 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
 use prost::Message as _;
 use serde_json::Value;
 
-use crate::made_up::{Program, of_tenants, profile, stacks};
+use crate::made_up::{Program, Stacks, cpu, of_tenants, profile, stacks};
 
 pub fn corpus(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus").join(file)
@@ -45,6 +45,28 @@ pub fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
     let mut query = Query::default();
     query.sample_type = types.into_iter().find(|name| name == "alloc_space");
     explain_with(base, new, &query, &ExplainOptions::default())
+}
+
+/// A busy neighbour makes all functions of a run dearer by one factor. Equal sides of such runs have no cause, and not
+/// the choice between a cause and more work either.
+#[test]
+fn runs_that_differ_as_a_whole_have_no_cause() {
+    let functions = [("work", 180.0), ("fib", 60.0), ("parse", 25.0), ("format", 12.0), ("write", 6.0)];
+    let mut random = crate::verdict::Random(21);
+    let (mut alarms, tries) = (0, 60);
+    for _ in 0..tries {
+        let mut run = || {
+            let factor = (0.35 * random.normal()).exp();
+            let drawn = functions.map(|(name, mean)| (name, random.poisson(mean * factor)));
+            let stacks: Stacks = drawn.iter().map(|&(name, n)| (format!("main;{name}"), n)).collect();
+            cpu(&stacks)
+        };
+        let mut side = || (0..12).map(|_| run()).collect::<Vec<_>>();
+        let e = explain(&side(), &side());
+        alarms += usize::from(!e.causes.is_empty() || !e.suspects.is_empty());
+    }
+    // The totals differ by chance once in twenty tries, which no account can know.
+    assert!(alarms <= tries / 10, "{alarms} of {tries}");
 }
 
 /// What is said, without the names of files.

@@ -283,9 +283,10 @@ class Place(TypedDict):
 
 
 class Finding(TypedDict):
-    """What a rule found. `frame` is None for a total, and for frames taken as one; `p_adjusted` is for all that the
-    check compares, and fails from 0.01 down; `runs_needed` is that of what is exceeded within chance; `within` is the
-    failing frame whose stacks have this one's.
+    """What a rule found for one subject. `frame` is None for a total, and for frames taken as one. `excess` is how far the
+    new side's median is above the largest value that the limit allows, in the values' unit. `p_adjusted` is corrected
+    for everything that the check compares; a finding fails at 0.01 or less. `runs_needed` is the number of runs per side that
+    would tell a growth within chance from none. `within` is the failing frame whose stacks contain this one.
     """
 
     frame: str | None
@@ -296,6 +297,7 @@ class Finding(TypedDict):
     base: Runs
     new: Runs
     delta: float
+    excess: float
     percent: float | None
     p: float | None
     p_adjusted: float | None
@@ -304,7 +306,8 @@ class Finding(TypedDict):
 
 class RuleCheck(TypedDict):
     """What became of a rule. Totals are medians of a side's runs; `floor` is in percent of the total, `below_floor` the
-    number of frames below it; `why` is there for a rule that fails, with the causes that concern it.
+    number of frames below it; `too_small` is the number of compared frames that do not fail and vary by chance by more
+    than the limit; `why` is there for a rule that fails, with the causes that concern it.
     """
 
     rule: str

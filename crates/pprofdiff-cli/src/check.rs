@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::check::{How, Outcome};
+use pprofdiff::check::How;
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
 use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
@@ -52,9 +52,12 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
     // Last, so that what was found is told whatever becomes of the store.
     match (&report, &mut store) {
         (Report::Check(check), Some((baseline, new)))
-            if args.baseline.accept || args.baseline.store && check.verdict != Outcome::Fail =>
+            if args.baseline.accept || args.baseline.store && !check.exceeds_a_limit() =>
         {
             baseline.store(new, args.baseline.accept)?;
+        }
+        (Report::Check(_), Some((_, new))) if args.baseline.store && !new.is_empty() => {
+            say("the new profiles are not stored, because they exceed a limit; --accept stores them");
         }
         _ => {}
     }

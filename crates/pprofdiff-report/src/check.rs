@@ -105,7 +105,7 @@ fn extent(rule: &RuleCheck) -> String {
         text += &format!(", {} there by chance", rule.left_out);
     }
     if rule.too_small > 0 {
-        text += &format!(", {} too small to tell the limit from chance", rule.too_small);
+        text += &format!(", {} vary by chance by more than the limit", rule.too_small);
     }
     text
 }
@@ -113,14 +113,14 @@ fn extent(rule: &RuleCheck) -> String {
 /// What silence is worth, by this rule: `+31% would have failed`.
 fn detectable(rule: &RuleCheck) -> Option<String> {
     let least = rule.detectable.filter(|_| rule.outcome != Outcome::Fail)?;
-    let of = if rule.is_of_each { " of a frame with 10% of the total" } else { "" };
+    let of = if rule.is_of_each { " of a typical frame with 10% of the total" } else { "" };
     Some(format!("{}{of} would have failed", least_growth(least / 100.0)))
 }
 
 pub(crate) fn verdict(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Pass | Outcome::Allowed => "pass: within all limits",
-        Outcome::Inconclusive => "inconclusive: what was measured can't tell a change from chance",
+        Outcome::Inconclusive => "inconclusive: these profiles can't tell a change from chance",
         Outcome::Fail => "fail: a limit is exceeded",
     }
 }
@@ -138,13 +138,19 @@ pub(crate) fn normalized(check: &Check) -> Option<String> {
 /// How many findings of a rule people are told one by one, of each outcome.
 const MAX_FINDINGS: usize = 5;
 
-/// The findings that people are told one by one, and what is said of the others. A rule on any frame may find each frame
-/// on the way to the one that matters, and all below it: told are those that moved most of those that lie in no other's stacks.
+/// The findings that people see one by one, and a sentence about the others. A rule on any frame may find each frame
+/// on the way to the one that matters, and all below it. So of each outcome the finding that exceeds the limit most comes first,
+/// and then those that lie in the stacks of no other finding.
 pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
         let all = || rule.findings.iter().filter(|f| f.outcome == outcome);
-        let first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MAX_FINDINGS).collect();
+        let mut first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MAX_FINDINGS).collect();
+        // Callers of equal cost tie with the innermost, which stands for all of them.
+        if let Some(most) = all().next().filter(|most| first.first().is_some_and(|f| f.excess < most.excess)) {
+            first.insert(0, most);
+            first.truncate(MAX_FINDINGS);
+        }
         let others = all().count() - first.len();
         if others > 0 {
             let is_first = |name: &str| first.iter().any(|f| f.frame.as_deref() == Some(name));

@@ -4,7 +4,8 @@
 //! 0; of a limit on the new side alone, about a build that is at the limit.
 //!
 //! The limit decides, and chance may veto: the test is against no change, not against the limit. So a growth of 30 % is
-//! found by the limit of 20 % with the runs that show that it is one.
+//! found by the limit of 20 % with the runs that show that it is one. A veto makes an exceeded limit inconclusive and
+//! never a pass, so a stricter limit cannot pass where a looser one does not.
 
 use super::exact::Decimal;
 use super::rule::{Cost, Limit, Rule, Subject};
@@ -13,8 +14,8 @@ use crate::runs::{MeasuredRuns, Runs, Sides};
 use crate::statistics::growth::Spread;
 use crate::{Result, Sort};
 
-/// Where each frame is compared by itself, chance makes some of a hundred exceed any limit that is not so many standard
-/// deviations from no change. What exceeds it there, and no more, is no finding.
+/// A limit on each of many frames is clear of chance if it is at least this many standard deviations from no change.
+/// A result counts the frames whose limit is not.
 const CLEAR: f64 = 3.0;
 
 /// How improbable the growth must be of what a frame may have been part of that is not always shown. Without it one of ten
@@ -72,9 +73,42 @@ impl<'a> Test<'a> {
             true if self.how.strict => Outcome::Fail,
             true if is_certain && self.is_of_each && self.runs.is_rare(sides) => Outcome::Inconclusive,
             true if is_certain => Outcome::Fail,
-            true if self.is_too_small(sides) => Outcome::Pass,
             true => Outcome::Inconclusive,
         }
+    }
+
+    /// How far the new side's median is above the largest value that the limit allows, in the unit of the values; negative
+    /// within the limit. For ordering and display: [`Test::is_exceeded`] decides exactly.
+    pub(super) fn excess(&self, [base, new]: &Sides) -> f64 {
+        let (before, after) = (base.median.to_f64(), new.median.to_f64());
+        let allowed = match self.limit {
+            Limit::Growth(percent) => before + percent.to_f64() / 100.0 * before.abs(),
+            Limit::Increase(..) => before + self.in_unit(),
+            Limit::Value(..) => self.in_unit(),
+            Limit::Share(percent) => percent.to_f64() / 100.0 * self.runs.total[1].median.to_f64(),
+        };
+        after - allowed
+    }
+
+    /// Returns true if these runs rule out a growth as large as the limit: a build that had grown that much would hardly
+    /// ever seem to have grown so little.
+    pub(super) fn rules_out_limit(&self, sides: &Sides) -> bool {
+        let [base, _] = sides;
+        let before = base.median.to_f64();
+        let ratio = match self.limit {
+            Limit::Growth(percent) => growth(percent),
+            Limit::Increase(..) => (before + self.in_unit()) / before,
+            Limit::Value(..) | Limit::Share(_) => return true,
+        };
+        let events = self.runs.events(sides);
+        if !ratio.is_finite() || ratio <= 0.0 || events.iter().flatten().all(|&e| e <= 0.0) {
+            return false;
+        }
+        let p_of_more = if self.is_of_each { Spread::p_of_growth } else { Spread::p_of_one };
+        // The test's two tails add up to 1, except where a single subject's own runs have a say as well.
+        let swapped = [events[1].clone(), events[0].clone()];
+        let p = p_of_more(&self.spread, &swapped, 1.0 / (ratio * self.runs.per_event()));
+        self.adjusted(p) <= ALPHA
     }
 
     fn is_exceeded(&self, [base, new]: &Sides) -> bool {
@@ -93,7 +127,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// True of one frame among many if chance alone would now and then exceed a limit on growth.
+    /// Returns true for one frame among many if chance alone would now and then exceed a limit on growth.
     pub(super) fn is_too_small(&self, sides: &Sides) -> bool {
         if !self.is_of_each || self.how.strict {
             return false;
@@ -165,22 +199,25 @@ impl<'a> Test<'a> {
         self.limit.is_of_sides().then(needed).flatten()
     }
 
-    /// The least growth in percent that this rule finds, and the limit, where that is one of growth: of the one thing that is
-    /// compared, or of a frame with a tenth of the total.
+    /// The least growth in percent that this rule finds, and the limit in percent, for limits on growth: for the single subject
+    /// that is compared, or for a typical frame with a tenth of the total.
     pub(super) fn detectable(&self, only: Option<&Sides>) -> Option<(f64, f64)> {
         let runs = self.runs;
         let m = runs.total.each_ref().map(|side| side.values.len());
         let tenth = runs.total[0].mean() / 10.0;
         let value =
             only.map_or(tenth, |[base, _]| base.values.iter().map(|&v| v.max(0) as f64).sum::<f64>() / m[0] as f64);
+        let chance = ALPHA / self.tests;
         let percent = match self.limit {
             Limit::Growth(percent) => percent.to_f64(),
             Limit::Increase(..) => 100.0 * self.in_unit() / value,
             Limit::Value(..) | Limit::Share(_) => return None,
         };
-        let chance = ALPHA / self.tests;
-        let events = value / runs.event[0];
-        let least = 100.0 * self.spread.detectable(events, runs.per_event(), m, chance, only.is_some());
+        let least = match only {
+            Some(sides) => self.spread.detectable_alone(&runs.events(sides), runs.per_event(), chance),
+            None => self.spread.detectable(value / runs.event[0], runs.per_event(), m, chance),
+        };
+        let least = 100.0 * least;
         // What is to become less is not a question of growth.
         (least.is_finite() && percent.is_finite() && percent >= 0.0).then_some((least, percent))
     }

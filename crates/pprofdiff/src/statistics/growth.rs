@@ -22,10 +22,15 @@ use super::gamma::{digamma, log_variance, trigamma_inverse};
 const TELLING: f64 = 15.0;
 /// So many such frames are needed.
 const FEWEST: usize = 8;
-/// The degrees of freedom of a prior: the most, as frames are not independent of each other; and those of what is known
-/// of other programs.
+/// Maximum degrees of freedom of the prior that a program's own frames give; frames are not independent of each other.
 const MAX_DEGREES: f64 = 20.0;
+/// Degrees of freedom of the prior that other programs give.
 const DEGREES_OF_KNOWN: f64 = 10.0;
+/// Degrees of freedom of a variance that few runs measured: the prior counts for at least the difference. A second run adds one
+/// or two degrees of freedom. If these replaced the ten of the prior, the quantile of Student's distribution would grow
+/// faster than the error shrinks, and two runs would need a larger change than one. With this floor every
+/// added run lowers the change that is needed, down to a probability of 1e-4.
+const FEWEST_DEGREES: f64 = 12.0;
 /// What the average over the frames counts for beside the degrees of freedom of a frame's own runs, where it is the least
 /// that a frame varies by. The part of the frames that vary most, of which one does not learn what the others do.
 const DEGREES_OF_AVERAGE: f64 = 12.0;
@@ -46,8 +51,18 @@ pub(crate) struct Spread {
     degrees: f64,
     /// The average variance of frames, which is larger than the typical one where some runs of a frame stand out.
     average: f64,
+    /// The variance between runs of other programs.
+    known: f64,
     /// Runs of the sides belong together, one by one.
     paired: bool,
+}
+
+/// The least degrees of freedom that a prior counts for, given the runs of both sides: all of them while a side has at most two
+/// runs, fewer as the runs themselves say more. Depends on the smaller side, since adding runs to the other side alone
+/// shrinks the error slowly.
+fn least_prior(m: [usize; 2]) -> f64 {
+    let own = 2.0 * (m[0].min(m[1]) as f64 - 1.0);
+    (FEWEST_DEGREES - own).clamp(0.0, DEGREES_OF_KNOWN)
 }
 
 /// The average of what variances exceed counting by. Those of the frames that vary most count as much as the next.
@@ -88,10 +103,15 @@ fn variance_of_runs(runs: &Events, paired: bool) -> (f64, f64, f64) {
     (squares / degrees, degrees, counted / degrees)
 }
 
+/// The number of runs per side whose comparison has the error of these: the harmonic mean.
+fn per_side(m: [usize; 2]) -> f64 {
+    2.0 / (1.0 / m[0] as f64 + 1.0 / m[1] as f64)
+}
+
 impl Spread {
     /// What the frames of several runs show. `known` is the variance between runs that other programs have.
     pub(crate) fn of_frames(frames: impl Iterator<Item = Events>, known: f64, paired: bool) -> Spread {
-        let of_others = Spread { tau2: known, degrees: DEGREES_OF_KNOWN, average: 0.0, paired };
+        let of_others = Spread { tau2: known, degrees: DEGREES_OF_KNOWN, average: 0.0, known, paired };
         let mut telling: Vec<Events> =
             frames.filter(|runs| runs.iter().all(|side| side.iter().sum::<f64>() > TELLING)).collect();
         // Frames that always come together are one.
@@ -109,6 +129,7 @@ impl Spread {
             return Spread { average, ..of_others };
         }
         let degrees = runs[0].1;
+        let fewest = least_prior(telling[0].each_ref().map(Vec::len)).max(1.0);
         // Of variances by what is expected of them, the logs have a mean and a variance that are known.
         let fit = |tau2: f64| {
             let logs: Vec<f64> = runs.iter().map(|(v, _, counted)| (v / (tau2 + counted)).max(1e-4).ln()).collect();
@@ -116,7 +137,7 @@ impl Spread {
             let spread = logs.iter().map(|x| (x - center).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0);
             let more = spread - log_variance(degrees);
             let prior = if more > 0.0 { 2.0 * trigamma_inverse(more) } else { MAX_DEGREES };
-            let prior = prior.clamp(1.0, MAX_DEGREES);
+            let prior = prior.clamp(fewest, MAX_DEGREES);
             let expected = |degrees: f64| digamma(degrees / 2.0) - (degrees / 2.0).ln();
             (center - expected(degrees) + expected(prior), prior)
         };
@@ -129,7 +150,7 @@ impl Spread {
                 high = middle;
             }
         }
-        Spread { tau2: high, degrees: fit(high).1, average, paired }
+        Spread { tau2: high, degrees: fit(high).1, average, known, paired }
     }
 
     /// The variance of one subject's cost between runs beside that of counting, and its degrees of freedom.
@@ -139,12 +160,15 @@ impl Spread {
         }
         let (variance, degrees, counted) = variance_of_runs(runs, self.paired);
         let drawn = (self.degrees * (self.tau2 + counted) + degrees * variance) / (self.degrees + degrees);
-        ((drawn - counted).max(self.least(degrees)), self.degrees + degrees)
+        ((drawn - counted).max(self.least(degrees, per_side(runs.each_ref().map(Vec::len)))), self.degrees + degrees)
     }
 
-    /// The least variance of a frame whose own runs have so many degrees of freedom.
-    fn least(&self, own: f64) -> f64 {
-        (self.tau2 / 4.0).max(self.average * DEGREES_OF_AVERAGE / (DEGREES_OF_AVERAGE + own))
+    /// The least variance of a frame, given the degrees of freedom of its own runs and their number per side. Frames that come and go
+    /// can make the average as large as a frame itself. It is used up to where more runs would need a larger change than
+    /// one run per side; a frame's own variance has no such limit.
+    fn least(&self, own: f64, runs: f64) -> f64 {
+        let average = self.average * DEGREES_OF_AVERAGE / (DEGREES_OF_AVERAGE + own);
+        (self.tau2 / 4.0).max(average.min(self.known * runs))
     }
 
     /// The probability that a build which grew by `ratio` seems to have grown as much as this or more.
@@ -166,18 +190,30 @@ impl Spread {
         by_frames.max(self.p_alone(runs, ratio).unwrap_or(0.0))
     }
 
-    /// The same by what the subject's own runs show, whatever others do: Student's test of the logs' means. `None` with
-    /// one run a side, or nothing on one.
+    /// The probability of such a growth by the subject's own runs, without those of other frames: Student's test of the logs' means.
+    /// `None` with one run per side, or if a side has no events.
     fn p_alone(&self, runs: &Events, ratio: f64) -> Option<f64> {
         let [base, new] = runs.each_ref().map(|side| mean(side));
-        if !self.is_replicated(runs) || base <= 0.0 || new <= 0.0 {
+        if base <= 0.0 || new <= 0.0 {
             return None;
         }
-        let (variance, degrees, _) = variance_of_runs(runs, self.paired);
-        let deviation = between_run_variance(variance, runs.each_ref().map(Vec::len)).sqrt();
+        let (deviation, degrees) = self.error_alone(runs)?;
         let growth = (new / (base * ratio)).ln();
-        let tail = student_tail(growth.abs() / deviation.max(1e-12), degrees as u32);
+        let tail = student_tail(growth.abs() / deviation, degrees as u32);
         Some(if growth > 0.0 { tail } else { 1.0 - tail })
+    }
+
+    /// The standard error of the log of a growth by the subject's own runs, counting included, and its degrees of freedom. `None`
+    /// with one run per side.
+    fn error_alone(&self, runs: &Events) -> Option<(f64, f64)> {
+        if !self.is_replicated(runs) {
+            return None;
+        }
+        let m = runs.each_ref().map(Vec::len);
+        let (variance, own, counted) = variance_of_runs(runs, self.paired);
+        let prior = least_prior(m);
+        let drawn = (prior * (self.known + counted) + own * variance) / (prior + own);
+        Some((between_run_variance(drawn, m).sqrt().max(1e-12), prior + own))
     }
 
     /// The probability that builds which differ by `ratio` seem to differ as much as this or more, in either direction.
@@ -217,7 +253,7 @@ impl Spread {
     /// spread is that of runs, not of pairs.
     pub(crate) fn p_above(&self, runs: &[f64], limit: f64) -> f64 {
         let (sum, m) = (runs.iter().sum::<f64>(), runs.len() as f64);
-        let expected = limit * m;
+        let expected = (limit * m).max(1e-9);
         if sum <= expected {
             return 1.0;
         }
@@ -225,23 +261,38 @@ impl Spread {
         let own: f64 = runs.iter().map(|x| (x / center - 1.0).powi(2)).sum();
         let (counted, degrees) = (1.0 / center, self.degrees + m - 1.0);
         let drawn = (self.degrees * (self.tau2 + counted) + own) / degrees;
-        let variance = (drawn - counted).max(self.least(m - 1.0)).max(1e-12) / m;
+        let variance = (drawn - counted).max(self.least(m - 1.0, m)).max(1e-12) / m;
         // The least of the Poisson deviance and the price of a run that differs; its slope grows with x.
         // Differences of large counts are taken before their logs.
         let slope = |x: f64| expected * x.exp_m1() - (sum - expected) + x / variance;
-        let x = bisect(0.0, (sum / expected.max(1e-9)).ln(), |x| slope(x) > 0.0);
+        let x = bisect(0.0, (sum / expected).ln(), |x| slope(x) > 0.0);
         let beyond = x / variance;
-        let deviance = -2.0 * (sum * (-beyond / sum).ln_1p() + beyond) + x * x / variance;
+        // The log of the fitted rate over the sum. Near a limit the rates are nearly equal, and far beyond it nothing is left of
+        // the difference.
+        let log_rate = if beyond < sum / 2.0 { (-beyond / sum).ln_1p() } else { expected.ln() + x - sum.ln() };
+        let deviance = -2.0 * (sum * log_rate + beyond) + x * x / variance;
         student_tail(deviance.max(0.0).sqrt(), degrees as u32)
     }
 
-    /// The least growth of a subject of so many events a run of the base that is found with a probability of nine in
-    /// ten, as a factor less one, if chance may have this probability; `ratio` is that of equal costs in events.
-    /// `is_alone`: the runs themselves must show it.
-    pub(crate) fn detectable(&self, events: f64, ratio: f64, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
-        let tau2 = if is_alone { self.tau2 } else { self.tau2.max(self.least(self.own_degrees(m))) };
+    /// The least growth, as a factor less one, that is found in nine of ten tries in a typical frame with `events` events per
+    /// run of the base. `chance` is the probability of a false finding that is accepted; `ratio` is that of equal
+    /// costs in events.
+    pub(crate) fn detectable(&self, events: f64, ratio: f64, m: [usize; 2], chance: f64) -> f64 {
+        let tau2 = self.tau2.max(self.least(self.own_degrees(m), per_side(m)));
         let [base, new] = m.map(|m| m as f64);
-        least_growth(events * base, ratio * new / base, between_run_variance(tau2, m), self.far(m, chance, is_alone))
+        let degrees = self.degrees + self.own_degrees(m);
+        least_growth(events * base, ratio * new / base, between_run_variance(tau2, m), far(chance, degrees))
+    }
+
+    /// The same for one subject by itself, given its runs: the larger of what [`Spread::p_of_one`]'s two tests need.
+    pub(crate) fn detectable_alone(&self, runs: &Events, ratio: f64, chance: f64) -> f64 {
+        let m = runs.each_ref().map(Vec::len);
+        let [base, new] = m.map(|m| m as f64);
+        let (tau2, degrees) = Spread { average: 0.0, ..*self }.variance(runs);
+        let events = runs[0].iter().sum::<f64>();
+        let by_frames = least_growth(events, ratio * new / base, between_run_variance(tau2, m), far(chance, degrees));
+        let alone = self.error_alone(runs).map_or(0.0, |(error, degrees)| (far(chance, degrees) * error).exp_m1());
+        by_frames.max(alone)
     }
 
     /// How many runs a side would tell a growth of this size from chance, in the same terms.
@@ -253,20 +304,24 @@ impl Spread {
         let (tau2, _) = if is_alone { Spread { average: 0.0, ..*self }.variance(runs) } else { self.variance(runs) };
         let first = runs[0].len().min(runs[1].len()) + 1;
         let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between_run_variance(tau2, [m, m]));
-        (first..=MAX_RUNS).find(|&m| deviance(m) > self.far([m, m], chance, is_alone).powi(2))
+        let needed = |m: usize| {
+            let own = self.own_degrees([m, m]);
+            far(chance, own + if is_alone { least_prior([m, m]) } else { self.degrees })
+        };
+        (first..=MAX_RUNS).find(|&m| deviance(m) > needed(m).powi(2))
     }
 
     /// The degrees of freedom that runs of so many a side have by themselves.
     fn own_degrees(&self, m: [usize; 2]) -> f64 {
         (if self.paired { m[0] - 1 } else { m[0] + m[1] - 2 }) as f64
     }
+}
 
-    /// How many standard deviations a growth must have to be found nine times in ten where chance has this probability.
-    fn far(&self, m: [usize; 2], chance: f64, is_alone: bool) -> f64 {
-        let own = self.own_degrees(m);
-        let degrees = if is_alone && own > 0.0 { own } else { self.degrees + own } as u32;
-        with_power(student_quantile(chance, degrees), Some(degrees))
-    }
+/// The number of standard deviations that a growth needs to be found in nine of ten tries, given the accepted probability of a
+/// false finding.
+#[cfg(feature = "check")]
+fn far(chance: f64, degrees: f64) -> f64 {
+    with_power(student_quantile(chance, degrees as u32), Some(degrees as u32))
 }
 
 #[cfg(test)]
@@ -355,17 +410,52 @@ mod tests {
         assert!(spread.degrees < 6.0, "{spread:?}");
     }
 
+    /// Where runs differ as much as those of other programs, each added run lowers the change that is needed, in frames and in a
+    /// single subject, on either side.
+    #[test]
+    fn another_run_never_raises_the_change_that_is_needed() {
+        let known = 0.0049;
+        let needed = |m: [usize; 2], chance: f64, events: f64| {
+            let own = (m[0] + m[1] - 2) as f64;
+            let prior = if own == 0.0 { DEGREES_OF_KNOWN } else { least_prior(m).max(1.0) };
+            let spread = Spread { tau2: known, degrees: prior, average: 0.0, known, paired: false };
+            let frame = spread.detectable(events, 1.0, m, chance);
+            // Runs whose own variance is that of other programs: as far apart above as below.
+            let deviation = (known + 1.0 / events).sqrt();
+            let side = |m: usize| {
+                let step = if m < 2 { 0.0 } else { deviation * ((m - 1) as f64 / (m - m % 2) as f64).sqrt() };
+                let sign = |i: usize| if m % 2 == 1 && i + 1 == m { 0.0 } else { 1.0 - 2.0 * (i % 2) as f64 };
+                (0..m).map(|i| events * (1.0 + step * sign(i))).collect::<Vec<f64>>()
+            };
+            let alone = spread.detectable_alone(&m.map(side), 1.0, chance);
+            [frame, alone]
+        };
+        for chance in [1e-2, 1e-3, 1e-4] {
+            for events in [50.0, 1000.0, 1e6] {
+                for (a, b) in (1..9).flat_map(|a| (1..9).map(move |b| (a, b))) {
+                    for more in [[a + 1, b], [a, b + 1]] {
+                        let (before, after) = (needed([a, b], chance, events), needed(more, chance, events));
+                        for (before, after) in before.iter().zip(after) {
+                            // `least_growth` is exact to 0.1 %.
+                            assert!(after <= before * 1.005, "{a} {b} {more:?} {chance} {events}: {before} {after}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     #[test]
     fn what_is_said_to_be_detectable_is_found() {
         let mut chance = Uniform(11);
         let (m, tau) = ([5, 5], 0.05);
         let one_in = 0.01 / 100.0;
-        let known = Spread { tau2: tau * tau, degrees: 20.0, average: 0.0, paired: false };
+        let known = Spread { tau2: tau * tau, degrees: 20.0, average: 0.0, known: 0.0049, paired: false };
         // Of few events too.
         for cost in [500.0, 15.0] {
             let mut costs = costs();
             costs[0] = cost;
-            let factor = 1.0 + known.detectable(cost, 1.0, m, one_in, false);
+            let factor = 1.0 + known.detectable(cost, 1.0, m, one_in);
             let mut found = 0;
             for _ in 0..300 {
                 let frames = chance.frames(&costs, tau, m, factor);
@@ -462,11 +552,15 @@ mod tests {
 
     #[test]
     fn a_limit_on_one_side_alone_is_exceeded_or_not() {
-        let spread = Spread { tau2: 0.0025, degrees: 20.0, average: 0.0, paired: false };
+        let spread = Spread { tau2: 0.0025, degrees: 20.0, average: 0.0, known: 0.0049, paired: false };
         let runs = [1000.0, 1010.0, 990.0];
         assert!(spread.p_above(&runs, 800.0) < 1e-3 && spread.p_above(&runs, 1200.0) == 1.0);
         let near = spread.p_above(&runs, 999.9);
         assert!((0.4..0.6).contains(&near), "{near}");
+        // The further below the runs, the surer it is exceeded, down to a limit of nothing.
+        let of_limits: Vec<f64> =
+            [999.9, 900.0, 500.0, 100.0, 1.0, 1e-6, 0.0].map(|limit| spread.p_above(&runs, limit)).into();
+        assert!(of_limits.is_sorted_by(|a, b| a >= b), "{of_limits:?}");
         // Counts of cycles are no sharper than runs are alike.
         let p = |scale: f64| spread.p_above(&[1030.0 * scale], 1000.0 * scale);
         assert!((p(1e12) - p(1e9)).abs() < 1e-3 && p(1e12) > 0.2, "{} {}", p(1e12), p(1e9));

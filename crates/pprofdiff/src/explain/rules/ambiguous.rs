@@ -1,4 +1,6 @@
-//! Causes that more work everywhere would explain nearly as well are none.
+//! Causes that more work everywhere would explain nearly as well are reported as one of two readings. If runs of each side differ as
+//! much as the totals do, neither reading is reported: a busy machine changes everything that a run costs by one
+//! factor, which looks the same.
 
 use super::{Find, Findings, Rule};
 use crate::explain::account::Books;
@@ -11,8 +13,12 @@ pub(super) const RULE: Rule = Rule {
 };
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
-    // What there is, no work makes more of.
-    if books.found.ambiguous && !books.is_level {
-        findings.suspects.append(&mut findings.causes);
+    // A level, such as memory in use, does not depend on the amount of work.
+    if !books.found.ambiguous || books.is_level {
+        return;
+    }
+    let causes = std::mem::take(&mut findings.causes);
+    if !books.account(&[]).is_within_runs(books.rows.runs) {
+        findings.suspects.extend(causes);
     }
 }
