@@ -286,7 +286,7 @@ class Finding(TypedDict):
     """What a rule found for one subject. `frame` is None for a total, and for frames taken as one. `excess` is how far the
     new side's median is above the largest value that the limit allows, in the values' unit. `p_adjusted` is corrected
     for everything that the check compares; a finding fails at 0.01 or less. `runs_needed` is the number of runs per side that
-    would tell a growth within chance from none. `within` is the failing frame whose stacks contain this one.
+    would tell a growth within chance from none. `within` is the frame with the same outcome whose stacks contain this one.
     """
 
     frame: str | None

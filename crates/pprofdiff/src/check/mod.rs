@@ -149,7 +149,8 @@ pub struct Finding {
     pub outcome: Outcome,
     /// Where its function stands, where the profiles say it.
     pub place: Option<Place>,
-    /// Of a limit on cum that many frames exceed: the failing frame whose stacks have this one's. `None` of that itself.
+    /// For a limit on cum that many frames exceed: the frame with the same outcome whose stacks contain this one's. `None` for
+    /// that frame itself.
     pub within: Option<String>,
     /// Why it is allowed.
     pub reason: Option<String>,

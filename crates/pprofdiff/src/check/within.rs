@@ -18,16 +18,23 @@ pub struct Place {
     pub line: i64,
 }
 
-/// Says of each finding that fails which other failing one it lies within. Of frames that have the same cost in all runs and
-/// call one another the innermost stands for all, since it says most. Nothing lies within another where only what each costs
-/// itself is compared.
+/// Finds for each finding that fails or is inconclusive which other finding of that outcome it lies within. Of frames that call
+/// one another and have the same cost in all runs the innermost stands for all, since it says most. Nothing lies within
+/// another where only the own cost of each frame is compared.
 pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
-    let failed: Vec<usize> = (0..findings.len()).filter(|&i| findings[i].outcome == Outcome::Fail).collect();
-    if cost == Sort::Flat || failed.len() < 2 {
+    if cost == Sort::Cum {
+        nest_outcome(findings, Outcome::Fail, runs);
+        nest_outcome(findings, Outcome::Inconclusive, runs);
+    }
+}
+
+fn nest_outcome(findings: &mut [Finding], outcome: Outcome, runs: &MeasuredRuns) {
+    let chosen: Vec<usize> = (0..findings.len()).filter(|&i| findings[i].outcome == outcome).collect();
+    if chosen.len() < 2 {
         return;
     }
     let by_name: HashMap<&str, usize> =
-        failed.iter().filter_map(|&i| Some((findings[i].frame.as_deref()?, i))).collect();
+        chosen.iter().filter_map(|&i| Some((findings[i].frame.as_deref()?, i))).collect();
     let of_frame: Vec<Option<usize>> =
         (0..runs.frames().len() as u32).map(|f| by_name.get(runs.frames().label(f).as_str()).copied()).collect();
     let is_chained = |a: usize, b: usize| {
@@ -49,7 +56,7 @@ pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
             own.iter().for_each(|&i| *within[i].entry(outer).or_default() += i128::from(value.unsigned_abs()));
         });
     }
-    for i in failed {
+    for i in chosen {
         let most = within[i].iter().max_by_key(|(outer, value)| (**value, **outer));
         let outer = most.map(|(outer, _)| *outer).filter(|outer| *outer != i);
         findings[i].within = outer.and_then(|outer| findings[outer].frame.clone());
