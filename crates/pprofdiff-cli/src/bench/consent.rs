@@ -12,7 +12,7 @@ use crate::{Failure, Result, say};
 /// Shows the commands of a folder, and asks whether to run them.
 ///
 /// # Errors
-/// The user refuses, or there is no terminal and no `--yes`.
+/// The user refuses, or `--yes` is missing and nobody can answer.
 pub fn ask(dir: &Path, recording: &Recording, is_given: bool) -> Result<()> {
     let (file, commands) = (dir.join(RUNS_FILE), commands(recording));
     let is_terminal = stdin().is_terminal() && stderr().is_terminal();
@@ -39,7 +39,7 @@ pub fn ask(dir: &Path, recording: &Recording, is_given: bool) -> Result<()> {
     Err(Failure::Message("nothing was run".to_owned()))
 }
 
-/// All that the folder runs, and where.
+/// Returns all commands that the folder would run, and where they would run.
 fn commands(recording: &Recording) -> Vec<String> {
     let words = |words: &[String]| words.iter().map(|text| word(text)).collect::<Vec<_>>().join(" ");
     let places = match recording.dirs.as_slice() {

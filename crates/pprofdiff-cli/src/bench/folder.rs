@@ -1,5 +1,5 @@
-//! The folder of runs. Nothing in it that was there before is removed or written over: names that are taken get a number.
-//! A folder is ours if it has a readable `runs.toml`, which is written before anything else.
+//! The folder of runs. `bench` never removes or overwrites files that it finds there: a name that is taken gets a number.
+//! A folder is ours if it has a readable `runs.toml`. Therefore `bench` writes that file first.
 
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind};
@@ -12,7 +12,7 @@ use crate::{Failure, Result};
 /// Names that are tried before we give up.
 const MAX_NAMES: usize = 10_000;
 
-/// Creates the folder of new runs, or takes one that is empty, or one of ours without a run.
+/// Creates the folder for new runs. An empty folder is accepted, and so is a folder of ours without a run.
 ///
 /// # Errors
 /// It holds runs, or files that bench did not write.
@@ -44,12 +44,12 @@ pub fn create(dir: &Path, name: &str) -> Result<PathBuf> {
     first_free(dir, name, "", |path| fs::create_dir(path))
 }
 
-/// Creates an empty file likewise.
+/// Creates an empty file in `dir`, with a number if the name is taken.
 pub fn create_file(dir: &Path, stem: &str, ending: &str) -> Result<PathBuf> {
     first_free(dir, stem, ending, |path| File::create_new(path).map(drop))
 }
 
-/// Creation decides whether a name is taken, so no link and no file of somebody else is followed or used.
+/// Tries names until `make` creates one. The creation itself tells whether a name is taken, so no link is followed.
 fn first_free(dir: &Path, stem: &str, ending: &str, make: impl Fn(&Path) -> std::io::Result<()>) -> Result<PathBuf> {
     let mut path = dir.join(format!("{stem}{ending}"));
     for number in 2..MAX_NAMES {
@@ -77,12 +77,13 @@ mod tests {
         fs::create_dir(dir.path().join("base-1")).unwrap();
         fs::write(dir.path().join("base-1/mine"), "x").unwrap();
         fs::write(dir.path().join("base-1-2"), "x").unwrap();
-        assert_eq!(create(dir.path(), "base-1").unwrap(), dir.path().join("base-1-3"));
+        assert_eq!(create(dir.path(), "base-1").ok(), Some(dir.path().join("base-1-3")));
         assert!(dir.path().join("base-1/mine").exists() && dir.path().join("base-1-2").is_file());
         #[cfg(unix)]
         {
             std::os::unix::fs::symlink(dir.path().join("elsewhere"), dir.path().join("base-build.txt")).unwrap();
-            assert_eq!(create_file(dir.path(), "base-build", ".txt").unwrap(), dir.path().join("base-build-2.txt"));
+            let created = create_file(dir.path(), "base-build", ".txt");
+            assert_eq!(created.ok(), Some(dir.path().join("base-build-2.txt")));
             assert!(!dir.path().join("elsewhere").exists());
         }
     }

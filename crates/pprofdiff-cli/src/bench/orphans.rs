@@ -1,6 +1,6 @@
 //! Processes that a command leaves behind when it ends. On Linux this process adopts the orphans among its descendants
-//! (`PR_SET_CHILD_SUBREAPER`), so a daemon with a session of its own is found, too. Other systems do not offer that:
-//! there, only the command's process group ends.
+//! (`PR_SET_CHILD_SUBREAPER`). That finds daemons, which have a session of their own. Other systems lack such a call, and
+//! only the command's process group ends there.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use std::fmt;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Process {
     id: i32,
-    /// When it started: ids are used again.
+    /// The start time tells processes apart that had the same id.
     start: u64,
     name: String,
 }
@@ -20,7 +20,7 @@ impl fmt::Display for Process {
     }
 }
 
-/// The descendants of this process that belong to its commands.
+/// Finds the descendants of this process that belong to its commands.
 pub struct Orphans {
     /// Descendants that are older than the benchmark, such as jobs of a shell that became this command by `exec`.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
@@ -54,14 +54,15 @@ mod linux {
     use super::{Orphans, Process};
 
     impl Orphans {
-        /// Adopts orphans from now on.
+        /// Starts to adopt orphans, and remembers the descendants that exist already.
         pub fn adopt() -> Orphans {
             let others = descendants(&[]);
-            // Before Linux 3.4 there are no subreapers; then orphans are init's.
+            // Linux before 3.4 refuses this, and init adopts the orphans.
             let _ = nix::sys::prctl::set_child_subreaper(true);
             Orphans { others }
         }
 
+        /// Signals all running processes of commands.
         pub fn signal(&self, signal: Signal) {
             for process in self.left() {
                 let _ = kill(Pid::from_raw(process.id), signal);
@@ -78,13 +79,13 @@ mod linux {
             }
         }
 
-        /// The processes of commands that run.
+        /// Returns the running processes that belong to commands.
         pub fn left(&self) -> Vec<Process> {
             descendants(&self.others)
         }
     }
 
-    /// The processes below this one that run, without some and what is below those.
+    /// Returns the running descendants of this process, except for `others` and their descendants.
     fn descendants(others: &[Process]) -> Vec<Process> {
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let all: Vec<(i32, Process, bool)> =
@@ -103,7 +104,7 @@ mod linux {
         found
     }
 
-    /// A process with its parent, and whether it runs: a zombie does not.
+    /// Reads a process: its parent, the process, and whether it runs. A zombie does not run.
     fn read(id: i32) -> Option<(i32, Process, bool)> {
         let text = std::fs::read(format!("/proc/{id}/stat")).ok()?;
         let text = String::from_utf8_lossy(&text);

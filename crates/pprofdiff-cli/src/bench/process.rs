@@ -1,5 +1,5 @@
-//! Commands of a benchmark, none of which outlives its run: each has a process group of its own, which ends with it, at
-//! Ctrl-C, at `kill` and when `--max-time` is over. On Linux this also ends processes that left the group (`orphans`).
+//! Runs the commands of a benchmark. Each command has its own process group, and the group ends with the command, at Ctrl-C,
+//! at `kill` and when `--max-time` is over. On Linux, processes that left the group end as well (`orphans`).
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -14,15 +14,15 @@ use super::orphans::Orphans;
 use crate::git::leave_repository;
 use crate::{Failure, Result};
 
-/// The interval at which a child is polled, and how long processes may take to end after SIGTERM.
+/// The interval of polls, and the number of intervals that processes get to end after SIGTERM.
 const TICK: Duration = Duration::from_millis(5);
 const GRACE_TICKS: usize = 200;
-/// The largest file of output, and how much of its end remains when it reaches that size.
+/// The maximum size of a log, and the size of its end that remains when it is cut.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 const KEPT_OUTPUT_BYTES: u64 = 1 << 20;
 /// The first line of output that was cut.
 const CUT: &str = "[pprofdiff: earlier output was dropped]";
-/// Lines are read up to this length.
+/// The maximum length of a line. The rest of a longer line is dropped.
 const MAX_LINE_BYTES: u64 = 4096;
 
 /// A command to run.
@@ -30,19 +30,19 @@ pub struct Job<'a> {
     pub command: &'a [String],
     pub dir: &'a Path,
     pub variables: &'a [(String, String)],
-    /// The file for what it writes.
+    /// The file that receives the output.
     pub output: &'a Path,
     pub kind: OutputKind,
     /// A limit for this command alone.
     pub patience: Option<Duration>,
 }
 
-/// What becomes of a command's output.
+/// The use of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
-    /// Standard output and error, of which the end counts.
+    /// A log: standard output and error. Only its end is kept if it is large.
     Log,
-    /// Standard output, all of it; standard error is dropped.
+    /// A profile: all of standard output. Standard error is dropped.
     Data,
 }
 
@@ -81,7 +81,7 @@ impl<'a> Runner<'a> {
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// It can't be started; the time is over or the work was stopped, which ends it with all of its processes.
+    /// The command can't be started. The time is over, or the work was stopped: both end the command with its processes.
     pub fn run(&self, job: &Job<'_>) -> Result<Ended> {
         let [program, args @ ..] = job.command else { return Err(Failure::Message("no command is given".to_owned())) };
         self.check(program)?;
@@ -134,7 +134,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Drops all but the end of a file that has become too large, so that a chatty benchmark fills no disk. True if it was.
+/// Drops all but the end of a log that has become too large, since a benchmark can fill the disk. Returns true if it did.
 fn cut(output: &mut File, appended: &mut File) -> std::io::Result<bool> {
     let len = output.metadata()?.len();
     if len <= MAX_OUTPUT_BYTES {
@@ -150,7 +150,7 @@ fn cut(output: &mut File, appended: &mut File) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// The lines of a command's output, each up to a maximum length. The memory that this takes does not depend on the size.
+/// Reads the lines of a command's output, in the memory of one line.
 pub fn lines(output: &Path) -> impl Iterator<Item = String> + use<> {
     let mut reader = File::open(output).ok().map(BufReader::new);
     std::iter::from_fn(move || {
@@ -167,7 +167,7 @@ pub fn lines(output: &Path) -> impl Iterator<Item = String> + use<> {
     })
 }
 
-/// The end of a command's output.
+/// Reads the end of a command's output.
 pub fn tail(output: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(output)?;
@@ -220,7 +220,7 @@ impl Drop for Group<'_> {
             // A command that ended may have left processes, too.
             self.signal(Signal::SIGTERM);
             let is_ended = self.wait();
-            // The group may have members that are no descendants any more, where the system does not say so.
+            // Other systems than Linux do not list the members of the group.
             self.signal(Signal::SIGKILL);
             if !is_ended && !self.wait() {
                 let left = self.orphans.left();

@@ -1,5 +1,5 @@
-//! Where the two sides are: git worktrees in private temporary folders, which this removes, the working tree, or folders
-//! of the user's.
+//! The checkouts of the two sides: git worktrees in private temporary folders, the working tree, or folders that the user
+//! names. A worktree is removed when its checkout is dropped.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Checkout {
     _worktrees: Option<Worktrees>,
 }
 
-/// The worktrees of a side: the repository's and then those of its submodules, in a folder that only this user can enter.
+/// The worktrees of a side, in a folder that only this user can enter: first the repository, then its submodules.
 pub struct Worktrees {
     worktrees: Vec<Worktree>,
     folder: TempDir,
@@ -51,7 +51,7 @@ impl Worktrees {
             ))
         };
         // git runs elsewhere, so a relative TMPDIR would mean another folder there.
-        let parent = std::fs::canonicalize(&parent).map_err(wrong)?;
+        let parent = std::path::absolute(&parent).map_err(wrong)?;
         let folder = builder.tempdir_in(parent).map_err(wrong)?;
         Ok(Worktrees { worktrees: Vec::new(), folder })
     }
@@ -111,7 +111,7 @@ impl Checkout {
     }
 }
 
-/// What is compared: a range of commits, or two folders.
+/// Checks out both sides of a range, or finds the two folders.
 pub fn checkouts(range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
     if let [base, new] = dirs {
         return Ok([Checkout::of_dir(base)?, Checkout::of_dir(new)?]);
@@ -127,8 +127,8 @@ pub fn checkouts(range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
     Ok([base, new])
 }
 
-/// What the arguments name. Commands of one side are compared here, unless the arguments name something else; two that are
-/// equal are an A/A run.
+/// Returns the range or the folders that the arguments name. `--base-cmd` and `--new-cmd` alone run in the current folder,
+/// also if they are equal: then it is an A/A run.
 pub fn named(args: &BenchArgs) -> Result<(String, Vec<PathBuf>)> {
     match (&args.range, &args.base_dir, &args.new_dir) {
         (Some(range), None, None) => Ok((range.clone(), Vec::new())),

@@ -17,7 +17,7 @@ struct Submodule {
 
 /// A repository of the user's that has submodules.
 struct Parent {
-    /// Its work tree; a submodule that was deinitialised has none.
+    /// The work tree; `None` for a submodule that was deinitialised.
     dir: Option<PathBuf>,
     git_dir: PathBuf,
 }
@@ -25,21 +25,15 @@ struct Parent {
 /// Checks out all submodules of the worktree in `dir`, which belongs to the repository of the work tree `root`.
 ///
 /// # Errors
-/// A submodule that the user's checkout has, without the commit that is needed.
+/// The user's clone of a submodule is missing, or lacks the commit.
 pub fn check_out(worktrees: &mut Worktrees, dir: &Path, root: &Path) -> Result<()> {
-    if !dir.join(".gitmodules").exists() {
-        return Ok(());
-    }
     let common = git(root, ["rev-parse", "--git-common-dir"])?;
     let parent = Parent { dir: Some(root.to_owned()), git_dir: root.join(common.trim_end()) };
     check_out_below(worktrees, dir, Path::new(""), &parent)
 }
 
-/// `prefix` is where `dir` is in the outermost repository, for messages.
+/// Messages show paths below `prefix`, the path of `dir` in the outermost repository.
 fn check_out_below(worktrees: &mut Worktrees, dir: &Path, prefix: &Path, parent: &Parent) -> Result<()> {
-    if !dir.join(".gitmodules").exists() {
-        return Ok(());
-    }
     let paths = git(dir, ["config", "-z", "--blob=HEAD:.gitmodules", "--get-regexp", r"^submodule\..*\.path$"]);
     let paths = paths.unwrap_or_default();
     for Submodule { path, commit } in gitlinks(&git(dir, ["ls-tree", "-r", "-z", "--full-tree", "HEAD"])?) {

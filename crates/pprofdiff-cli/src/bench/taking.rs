@@ -95,7 +95,7 @@ impl<'a> Bench<'a> {
         is_enough: &dyn Fn(&Pairs) -> bool,
     ) -> Result<()> {
         let limits = self.limits;
-        // Makes the folder ours before anything is written to it.
+        // This marks the folder as ours.
         self.write(recording)?;
         for side in 0..2 {
             self.build_side(side)?;
