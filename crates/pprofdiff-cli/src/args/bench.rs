@@ -15,7 +15,7 @@ use super::views::OutputArgs;
 #[derive(Args)]
 #[command(after_help = BENCH_HELP)]
 pub struct BenchArgs {
-    /// The commits to compare, BASE..NEW; BASE...NEW starts at their merge base; BASE alone means the working tree
+    /// The commits to compare, BASE..NEW, or from their merge base, BASE...NEW; BASE alone is compared with the working tree
     #[arg(value_name = "BASE..NEW", conflicts_with_all = ["base_dir", "new_dir", "more"])]
     pub range: Option<String>,
     /// The base's folder, without git

@@ -71,7 +71,9 @@ pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
 /// Takes the runs, and keeps what is needed of both sides when their worktrees are gone.
 fn measure(args: &BenchArgs, work: &Work, inputs: &Inputs, dir: &Path, recording: &mut Recording) -> Result<Pairs> {
     let dirs: Vec<PathBuf> = recording.dirs.iter().map(PathBuf::from).collect();
-    let checkouts = sides::checkouts(&recording.range, &dirs)?;
+    // Ctrl-C ends a git that is checking out, too.
+    let checkouts = sides::checkouts(&recording.range, &dirs)
+        .map_err(|e| if work.is_stopped() { Failure::Interrupted } else { e })?;
     let limits = taking::Limits { runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize, time: args.max_time };
     let mut bench = Bench::new(work, limits, inputs, &args.query, dir, &checkouts, recording)?;
     let pairs = bench.take(recording, &|pairs| pairs.decision() != Decision::Open)?;

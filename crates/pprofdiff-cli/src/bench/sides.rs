@@ -62,6 +62,8 @@ impl Worktrees {
         let add = ["worktree", "add", "--quiet", "--detach", &path, commit];
         git(self.folder.path(), repository.iter().map(String::as_str).chain(add))?;
         let admin = git(dir, ["rev-parse", "--absolute-git-dir"]).ok().map(|text| PathBuf::from(text.trim_end()));
+        // Any other place is not git's folder of one worktree, and must not be removed.
+        let admin = admin.filter(|admin| admin.parent().is_some_and(|parent| parent.ends_with("worktrees")));
         self.worktrees.push(Worktree { repository, dir: dir.to_owned(), admin });
         Ok(())
     }
