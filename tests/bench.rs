@@ -120,8 +120,8 @@ fn a_change_is_found_and_its_commit_named() {
     assert!(runs.contains("schema = \"pprofdiff-runs/1\"") && runs.contains("side = \"new\""), "{runs}");
     // It is there now; and can be gone on with, where it is decided already.
     let said = shop.failure(&bench);
-    assert!(said.contains("pprofdiff-runs is there, and not empty"), "{said}");
-    let (output, _, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs"]);
+    assert!(said.contains("pprofdiff-runs already has runs; add to them with --more pprofdiff-runs"), "{said}");
+    let (output, _, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes"]);
     assert!(output.status.success() && stderr.contains("a change of the total"), "{stderr}");
 }
 
@@ -136,7 +136,7 @@ fn equal_sides_end_with_no_larger_change_and_the_working_tree_is_a_side() {
     // Three are too few to be sure.
     assert!(output.status.success() && stderr.contains("undecided: +21.4 %"), "{stderr}");
     assert!(stdout.contains("14.0k") || stdout.contains("14000"), "{stdout}");
-    let (_, _, stderr) = shop.run(&["bench", "--more", "again", "--runs", "20"]);
+    let (_, _, stderr) = shop.run(&["bench", "--more", "again", "--yes", "--runs", "20"]);
     // With the pairs that were there.
     assert!(stderr.contains("a change of the total: +21.4 %") && !stderr.contains("1 + 1 runs"), "{stderr}");
 }
@@ -243,6 +243,250 @@ fn ctrl_c_and_kill_keep_what_is_measured_and_leave_nothing() {
     }
 }
 
+/// Git sets these variables for a hook. Without care, a checkout for the benchmark would overwrite the user's index.
+#[test]
+fn the_index_of_a_commit_that_a_hook_checks_stays_as_it_is() {
+    let shop = Repository::shop("hook", "4000", "9000");
+    std::fs::write(shop.0.join("mine.txt"), "a\n").unwrap();
+    shop.git(&["add", "mine.txt"]);
+    let unset = "test -z \"$GIT_DIR$GIT_INDEX_FILE$GIT_WORK_TREE$GIT_PREFIX$GIT_CONFIG_COUNT\" && sh run.sh";
+    let mut command = shop.command(&["bench", "HEAD~2..HEAD", "--runs", "2", "--", "sh", "-c", unset]);
+    command.env("GIT_DIR", shop.0.join(".git")).env("GIT_INDEX_FILE", shop.0.join(".git/index"));
+    command.env("GIT_WORK_TREE", &shop.0).env("GIT_PREFIX", "x/").env("GIT_CONFIG_COUNT", "0");
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("does not count"), "{stderr}");
+    assert_eq!(shop.git(&["status", "--short", "--untracked-files=no"]), "A  mine.txt\n");
+    assert_eq!(shop.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn worktrees_of_the_user_on_a_disk_that_is_away_stay() {
+    let shop = Repository::shop("prune", "4000", "9000");
+    let (disk, unplugged) = (shop.0.join("disk"), shop.0.join("unplugged"));
+    shop.git(&["worktree", "add", "-q", "--detach", disk.to_str().unwrap()]);
+    std::fs::rename(&disk, &unplugged).unwrap();
+    let output = shop.command(&["bench", "HEAD~2..HEAD", "--runs", "2", "--", "sh", "run.sh"]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::rename(&unplugged, &disk).unwrap();
+    shop.git(&["-C", "disk", "status"]);
+    assert_eq!(shop.git(&["worktree", "list"]).lines().count(), 2);
+}
+
+#[test]
+fn a_folder_with_files_of_the_user_is_refused_and_stays() {
+    let shop = Repository::shop("into", "4000", "9000");
+    let bench = ["bench", "HEAD~2..HEAD", "--runs", "2", "--into", "mine", "--", "sh", "run.sh"];
+    for mine in ["mine/base-1/cpu.pb.gz", "mine/sources/thesis.txt", "mine/runs.toml"] {
+        let file = shop.0.join(mine);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, "x").unwrap();
+        let line = shop.failure(&bench);
+        assert!(line.contains("mine has files that bench did not write; choose an empty or new folder"), "{line}");
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
+        std::fs::remove_dir_all(shop.0.join("mine")).unwrap();
+    }
+    // In a folder of runs, a name that is taken is passed over.
+    let (output, ..) = shop.run(&bench);
+    assert!(output.status.success());
+    std::fs::create_dir(shop.0.join("mine/base-3")).unwrap();
+    std::fs::write(shop.0.join("mine/base-3/thesis.txt"), "x").unwrap();
+    let (output, _, stderr) = shop.run(&["bench", "--more", "mine", "--yes", "--runs", "3"]);
+    assert!(output.status.success() && stderr.contains("(3 + 3 runs)"), "{stderr}");
+    assert!(shop.0.join("mine/base-3/thesis.txt").exists() && shop.0.join("mine/base-3-2/profile").exists());
+}
+
+/// Whoever can guess the name of a folder in /tmp could put files there that we run, or files that we remove.
+#[cfg(unix)]
+#[test]
+fn worktrees_lie_in_a_new_private_folder() {
+    let shop = Repository::shop("private", "4000", "9000");
+    let script = "mkdir -p tmp/pprofdiff-bench-$$/base; touch tmp/pprofdiff-bench-$$/base/thesis.txt; TMPDIR=tmp exec \"$0\" \"$@\"";
+    let run = "ls -ld .. >> \"$OLD/modes\"; pwd >> \"$OLD/places\"; sh run.sh";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_pprofdiff")]).current_dir(&shop.0).env("OLD", &shop.0);
+    command.args(["bench", "HEAD~2..HEAD", "--runs", "2", "--", "sh", "-c", run]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read = |name: &str| std::fs::read_to_string(shop.0.join(name)).unwrap();
+    assert!(read("modes").lines().all(|line| line.starts_with("drwx------")), "{}", read("modes"));
+    let places = read("places");
+    let parents: std::collections::HashSet<&str> =
+        places.lines().map(|place| place.rsplit('/').nth(1).unwrap()).collect();
+    assert!(parents.len() == 2 && parents.iter().all(|name| name.len() > 30), "{parents:?}");
+    // The stranger's folder is all that is left.
+    let left: Vec<_> = std::fs::read_dir(shop.0.join("tmp")).unwrap().flatten().map(|entry| entry.path()).collect();
+    assert!(left.len() == 1 && left[0].join("base/thesis.txt").exists(), "{left:?}");
+}
+
+#[test]
+fn no_name_of_a_commit_is_an_option_of_git() {
+    let shop = Repository::shop("option", "4000", "9000");
+    shop.git(&["update-ref", "refs/heads/--output=x", "HEAD~2"]);
+    let (output, ..) = shop.run(&["bench", "HEAD~2..HEAD", "--runs", "2", "--into", "runs", "--", "sh", "run.sh"]);
+    assert!(output.status.success());
+    let (output, stdout, stderr) = shop.run(&["explain", "runs", "--git=--output=x..HEAD"]);
+    assert!(output.status.success() && stdout.contains("validate emails"), "{stdout}{stderr}");
+    let file = shop.0.join("runs/runs.toml");
+    let text = std::fs::read_to_string(&file).unwrap().replace("HEAD~2..HEAD", "--output=x..HEAD");
+    std::fs::write(&file, text).unwrap();
+    let (output, _, stderr) = shop.run(&["bench", "--more", "runs", "--yes", "--runs", "3", "--bisect"]);
+    assert!(output.status.success(), "{stderr}");
+    assert_eq!(shop.git(&["status", "--short"]), "?? runs/\n");
+}
+
+#[test]
+fn the_commands_of_a_folder_run_only_if_the_user_says_so() {
+    let shop = Repository::shop("consent", "4000", "9000");
+    let bench = ["bench", "HEAD~2..HEAD", "--build", "touch built", "--runs", "2", "--", "sh", "run.sh"];
+    assert!(shop.run(&bench).0.status.success());
+    let line = shop.failure(&["bench", "--more", "pprofdiff-runs", "--runs", "3"]);
+    assert!(
+        line.contains("pprofdiff-runs/runs.toml wants to run the build `touch built`, and `sh run.sh` in checkouts of")
+            && line.contains("add --yes to --more"),
+        "{line}"
+    );
+    let (output, _, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes", "--runs", "3"]);
+    assert!(output.status.success() && stderr.contains("runs.toml runs `sh run.sh` in checkouts"), "{stderr}");
+    assert!(shop.failure(&["bench", "HEAD", "--yes", "--", "true"]).contains("--more"));
+}
+
+#[test]
+fn submodules_are_checked_out_from_the_users_own_or_named() {
+    let shop = Repository::shop("super", "4000", "4000");
+    let (inner, lib) = (Repository::new("inner"), Repository::new("lib"));
+    inner.commit("four", &[("cost", "4000")]);
+    lib.commit("begin", &[("README", "")]);
+    let add = |to: &Repository, from: &Repository, path: &str| {
+        to.git(&["-c", "protocol.file.allow=always", "submodule", "--quiet", "add", from.0.to_str().unwrap(), path]);
+    };
+    add(&lib, &inner, "deep");
+    lib.commit("deep", &[]);
+    add(&shop, &lib, "lib");
+    let update = ["-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init", "--recursive"];
+    shop.git(&update);
+    let script = std::fs::read_to_string(shop.0.join("run.sh")).unwrap().replace("cat cost", "cat lib/deep/cost");
+    shop.commit("a submodule", &[("run.sh", &script)]);
+    // A commit of the submodule's submodule, which nothing but the user's checkout has.
+    std::fs::write(shop.0.join("lib/deep/cost"), "9000").unwrap();
+    for (dir, path) in [("lib/deep", "cost"), ("lib", "deep")] {
+        shop.git(&["-C", dir, "add", path]);
+        shop.git(&["-C", dir, "commit", "-q", "-m", "nine"]);
+    }
+    shop.commit("nine", &[]);
+    let bench = |into: &'static str| ["bench", "HEAD~1..HEAD", "--into", into, "--", "sh", "run.sh"];
+    let (output, _, stderr) = shop.run(&bench("r1"));
+    assert!(output.status.success() && stderr.contains("a change of the total: +35.7 %"), "{stderr}");
+    for dir in ["lib", "lib/deep"] {
+        assert_eq!(shop.git(&["-C", dir, "worktree", "list"]).lines().count(), 1, "{dir}");
+    }
+    // Also where it is not checked out now.
+    shop.git(&["submodule", "--quiet", "deinit", "-f", "lib"]);
+    let (output, _, stderr) = shop.run(&bench("r2"));
+    assert!(output.status.success() && stderr.contains("a change of the total: +35.7 %"), "{stderr}");
+    // A clone that has no submodules, or one without the commit.
+    let clone = Repository(shop.0.with_extension("clone"));
+    let _ = std::fs::remove_dir_all(&clone.0);
+    shop.git(&["clone", "-q", shop.0.to_str().unwrap(), clone.0.to_str().unwrap()]);
+    let (_, _, stderr) = clone.run(&bench("r1"));
+    assert!(stderr.contains("note: submodule lib is empty on this side"), "{stderr}");
+    clone.git(&["submodule", "--quiet", "init"]);
+    let line = clone.failure(&bench("r3"));
+    assert!(line.contains("submodule lib is not cloned; run: git submodule update --init --recursive"), "{line}");
+    let _ = Command::new("git").args(update).current_dir(&clone.0).output().unwrap();
+    let (output, _, stderr) = clone.run(&bench("r4"));
+    assert!(output.status.code() == Some(2) && stderr.contains("submodule lib lacks commit "), "{stderr}");
+}
+
+#[test]
+fn three_dots_start_at_the_merge_base() {
+    let shop = Repository::shop("dots", "4000", "4000");
+    shop.git(&["branch", "branch", "HEAD"]);
+    // The main branch became faster meanwhile, which is no fault of the branch.
+    shop.commit("faster", &[("cost", "1000")]);
+    shop.git(&["checkout", "-q", "branch"]);
+    for (round, cost) in [(1, "4000"), (2, "9000"), (3, "9000")] {
+        let body = go_source(&format!("return x + {round}"));
+        shop.commit(&format!("round {round}"), &[("cost", cost), ("shop/email.go", &body)]);
+    }
+    let bench = ["bench", "main...branch", "--bisect", "--runs", "8", "--", "sh", "run.sh"];
+    let (output, _, stderr) = shop.run(&bench);
+    assert!(output.status.success() && stderr.contains("a change of the total: +35.7 %"), "{stderr}");
+    assert!(stderr.lines().last().unwrap().ends_with("round 2 did it"), "{stderr}");
+    shop.git(&["checkout", "-q", "--orphan", "other"]);
+    shop.git(&["commit", "-q", "-m", "apart"]);
+    let line = shop.failure(&["bench", "main...other", "--into", "apart", "--", "true"]);
+    assert!(line.contains("the sides of main...other have no commit in common"), "{line}");
+}
+
+/// A benchmark ends its own server by `kill`.
+#[cfg(unix)]
+#[test]
+fn children_can_be_ended_by_any_signal() {
+    let shop = Repository::shop("signals", "4000", "9000");
+    let run = "for s in TERM HUP; do sleep 600 & kill -$s $!; wait $!; echo $?; done | tr '\\n' ' ' | grep -qx '143 129 ' && sh run.sh";
+    let (output, _, stderr) =
+        shop.run(&["bench", "HEAD~2..HEAD", "--runs", "2", "--max-time", "60s", "--", "sh", "-c", run]);
+    assert!(output.status.success() && !stderr.contains("does not count"), "{stderr}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_that_hangs_ends_when_the_time_is_over() {
+    let shop = Repository::shop("hangs", "4000", "9000");
+    let hanging = |pair: u32| format!("case \"$PPROFDIFF_PROFILE\" in */new-{pair}/*) sleep 600;; esac; sh run.sh");
+    let bench = |into: &'static str, pair: u32| {
+        let run = hanging(pair);
+        shop.run(&["bench", "HEAD~2..HEAD", "--into", into, "--max-time", "5s", "--", "sh", "-c", &run])
+    };
+    let (output, stdout, stderr) = bench("r1", 2);
+    assert!(output.status.success() && stdout.contains("shop.validate"), "{stderr}");
+    assert!(
+        stderr.contains("pair 2 does not count: the new side: sh was ended, since --max-time (5 s) is over"),
+        "{stderr}"
+    );
+    let (output, _, stderr) = bench("r2", 1);
+    assert!(output.status.code() == Some(2) && stderr.contains("--max-time (5 s) is over"), "{stderr}");
+    let build = ["bench", "HEAD~2..HEAD", "--into", "r3", "--max-time", "1s", "--build", "sleep 600", "--", "true"];
+    let line = shop.failure(&build);
+    assert!(line.contains("the build of the base side: sh was ended"), "{line}");
+}
+
+/// Daemons leave the process group of the command, and ignore what they can.
+#[cfg(target_os = "linux")]
+#[test]
+fn daemons_of_a_run_end_with_it() {
+    let shop = Repository::shop("daemons", "4000", "9000");
+    let daemon = "trap '' TERM HUP; echo $$ >> \"$PPROFDIFF_PROFILE.pid\"; while :; do sleep 1; done";
+    let run =
+        "(setsid sh -c \"$0\" > /dev/null 2>&1 &); while [ ! -s \"$PPROFDIFF_PROFILE.pid\" ]; do :; done; sh run.sh";
+    let (output, _, stderr) = shop.run(&["bench", "HEAD~2..HEAD", "--runs", "2", "--", "sh", "-c", run, daemon]);
+    assert!(output.status.success(), "{stderr}");
+    for side in ["base-1", "new-2"] {
+        let id = std::fs::read_to_string(shop.0.join(format!("pprofdiff-runs/{side}/profile.pid"))).unwrap();
+        let status = Command::new("kill").args(["-0", id.trim()]).stderr(Stdio::null()).status().unwrap();
+        assert!(!status.success(), "process {id} is left");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_run_prints_fills_no_disk() {
+    let shop = Repository::shop("prints", "4000", "9000");
+    let run = "case \"$PPROFDIFF_PROFILE\" in */base-1/*) head -c 100000000 /dev/zero; sleep 0.1; echo the end;; esac; sh run.sh";
+    let (output, _, stderr) = shop.run(&["bench", "HEAD~2..HEAD", "--runs", "2", "--", "sh", "-c", run]);
+    assert!(output.status.success(), "{stderr}");
+    let output = std::fs::read(shop.0.join("pprofdiff-runs/base-1/output.txt")).unwrap();
+    assert!(output.len() < 80_000_000 && output.ends_with(b"the end\n"), "{}", output.len());
+}
+
+#[test]
+fn two_equal_commands_are_measured() {
+    let shop = Repository::shop("same", "4000", "4000");
+    let (output, _, stderr) = shop.run(&["bench", "--base-cmd", "sh run.sh", "--new-cmd", "sh run.sh"]);
+    assert!(output.status.success() && stderr.contains("no change of the total larger than 2.0 %"), "{stderr}");
+}
+
 #[test]
 fn two_commands_are_compared_where_we_are() {
     let shop = Repository::shop("commands", "4000", "4000");
@@ -250,7 +494,7 @@ fn two_commands_are_compared_where_we_are() {
     let (output, _, stderr) = shop.run(&bench);
     assert!(output.status.success() && stderr.contains("undecided: +35.7 %"), "{stderr}");
     assert!(stderr.contains("note: the base has $COST none, the new side 9000"), "{stderr}");
-    let (_, stdout, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--runs", "9"]);
+    let (_, stdout, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes", "--runs", "9"]);
     assert!(stderr.contains("a change of the total: +35.7 %") && stdout.contains("shop.validate"), "{stderr}");
     assert!(shop.failure(&["bench", "--base-cmd", "sh run.sh"]).contains("the other none"));
     assert!(shop.failure(&["bench", "--base-cmd", "a 'b", "--new-cmd", "c"]).contains("a ' is not closed"));

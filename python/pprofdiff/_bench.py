@@ -29,6 +29,7 @@ def bench(
     sample_type: "str | None" = None,
     into: "str | PathLike[str] | None" = None,
     more: "str | PathLike[str] | None" = None,
+    yes: bool = False,
     cwd: "str | PathLike[str] | None" = None,
 ) -> "Diff":
     """Run a benchmark of two sides in turns until it is decided whether they differ, as `pprofdiff bench` does.
@@ -36,7 +37,8 @@ def bench(
     `commits` is "BASE..NEW", or "BASE" against what is not committed, in the repository of `cwd`; `command` is the
     benchmark, as words or as one text. In place of commits there may be two folders, or two commands. `effect` is the
     change that matters, 0.02 for 2 %; `runs` and `max_time` ("5m") say when to end in any case. Profiles go to the
-    folder `into`, from which load_runs() reads them again; `more` goes on with the runs of such a folder.
+    folder `into`, from which load_runs() reads them again; `more` goes on with the runs of such a folder. That runs the
+    commands in its runs.toml, so it needs `yes=True`: a folder from somebody else may name any command.
 
     Progress and what is decided are printed to standard error. Ctrl-C ends with what is measured.
 
@@ -68,6 +70,7 @@ def bench(
     for name, value in options.items():
         words += [] if value is None else [f"{name}={os.fspath(value) if isinstance(value, os.PathLike) else value}"]
     benchmark = shlex.split(command) if isinstance(command, str) else [os.fspath(word) for word in command]
+    words += ["--yes"] if yes else []
     words += ["--", *benchmark] if benchmark else []
 
     said = ""

@@ -14,6 +14,32 @@ use crate::{Failure, Result};
 
 /// The most that is read of what `git log` writes.
 const MAX_LOG_BYTES: u64 = 512 << 20;
+/// The most that is kept of an error message of git.
+const MAX_ERROR_BYTES: u64 = 64 << 10;
+/// Variables that bind git to one repository, its index or its work tree: all of `git rev-parse --local-env-vars`, up to
+/// git 2.52, and the variable that marks a push in quarantine. A hook sets them for the repository that it runs in.
+const REPOSITORY_VARIABLES: [&str; 17] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_CONFIG",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_PARAMETERS",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_INTERNAL_SUPER_PREFIX",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_QUARANTINE_PATH",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
+];
+/// Variables that change what the paths and diffs of our own git commands mean.
+const DIALECT_VARIABLES: [&str; 5] =
+    ["GIT_DIFF_OPTS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS"];
 /// What is no program's source, and large: no part of what is read.
 const LEFT_OUT: [&str; 6] = ["package-lock.json", "go.sum", "*.min.js", "*.svg", "yarn.lock", "pnpm-lock.yaml"];
 
@@ -37,6 +63,56 @@ pub fn commits(args: &GitArgs) -> Result<Option<Commits>> {
     Commits::of_range(Path::new("."), range).map(Some)
 }
 
+/// Takes all variables out of a command's environment that bind git to one repository. Without this a hook's benchmark
+/// would check out into the index of the commit that is being made.
+pub fn leave_repository(command: &mut Command) {
+    for name in REPOSITORY_VARIABLES {
+        command.env_remove(name);
+    }
+    let is_setting = |name: &OsStr| {
+        name.to_str().is_some_and(|name| ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"].iter().any(|p| name.starts_with(p)))
+    };
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
+        command.env_remove(name);
+    }
+}
+
+/// The commits that a range names, by their ids: no id can be taken for an option.
+#[derive(Debug)]
+pub struct CommitRange {
+    pub base: String,
+    /// The newest commit; `None` if the range ends at the working tree.
+    pub tip: Option<String>,
+}
+
+impl CommitRange {
+    /// Resolves `A..B`, `A...B`, whose base is the merge base, or `A` alone. An omitted side is HEAD.
+    ///
+    /// # Errors
+    /// A side names no commit; both have no commit in common.
+    pub fn resolve(root: &Path, range: &str) -> Result<CommitRange> {
+        let commit = |name: &str| commit_id(root, if name.is_empty() { "HEAD" } else { name });
+        let Some((base, tip)) = range.split_once("..") else {
+            return Ok(CommitRange { base: commit(range)?, tip: None });
+        };
+        let Some(tip) = tip.strip_prefix('.') else {
+            return Ok(CommitRange { base: commit(base)?, tip: Some(commit(tip)?) });
+        };
+        let (base, tip) = (commit(base)?, commit(tip)?);
+        let merge_base = git(root, ["merge-base", &base, &tip])
+            .map_err(|_| Failure::Message(format!("git: the sides of {range} have no commit in common; write A..B")))?;
+        Ok(CommitRange { base: merge_base.trim_end().to_owned(), tip: Some(tip) })
+    }
+}
+
+/// The id of the commit that a revision names.
+fn commit_id(root: &Path, revision: &str) -> Result<String> {
+    let commit = format!("{revision}^{{commit}}");
+    let id = git(root, ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])
+        .map_err(|_| Failure::Message(format!("git knows no commit {revision:?}")))?;
+    Ok(id.trim_end().to_owned())
+}
+
 /// Runs git in a folder; what it writes.
 ///
 /// # Errors
@@ -45,6 +121,10 @@ pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Re
     let mut command = Command::new("git");
     // Nothing is asked of whoever sits there, and locks of others are left alone.
     command.arg("-C").arg(dir).args(args).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
+    leave_repository(&mut command);
+    for name in DIALECT_VARIABLES {
+        command.env_remove(name);
+    }
     command.env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let missing = |e: std::io::Error| Failure::Message(format!("git can't be run: {e}"));
     let mut child = command.spawn().map_err(missing)?;
@@ -52,7 +132,11 @@ pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Re
     // Read beside the output, which may be longer than a pipe holds.
     let said = std::thread::spawn(move || {
         let mut text = Vec::new();
-        let _ = stderr.map(|mut pipe| pipe.read_to_end(&mut text));
+        if let Some(mut pipe) = stderr {
+            let _ = (&mut pipe).take(MAX_ERROR_BYTES).read_to_end(&mut text);
+            // The rest is read as well: git waits while its pipe is full.
+            let _ = std::io::copy(&mut pipe, &mut std::io::sink());
+        }
         String::from_utf8_lossy(&text).into_owned()
     });
     let mut bytes = Vec::new();
@@ -80,24 +164,18 @@ impl Commits {
     /// branch lacks.
     pub fn of_range(dir: &Path, range: &str) -> Result<Commits> {
         let root = PathBuf::from(git(dir, ["rev-parse", "--show-toplevel"])?.trim_end());
-        let (base, tip) = match range.split_once("..") {
-            Some((base, tip)) => {
-                let or_head = |name: &str| if name.is_empty() { "HEAD".to_owned() } else { name.to_owned() };
-                (or_head(base), Some(or_head(tip.trim_start_matches('.'))))
-            }
-            None if range.is_empty() => (upstream(&root)?, None),
-            None => (range.to_owned(), None),
+        let CommitRange { base, tip } = match range {
+            "" => CommitRange { base: upstream(&root)?, tip: None },
+            range => CommitRange::resolve(&root, range)?,
         };
-        let end = tip.as_deref().unwrap_or("HEAD");
-        for name in [base.as_str(), end] {
-            let commit = format!("{name}^{{commit}}");
-            git(&root, ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])
-                .map_err(|_| Failure::Message(format!("git knows no commit {name:?}")))?;
-        }
+        let end = match &tip {
+            Some(tip) => tip.clone(),
+            None => commit_id(&root, "HEAD")?,
+        };
         let left_out: Vec<String> = LEFT_OUT.iter().map(|pattern| format!(":(exclude,glob)**/{pattern}")).collect();
         let paths = || ["--", "."].into_iter().chain(left_out.iter().map(String::as_str));
         let asked = format!("{base}..{end}");
-        let log = git(&root, LOG_ARGS.into_iter().chain([asked.as_str()]).chain(paths()))?;
+        let log = git(&root, LOG_ARGS.into_iter().chain(["--end-of-options", &asked]).chain(paths()))?;
         let mut history = History::parse(&log);
         if tip.is_none() {
             // What is not committed is the newest of all.
@@ -113,16 +191,17 @@ impl Commits {
             }
         }
         if history.is_empty() {
-            return Err(Failure::Message(format!("git: no commit in {asked}, and nothing that is not committed")));
+            let named = if range.is_empty() { &asked } else { range };
+            return Err(Failure::Message(format!("git: no commit in {named}, and nothing that is not committed")));
         }
-        let files = git(&root, ["-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", "--full-tree", end])?;
+        let files = git(&root, ["-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", "--full-tree", &end])?;
         Ok(Commits { history, root, tip, files: files.lines().map(str::to_owned).collect() })
     }
 
     /// Says of each cause which commits reach it.
     pub fn rank(&self, diff: &Diff, query: &Query, explanation: &mut Explanation) -> Result<()> {
         let read = |path: &str| match &self.tip {
-            Some(tip) => git(&self.root, ["show".to_owned(), format!("{tip}:{path}")]).ok(),
+            Some(tip) => git(&self.root, ["show", "--end-of-options", &format!("{tip}:{path}")]).ok(),
             None => std::fs::read_to_string(self.root.join(path)).ok(),
         };
         let tree = Tree { files: self.files.clone(), read: &read };
@@ -142,4 +221,24 @@ fn upstream(root: &Path) -> Result<String> {
     Err(Failure::Message(
         "--git: HEAD has no commit that its upstream, main or master lacks; name a range, A..B".to_owned(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::process::Command;
+
+    use super::{REPOSITORY_VARIABLES, leave_repository};
+
+    #[test]
+    fn every_repository_variable_of_the_installed_git_is_removed() {
+        let output = Command::new("git").args(["rev-parse", "--local-env-vars"]).output().unwrap();
+        for name in String::from_utf8(output.stdout).unwrap().lines() {
+            assert!(REPOSITORY_VARIABLES.contains(&name), "{name}");
+        }
+        let mut command = Command::new("true");
+        leave_repository(&mut command);
+        assert!(command.get_envs().any(|(name, value)| name == "GIT_INDEX_FILE" && value.is_none()));
+    }
 }

@@ -136,7 +136,6 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         },
     };
     let work = Work::new();
-    // Threads that are started later block what ends a process.
     if matches!(cli.verb, Some(Verb::Bench(_))) {
         terminal::interrupt_at_kill();
     }

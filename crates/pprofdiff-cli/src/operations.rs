@@ -52,7 +52,7 @@ fn counts(path: &Path) -> Result<Counts> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::Message(format!("{}: {e}", path.display())))?;
     let counts = match serde_json::from_str::<Value>(&text) {
         Ok(json) => of_json(&json),
-        Err(_) => of_go(&text),
+        Err(_) => of_go(text.lines()),
     };
     if counts.is_empty() {
         let what = "`go test -bench` writes, criterion's sample.json, or pytest-benchmark's JSON";
@@ -69,15 +69,16 @@ fn mean(all: Vec<(String, Vec<f64>)>) -> Counts {
     all.into_iter().map(mean).filter(|(_, count)| *count > 0.0).collect()
 }
 
-/// By benchmark, what `go test -bench` wrote says.
-pub fn of_go_output(text: &str) -> Vec<(String, f64)> {
-    of_go(text)
+/// Returns the operations of each benchmark in the output of `go test -bench`.
+pub fn of_go_output(lines: impl Iterator<Item = String>) -> Vec<(String, f64)> {
+    of_go(lines)
 }
 
 /// Lines such as `BenchmarkRead-8   1234   56 ns/op`; a benchmark that ran several times has several.
-fn of_go(text: &str) -> Counts {
+fn of_go<L: AsRef<str>>(lines: impl Iterator<Item = L>) -> Counts {
     let mut all = Vec::new();
-    for line in text.lines() {
+    for line in lines {
+        let line = line.as_ref();
         let mut words = line.split_whitespace();
         let (Some(name), Some(count)) = (words.next(), words.next()) else { continue };
         // The number of processors belongs to the machine.
@@ -116,7 +117,7 @@ mod tests {
         let go = "goos: linux\nBenchmarkRead-8 \t 100\t 5.0 ns/op\t 3 B/op\nBenchmarkRead-8 300 6 ns/op\n\
                   BenchmarkWrite/small-size-4 7 6 ns/op\nBenchmarkNone\nPASS\n";
         let wanted = [("BenchmarkRead".to_owned(), 200.0), ("BenchmarkWrite/small-size".to_owned(), 7.0)];
-        assert_eq!(of_go(go), Counts::from(wanted));
+        assert_eq!(of_go(go.lines()), Counts::from(wanted));
         let json = |text: &str| of_json(&serde_json::from_str(text).unwrap_or_default());
         assert_eq!(
             json(r#"{"sampling_mode":"Linear","iters":[1.0,2.0,4.0],"times":[3.0,5.0,9.0]}"#),
@@ -125,6 +126,6 @@ mod tests {
         let pytest =
             r#"{"benchmarks":[{"name":"a","fullname":"t.py::a","stats":{"rounds":5,"iterations":20}},{"name":"b"}]}"#;
         assert_eq!(json(pytest), Counts::from([("t.py::a".to_owned(), 100.0)]));
-        assert!(json("{}").is_empty() && of_go("").is_empty());
+        assert!(json("{}").is_empty() && of_go("".lines()).is_empty());
     }
 }

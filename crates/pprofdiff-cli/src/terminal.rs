@@ -207,20 +207,18 @@ pub enum AtInterrupt {
     CleanUp,
 }
 
-/// Treats `kill` and the end of a session as Ctrl-C, for a command that has much to put away. Must be called before threads
-/// are started: they block the signals then, which one thread waits for.
+/// Treats `kill` and the end of a session as Ctrl-C, for a command that has to clean up. The signals are handled and not
+/// blocked: children inherit a blocked signal, and `kill` would end none of them.
+/// Threads inherit them as well, so this must run before threads start.
 pub fn interrupt_at_kill() {
     #[cfg(all(unix, feature = "terminal"))]
     {
-        use nix::sys::signal::{SigSet, Signal};
+        use signal_hook::consts::{SIGHUP, SIGTERM};
 
-        let ends = SigSet::from_iter([Signal::SIGTERM, Signal::SIGHUP]);
-        if ends.thread_block().is_ok() {
-            let wait = move || {
-                while ends.wait().is_ok() {
-                    interrupt();
-                }
-            };
+        // The parent of this process may have blocked signals, too.
+        let _ = nix::sys::signal::SigSet::all().thread_unblock();
+        if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP]) {
+            let wait = move || signals.forever().for_each(|_| interrupt());
             let _ = std::thread::Builder::new().name("pprofdiff-kill".to_owned()).spawn(wait);
         }
     }

@@ -9,12 +9,12 @@ use pprofdiff::Work;
 use pprofdiff::recording::Recording;
 use pprofdiff::sequential::{FrameChange, MISSES, Pairs};
 
-use super::sides;
 use super::taking::{Bench, Limits};
+use super::{folder, sides};
 use crate::args::{BenchArgs, QueryArgs};
-use crate::git::git;
+use crate::git::{CommitRange, git};
 use crate::input::Inputs;
-use crate::{Failure, Result, say};
+use crate::{Result, say};
 
 /// How each commit is measured: as the sides were.
 pub struct Plan {
@@ -39,12 +39,14 @@ impl Plan {
         pairs: &Pairs,
         candidates: &[String],
     ) -> Result<()> {
-        let Some((base, tip)) = recording.range.split_once("..") else {
+        if !recording.range.contains("..") {
             say("--bisect: there are no commits between a commit and the working tree");
             return Ok(());
-        };
-        let tip = if tip.trim_start_matches('.').is_empty() { "HEAD" } else { tip.trim_start_matches('.') };
-        let listed = git(Path::new("."), ["rev-list", "--reverse", "--first-parent", &format!("{base}..{tip}")])?;
+        }
+        let range = CommitRange::resolve(Path::new("."), &recording.range)?;
+        let (base, tip) = (range.base, range.tip.unwrap_or_default());
+        let between = format!("{base}..{tip}");
+        let listed = git(Path::new("."), ["rev-list", "--reverse", "--first-parent", "--end-of-options", &between])?;
         let all: Vec<&str> = listed.lines().collect();
         let reaching: Vec<&str> = all.iter().copied().filter(|commit| candidates.iter().any(|c| c == commit)).collect();
         let mut left = if reaching.is_empty() { all } else { reaching };
@@ -59,7 +61,7 @@ impl Plan {
             let middle = (left.len() - 1) / 2;
             let commit = left[middle];
             say(&format!("bisect: {} commits are left; measuring {}", left.len(), name(commit)));
-            match self.is_there(work, inputs, dir, recording, commit, (frame.as_ref(), change))? {
+            match self.is_there(work, inputs, dir, recording, [&base, commit], (frame.as_ref(), change))? {
                 Some(true) => left.truncate(middle + 1),
                 Some(false) => left = left.split_off(middle + 1),
                 None => {
@@ -80,12 +82,10 @@ impl Plan {
         inputs: &Inputs,
         dir: &Path,
         recording: &Recording,
-        commit: &str,
+        [base, commit]: [&str; 2],
         (frame, change): (Option<&FrameChange>, f64),
     ) -> Result<Option<bool>> {
-        let base = recording.range.split_once("..").map_or("HEAD", |(base, _)| base);
-        let dir = dir.join(format!("bisect-{}", commit.get(..12).unwrap_or(commit)));
-        std::fs::create_dir_all(&dir).map_err(|e| Failure::Message(format!("{}: {e}", dir.display())))?;
+        let dir = folder::create(dir, &format!("bisect-{}", commit.get(..12).unwrap_or(commit)))?;
         let mut asked = Recording::new(&recording.command);
         asked.new_command.clone_from(&recording.new_command);
         asked.range = format!("{base}..{commit}");
@@ -101,14 +101,14 @@ impl Plan {
             (high < 0.5).then_some(false)
         };
         let limits = Limits { runs: self.runs, time: self.time };
-        let mut bench = Bench::new(work, inputs, &self.query, &dir, &checkouts, &asked)?;
-        let pairs = bench.take(&mut asked, &limits, &|pairs| answer(pairs).is_some())?;
+        let mut bench = Bench::new(work, limits, inputs, &self.query, &dir, &checkouts, &asked)?;
+        let pairs = bench.take(&mut asked, &|pairs| answer(pairs).is_some())?;
         Ok(answer(&pairs))
     }
 }
 
 /// A commit as people read it.
 fn name(commit: &str) -> String {
-    let line = git(Path::new("."), ["log", "-1", "--format=%h %s", commit]).unwrap_or_default();
+    let line = git(Path::new("."), ["log", "-1", "--format=%h %s", "--end-of-options", commit]).unwrap_or_default();
     if line.trim().is_empty() { commit.to_owned() } else { line.trim().to_owned() }
 }

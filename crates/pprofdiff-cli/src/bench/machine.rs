@@ -4,10 +4,9 @@ use std::fs::read_to_string;
 use std::path::Path;
 use std::time::Instant;
 
-use pprofdiff::Work;
 use pprofdiff::recording::{RecordedRun, Recording, SIDES};
 
-use super::process::{self, Job};
+use super::process::{Job, OutputKind, Runner, lines};
 use crate::{Failure, Result};
 
 /// A clock that is slower by this is another machine.
@@ -124,8 +123,7 @@ pub fn versions(
     variables: &[(String, String)],
     command: &[String],
     build: &str,
-    output: &Path,
-    work: &Work,
+    runner: &Runner<'_>,
 ) -> Result<Vec<(String, String)>> {
     let mut found: Vec<(String, String)> =
         variables.iter().map(|(name, value)| (format!("${name}"), value.clone())).collect();
@@ -135,9 +133,11 @@ pub fn versions(
             continue;
         }
         let version: Vec<String> = version.iter().map(|&word| word.to_owned()).collect();
-        match process::run(&Job { command: &version, dir, variables, output }, work) {
-            Ok(status) if status.success() => {
-                let line = first_line(&output.display().to_string()).unwrap_or_default();
+        let file = tempfile::NamedTempFile::new()?;
+        let (output, kind) = (file.path(), OutputKind::Log);
+        match runner.run(&Job { command: &version, dir, variables, output, kind, patience: None }) {
+            Ok(ended) if ended.status.success() => {
+                let line = lines(output).next().map_or_else(String::new, |line| line.trim().to_owned());
                 found.push((name.to_owned(), line));
             }
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),

@@ -10,11 +10,15 @@
 
 mod adapters;
 mod bisect;
+mod consent;
 mod end;
+mod folder;
 mod kept;
 mod machine;
+mod orphans;
 mod process;
 mod sides;
+mod submodules;
 mod taking;
 mod telling;
 mod words;
@@ -39,7 +43,7 @@ const DEFAULT_EFFECT: f64 = 0.02;
 pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
     end::check_args(&args)?;
     let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
-    let (dir, mut recording) = recording(&args)?;
+    let (dir, mut recording) = recording(&args, work)?;
     let pairs = measure(&args, work, &inputs, &dir, &mut recording)?;
     let is_interrupted = work.is_stopped();
     if is_interrupted || !args.bisect {
@@ -67,10 +71,12 @@ pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
 /// Takes the runs, and keeps what is needed of both sides when their worktrees are gone.
 fn measure(args: &BenchArgs, work: &Work, inputs: &Inputs, dir: &Path, recording: &mut Recording) -> Result<Pairs> {
     let dirs: Vec<PathBuf> = recording.dirs.iter().map(PathBuf::from).collect();
-    let checkouts = sides::checkouts(&recording.range, &dirs)?;
+    // Ctrl-C ends a git that is checking out, too.
+    let checkouts = sides::checkouts(&recording.range, &dirs)
+        .map_err(|e| if work.is_stopped() { Failure::Interrupted } else { e })?;
     let limits = taking::Limits { runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize, time: args.max_time };
-    let mut bench = Bench::new(work, inputs, &args.query, dir, &checkouts, recording)?;
-    let pairs = bench.take(recording, &limits, &|pairs| pairs.decision() != Decision::Open)?;
+    let mut bench = Bench::new(work, limits, inputs, &args.query, dir, &checkouts, recording)?;
+    let pairs = bench.take(recording, &|pairs| pairs.decision() != Decision::Open)?;
     bench.keep();
     if !pairs.is_empty() {
         for line in words::verdict(&pairs, recording.effect) {
@@ -81,14 +87,19 @@ fn measure(args: &BenchArgs, work: &Work, inputs: &Inputs, dir: &Path, recording
 }
 
 /// The folder of runs, and what is known of them: a new one, or one that is gone on with.
-fn recording(args: &BenchArgs) -> Result<(PathBuf, Recording)> {
+fn recording(args: &BenchArgs, work: &Work) -> Result<(PathBuf, Recording)> {
     let [command, new_command] = commands(args)?;
     let (dir, mut recording) = match &args.more {
         Some(dir) => {
             if !command.is_empty() || args.build.is_some() {
                 return Err(Failure::Message("--more goes on with the command of the runs; give none".to_owned()));
             }
-            (std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone()), Recording::read(dir)?)
+            let recording = Recording::read(dir)?;
+            // The question can't be stopped in between, so Ctrl-C ends the process.
+            stop_at_interrupt(work, AtInterrupt::Exit);
+            consent::ask(dir, &recording, args.yes)?;
+            stop_at_interrupt(work, AtInterrupt::CleanUp);
+            (std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone()), recording)
         }
         None => {
             if command.is_empty() {
@@ -96,14 +107,8 @@ fn recording(args: &BenchArgs) -> Result<(PathBuf, Recording)> {
                     "no command is given; put it behind --, or name --base-cmd and --new-cmd".to_owned(),
                 ));
             }
-            let (range, dirs) = sides::named(args, !new_command.is_empty())?;
-            let into = &args.into;
-            let wrong = |e: std::io::Error| Failure::Message(format!("{}: {e}", into.display()));
-            if !is_free(into) {
-                let (into, more) = (into.display(), "go on with it by --more, or name another one with --into");
-                return Err(Failure::Message(format!("{into} is there, and not empty; {more}")));
-            }
-            std::fs::create_dir_all(into).map_err(wrong)?;
+            let (range, dirs) = sides::named(args)?;
+            let into = folder::begin(&args.into)?;
             let mut recording = Recording::new(&command);
             let full = |dir: &PathBuf| std::fs::canonicalize(dir).unwrap_or_else(|_| dir.clone()).display().to_string();
             recording.new_command = new_command;
@@ -112,7 +117,7 @@ fn recording(args: &BenchArgs) -> Result<(PathBuf, Recording)> {
             recording.build = args.build.clone().unwrap_or_default();
             recording.seed = args.seed;
             recording.effect = DEFAULT_EFFECT;
-            (std::fs::canonicalize(into).map_err(wrong)?, recording)
+            (into, recording)
         }
     };
     recording.effect = args.effect.unwrap_or(recording.effect);
@@ -120,19 +125,6 @@ fn recording(args: &BenchArgs) -> Result<(PathBuf, Recording)> {
         return Err(Failure::Message("--effect is a change that matters, and more than 0%".to_owned()));
     }
     Ok((dir, recording))
-}
-
-/// True of a folder that is not there, is empty, or has nothing but what a bench left that failed before its first pair.
-fn is_free(into: &Path) -> bool {
-    let is_left = |name: &str| {
-        ["binaries", "sources"].contains(&name)
-            || ["base-", "new-"]
-                .into_iter()
-                .filter_map(|side| name.strip_prefix(side))
-                .any(|run| ["first", "build.txt", "1", "2"].contains(&run))
-    };
-    let Ok(mut all) = std::fs::read_dir(into) else { return true };
-    all.all(|entry| entry.is_ok_and(|entry| entry.file_name().to_str().is_some_and(is_left)))
 }
 
 /// The words of the commands of both sides; the new side's are empty if they are the base's.

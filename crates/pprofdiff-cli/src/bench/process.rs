@@ -1,83 +1,268 @@
-//! Child processes that are never left behind: each has a group of its own, which ends with it, at Ctrl-C, and at `kill`.
+//! Runs the commands of a benchmark. Each command has its own process group, and the group ends with the command, at Ctrl-C,
+//! at `kill` and when `--max-time` is over. On Linux, processes that left the group end as well (`orphans`).
 
 use std::ffi::OsStr;
-use std::fs::File;
-use std::path::Path;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pprofdiff::Work;
 
+use super::orphans::Orphans;
+use crate::git::leave_repository;
 use crate::{Failure, Result};
 
-/// How often we look whether a child has ended, and how long it may take to end when it is told to.
+/// The interval of polls, and the number of intervals that processes get to end after SIGTERM.
 const TICK: Duration = Duration::from_millis(5);
 const GRACE_TICKS: usize = 200;
+/// The maximum size of a log, and the size of its end that remains when it is cut.
+const MAX_OUTPUT_BYTES: u64 = 64 << 20;
+const KEPT_OUTPUT_BYTES: u64 = 1 << 20;
+/// The first line of output that was cut.
+const CUT: &str = "[pprofdiff: earlier output was dropped]";
+/// The maximum length of a line. The rest of a longer line is dropped.
+const MAX_LINE_BYTES: u64 = 4096;
 
-/// A command to run, with all that it writes going to a file.
+/// A command to run.
 pub struct Job<'a> {
     pub command: &'a [String],
     pub dir: &'a Path,
     pub variables: &'a [(String, String)],
+    /// The file that receives the output.
     pub output: &'a Path,
+    pub kind: OutputKind,
+    /// A limit for this command alone.
+    pub patience: Option<Duration>,
 }
 
-/// Runs a command to its end.
-///
-/// # Errors
-/// It can't be started, or we were interrupted, which ends it.
-pub fn run(job: &Job<'_>, work: &Work) -> Result<ExitStatus> {
-    let [program, args @ ..] = job.command else { return Err(Failure::Message("no command is given".to_owned())) };
-    let file = || File::create(job.output).map_err(|e| Failure::Message(format!("{}: {e}", job.output.display())));
-    let out = file()?;
-    let err = out.try_clone()?;
-    let mut command = Command::new(program);
-    command.args(args).current_dir(job.dir).stdin(Stdio::null()).stdout(out).stderr(err);
-    command.envs(job.variables.iter().map(|(name, value)| (name, OsStr::new(value))));
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let child = command.spawn().map_err(|e| Failure::Message(format!("{program} can't be started: {e}")))?;
-    let mut group = Group(child);
-    loop {
-        if let Some(status) = group.0.try_wait()? {
-            return Ok(status);
-        }
-        if work.is_stopped() {
-            return Err(Failure::Interrupted);
-        }
-        std::thread::sleep(TICK);
+/// The use of a command's output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputKind {
+    /// A log: standard output and error. Only its end is kept if it is large.
+    Log,
+    /// A profile: all of standard output. Standard error is dropped.
+    Data,
+}
+
+/// A command that ended.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub elapsed: Duration,
+    pub output: PathBuf,
+    /// The start of the output was dropped.
+    pub is_cut: bool,
+}
+
+/// Runs commands until the work is stopped or the time is over.
+pub struct Runner<'a> {
+    work: &'a Work,
+    begun: Instant,
+    max_time: Option<Duration>,
+    orphans: Orphans,
+}
+
+impl<'a> Runner<'a> {
+    pub fn new(work: &'a Work, max_time: Option<Duration>) -> Runner<'a> {
+        Runner { work, begun: Instant::now(), max_time, orphans: Orphans::adopt() }
     }
+
+    /// The time since this was created.
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// True if no command may run any more.
+    pub fn is_over(&self) -> bool {
+        self.max_time.is_some_and(|time| self.elapsed() >= time)
+    }
+
+    /// Runs a command to its end.
+    ///
+    /// # Errors
+    /// The command can't be started. The time is over, or the work was stopped: both end the command with its processes.
+    pub fn run(&self, job: &Job<'_>) -> Result<Ended> {
+        let [program, args @ ..] = job.command else { return Err(Failure::Message("no command is given".to_owned())) };
+        self.check(program)?;
+        let wrong = |e: std::io::Error| Failure::Message(format!("{}: {e}", job.output.display()));
+        let mut open = OpenOptions::new();
+        let mut output = open.read(true).write(true).create(true).truncate(true).open(job.output).map_err(wrong)?;
+        // Appending, so that the file can be cut while the command writes.
+        let mut appended = OpenOptions::new().append(true).open(job.output).map_err(wrong)?;
+        let stderr = match job.kind {
+            OutputKind::Log => Stdio::from(appended.try_clone().map_err(wrong)?),
+            OutputKind::Data => Stdio::null(),
+        };
+        let mut command = Command::new(program);
+        command.args(args).current_dir(job.dir).stdin(Stdio::null());
+        command.stdout(appended.try_clone().map_err(wrong)?).stderr(stderr);
+        leave_repository(&mut command);
+        command.envs(job.variables.iter().map(|(name, value)| (name, OsStr::new(value))));
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let begun = Instant::now();
+        let child = command.spawn().map_err(|e| Failure::Message(format!("{program} can't be started: {e}")))?;
+        let mut group = Group { child, orphans: &self.orphans };
+        let mut is_cut = false;
+        loop {
+            self.orphans.reap(&group.child);
+            if let Some(status) = group.child.try_wait()? {
+                let (elapsed, output) = (begun.elapsed(), job.output.to_owned());
+                return Ok(Ended { status, elapsed, output, is_cut });
+            }
+            self.check(program)?;
+            if job.patience.is_some_and(|patience| begun.elapsed() > patience) {
+                return Err(Failure::Message(format!("{program} took too long")));
+            }
+            if job.kind == OutputKind::Log {
+                is_cut |= cut(&mut output, &mut appended).map_err(wrong)?;
+            }
+            std::thread::sleep(TICK);
+        }
+    }
+
+    fn check(&self, program: &str) -> Result<()> {
+        match self.max_time {
+            _ if self.work.is_stopped() => Err(Failure::Interrupted),
+            Some(time) if self.is_over() => Err(Failure::Message(format!(
+                "{program} was ended, since --max-time ({} s) is over",
+                (1000.0 * time.as_secs_f64()).round() / 1000.0
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Drops all but the end of a log that has become too large, since a benchmark can fill the disk. Returns true if it did.
+fn cut(output: &mut File, appended: &mut File) -> std::io::Result<bool> {
+    let len = output.metadata()?.len();
+    if len <= MAX_OUTPUT_BYTES {
+        return Ok(false);
+    }
+    let mut end = Vec::new();
+    output.seek(SeekFrom::Start(len - KEPT_OUTPUT_BYTES))?;
+    (&*output).take(KEPT_OUTPUT_BYTES).read_to_end(&mut end)?;
+    output.set_len(0)?;
+    // A line that the command writes in this moment may come first.
+    appended.write_all(format!("{CUT}\n").as_bytes())?;
+    appended.write_all(&end)?;
+    Ok(true)
+}
+
+/// Reads the lines of a command's output, in the memory of one line.
+pub fn lines(output: &Path) -> impl Iterator<Item = String> + use<> {
+    let mut reader = File::open(output).ok().map(BufReader::new);
+    std::iter::from_fn(move || {
+        let reader = reader.as_mut()?;
+        let mut line = Vec::new();
+        let read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line).ok()?;
+        if read == 0 {
+            return None;
+        }
+        if line.pop_if(|last| *last == b'\n').is_none() {
+            reader.skip_until(b'\n').ok()?;
+        }
+        Some(String::from_utf8_lossy(&line).into_owned())
+    })
+}
+
+/// Reads the end of a command's output.
+pub fn tail(output: &Path) -> String {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut file = File::open(output)?;
+        let len = file.metadata()?.len();
+        file.seek(SeekFrom::Start(len.saturating_sub(KEPT_OUTPUT_BYTES)))?;
+        let mut bytes = Vec::new();
+        file.take(KEPT_OUTPUT_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    String::from_utf8_lossy(&read().unwrap_or_default()).into_owned()
 }
 
 /// A child with what it started.
-struct Group(Child);
+struct Group<'a> {
+    child: Child,
+    orphans: &'a Orphans,
+}
 
-impl Group {
+impl Group<'_> {
     #[cfg(unix)]
     fn signal(&self, signal: nix::sys::signal::Signal) {
-        if let Ok(id) = i32::try_from(self.0.id()) {
+        if let Ok(id) = i32::try_from(self.child.id()) {
             let _ = nix::sys::signal::killpg(nix::unistd::Pid::from_raw(id), signal);
         }
+        self.orphans.signal(signal);
+    }
+
+    fn is_ended(&mut self) -> bool {
+        let is_child_ended = !matches!(self.child.try_wait(), Ok(None));
+        self.orphans.reap(&self.child);
+        is_child_ended && self.orphans.left().is_empty()
+    }
+
+    fn wait(&mut self) -> bool {
+        for _ in 0..GRACE_TICKS {
+            if self.is_ended() {
+                return true;
+            }
+            std::thread::sleep(TICK);
+        }
+        false
     }
 }
 
-impl Drop for Group {
+impl Drop for Group<'_> {
     fn drop(&mut self) {
         #[cfg(unix)]
         {
             use nix::sys::signal::Signal;
-            // Those that ended take nothing, and what they left running does.
+            // A command that ended may have left processes, too.
             self.signal(Signal::SIGTERM);
-            for _ in 0..GRACE_TICKS {
-                if !matches!(self.0.try_wait(), Ok(None)) {
-                    break;
-                }
-                std::thread::sleep(TICK);
-            }
+            let is_ended = self.wait();
+            // Other systems than Linux do not list the members of the group.
             self.signal(Signal::SIGKILL);
+            if !is_ended && !self.wait() {
+                let left = self.orphans.left();
+                if !left.is_empty() {
+                    let left: Vec<String> = left.iter().map(|process| process.to_string()).collect();
+                    crate::say(&format!("note: these processes could not be ended and are left: {}", left.join(", ")));
+                }
+            }
         }
         #[cfg(not(unix))]
-        let _ = (self.0.kill(), GRACE_TICKS);
-        let _ = self.0.wait();
+        let _ = (self.child.kill(), self.wait());
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn output_beyond_the_limit_keeps_its_end_and_says_that_it_was_cut() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("output.txt");
+        let mut appended = OpenOptions::new().create(true).append(true).open(&path).unwrap();
+        let mut output = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        output.set_len(MAX_OUTPUT_BYTES - 4).unwrap();
+        assert!(!cut(&mut output, &mut appended).unwrap());
+        appended.write_all(b"\nError: the end\n").unwrap();
+        assert!(cut(&mut output, &mut appended).unwrap());
+        assert_eq!(lines(&path).next().as_deref(), Some(CUT));
+        assert!(tail(&path).ends_with("\nError: the end\n"));
+        assert!(std::fs::metadata(&path).unwrap().len() < 2 * KEPT_OUTPUT_BYTES);
+    }
+
+    #[test]
+    fn long_lines_are_read_up_to_a_limit() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("output.txt");
+        std::fs::write(&path, format!("a\n{}\n\nb", "x".repeat(1 << 20))).unwrap();
+        let read: Vec<usize> = lines(&path).map(|line| line.len()).collect();
+        assert_eq!(read, [1, MAX_LINE_BYTES as usize, 0, 1]);
     }
 }

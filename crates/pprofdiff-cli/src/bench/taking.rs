@@ -10,10 +10,10 @@ use pprofdiff::{Diff, Profile, Sort, Source, Work};
 use pprofdiff_report::View;
 
 use super::adapters::{self, Adapter, Plan};
-use super::process::{self, Job};
+use super::process::{Ended, Job, OutputKind, Runner};
 use super::sides::Checkout;
 use super::telling::telling_line;
-use super::{kept, machine, words};
+use super::{folder, kept, machine, words};
 use crate::args::QueryArgs;
 use crate::input::Inputs;
 use crate::{Failure, Result, error_line, say};
@@ -22,9 +22,11 @@ use crate::{Failure, Result, error_line, say};
 const MAX_FAILED: usize = 3;
 
 /// When to end if nothing is decided.
+#[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Pairs of runs.
     pub runs: usize,
+    /// After this time, a build or a run that is not done is ended.
     pub time: Option<Duration>,
 }
 
@@ -41,6 +43,8 @@ struct Side<'a> {
 
 pub struct Bench<'a> {
     work: &'a Work,
+    runner: Runner<'a>,
+    limits: Limits,
     inputs: &'a Inputs,
     query: &'a QueryArgs<false>,
     dir: &'a Path,
@@ -52,6 +56,7 @@ pub struct Bench<'a> {
 impl<'a> Bench<'a> {
     pub fn new(
         work: &'a Work,
+        limits: Limits,
         inputs: &'a Inputs,
         query: &'a QueryArgs<false>,
         dir: &'a Path,
@@ -67,19 +72,16 @@ impl<'a> Bench<'a> {
             Ok(Side { checkout: &checkouts[i], variables, words, adapter, named: Default::default() })
         };
         let (build, seed) = (recording.build.clone(), recording.seed);
-        Ok(Bench { work, inputs, query, dir, build, seed, sides: [side(0)?, side(1)?] })
+        let sides = [side(0)?, side(1)?];
+        let runner = Runner::new(work, limits.time);
+        Ok(Bench { work, runner, limits, inputs, query, dir, build, seed, sides })
     }
 
     /// Takes runs until `is_enough`, or there are as many as the limits allow, or the work is stopped: what is measured by
     /// then counts.
-    pub fn take(
-        &mut self,
-        recording: &mut Recording,
-        limits: &Limits,
-        is_enough: &dyn Fn(&Pairs) -> bool,
-    ) -> Result<Pairs> {
+    pub fn take(&mut self, recording: &mut Recording, is_enough: &dyn Fn(&Pairs) -> bool) -> Result<Pairs> {
         let mut pairs = Pairs::new(recording.effect);
-        match self.take_all(recording, &mut pairs, limits, is_enough) {
+        match self.take_all(recording, &mut pairs, is_enough) {
             Err(Failure::Interrupted) if self.work.is_stopped() => say("interrupted"),
             other => other?,
         }
@@ -90,10 +92,11 @@ impl<'a> Bench<'a> {
         &mut self,
         recording: &mut Recording,
         pairs: &mut Pairs,
-        limits: &Limits,
         is_enough: &dyn Fn(&Pairs) -> bool,
     ) -> Result<()> {
-        let begun = Instant::now();
+        let limits = self.limits;
+        // This marks the folder as ours.
+        self.write(recording)?;
         for side in 0..2 {
             self.build_side(side)?;
         }
@@ -107,7 +110,8 @@ impl<'a> Bench<'a> {
         let mut pair = first;
         let mut is_planned_end = true;
         while !is_enough(pairs) && pairs.len() < limits.runs {
-            if limits.time.is_some_and(|time| begun.elapsed() + longest > time) && !pairs.is_empty() {
+            let is_short = limits.time.is_some_and(|time| self.runner.elapsed() + longest > time);
+            if is_short && !pairs.is_empty() {
                 break;
             }
             let (at, runs_before) = (Instant::now(), recording.runs.len());
@@ -117,6 +121,9 @@ impl<'a> Bench<'a> {
                     recording.runs.truncate(runs_before);
                     say(&format!("pair {pair} does not count: {message}"));
                     (failed, last_failure) = (failed + 1, Some(message));
+                    if self.runner.is_over() {
+                        break;
+                    }
                     if failed > MAX_FAILED || pairs.is_empty() && failed > 1 {
                         is_planned_end = false;
                         break;
@@ -132,7 +139,7 @@ impl<'a> Bench<'a> {
             longest = longest.max(at.elapsed());
             machine::mark_disturbed(&mut recording.runs);
             self.write(recording)?;
-            say(&words::estimate(pairs, limits, begun.elapsed(), longest));
+            say(&words::estimate(pairs, &limits, self.runner.elapsed(), longest));
             pair += 1;
         }
         match last_failure {
@@ -172,10 +179,11 @@ impl<'a> Bench<'a> {
     /// The first run of each side finds files that no cache has, and how much can be done in a run.
     fn warm_up(&mut self, recording: &mut Recording) -> Result<()> {
         for (side, name) in SIDES.iter().enumerate() {
-            let dir = self.dir.join(format!("{name}-first"));
-            let output = self.run_once(recording.fixed_operations, side, &dir)?.2;
-            let fixed = (self.sides[side].adapter.fixed)(&self.sides[side].words, &output);
+            let dir = folder::create(self.dir, &format!("{name}-first"))?;
+            let ended = self.run_once(recording.fixed_operations, side, &dir)?.2;
+            let fixed = (self.sides[side].adapter.fixed)(&self.sides[side].words, &ended);
             recording.fixed_operations = recording.fixed_operations.or(fixed);
+            // This process created it.
             let _ = std::fs::remove_dir_all(&dir);
         }
         Ok(())
@@ -186,7 +194,7 @@ impl<'a> Bench<'a> {
         let is_turned = (pair + self.seed).is_multiple_of(2);
         let mut costs = [RunCost::default(), RunCost::default()];
         for side in if is_turned { [1, 0] } else { [0, 1] } {
-            let dir = self.dir.join(format!("{}-{pair}", SIDES[side]));
+            let dir = folder::create(self.dir, &format!("{}-{pair}", SIDES[side]))?;
             let (mut run, cost, _) = self.run_once(recording.fixed_operations, side, &dir)?;
             run.pair = pair;
             recording.runs.push(run);
@@ -199,11 +207,17 @@ impl<'a> Bench<'a> {
         if self.build.is_empty() {
             return Ok(());
         }
-        let output = self.dir.join(format!("{}-build.txt", SIDES[side]));
+        let output = folder::create_file(self.dir, &format!("{}-build", SIDES[side]), ".txt")?;
         let shell = if cfg!(windows) { ["cmd", "/C"] } else { ["sh", "-c"] };
         let command = [shell[0], shell[1], &self.build].map(str::to_owned);
         let dir = &self.sides[side].checkout.dir;
-        let status = process::run(&Job { command: &command, dir, variables: &[], output: &output }, self.work)?;
+        let kind = OutputKind::Log;
+        let job = Job { command: &command, dir, variables: &[], output: &output, kind, patience: None };
+        let ended = self.runner.run(&job).map_err(|e| match e {
+            Failure::Message(message) => Failure::Message(format!("the build of the {} side: {message}", SIDES[side])),
+            other => other,
+        })?;
+        let status = ended.status;
         if status.success() {
             return Ok(());
         }
@@ -214,12 +228,9 @@ impl<'a> Bench<'a> {
         )))
     }
 
-    /// Runs the command of a side once; the run, what it cost, and what it wrote.
-    fn run_once(&mut self, operations: Option<u64>, side: usize, dir: &Path) -> Result<(RecordedRun, RunCost, String)> {
+    /// Runs the command of a side once in a new folder; returns the run, what it cost, and how it ended.
+    fn run_once(&mut self, operations: Option<u64>, side: usize, dir: &Path) -> Result<(RecordedRun, RunCost, Ended)> {
         let wrong = |e: std::io::Error| Failure::Message(format!("{}: {e}", dir.display()));
-        // Of a pair that was cut short before.
-        let _ = std::fs::remove_dir_all(dir);
-        std::fs::create_dir_all(dir).map_err(wrong)?;
         let name = SIDES[side];
         let binary = Recording::binaries(self.dir)[side].join("bench.bin");
         std::fs::create_dir_all(binary.parent().unwrap_or(dir)).map_err(wrong)?;
@@ -229,12 +240,15 @@ impl<'a> Bench<'a> {
         let mut variables = this.variables.clone();
         variables.push(("PPROFDIFF_PROFILE".to_owned(), dir.join("profile").display().to_string()));
         variables.push(("PPROFDIFF_SIDE".to_owned(), name.to_owned()));
-        let job = Job { command: &command, dir: &this.checkout.dir, variables: &variables, output: &output };
+        let (run_dir, kind) = (&this.checkout.dir, OutputKind::Log);
+        let job = Job { command: &command, dir: run_dir, variables: &variables, output: &output, kind, patience: None };
         let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let watch = machine::Watch::begin();
-        let begun = Instant::now();
-        let status = process::run(&job, self.work)?;
-        let seconds = (begun.elapsed().as_secs_f64() * 1000.0).round() / 1000.0;
+        let ended = self.runner.run(&job).map_err(|e| match e {
+            Failure::Message(message) => Failure::Message(format!("the {name} side: {message}")),
+            other => other,
+        })?;
+        let (status, seconds) = (ended.status, (ended.elapsed.as_secs_f64() * 1000.0).round() / 1000.0);
         let machine = watch.end();
         if !status.success() {
             let line = telling_line(&output);
@@ -244,8 +258,7 @@ impl<'a> Bench<'a> {
                 "{of} failed on the {name} side ({status}): {line}{advice}; all of it is in {file}"
             )));
         }
-        let text = String::from_utf8_lossy(&std::fs::read(&output).map_err(wrong)?).into_owned();
-        let taken = (this.adapter.taken)(&plan, &text)?;
+        let taken = (this.adapter.taken)(&plan, &ended, &self.runner)?;
         let commit = this.checkout.commit.clone();
         let cost = self.cost(side, &taken.profiles, taken.operations)?;
         let below = |file: &PathBuf| file.strip_prefix(self.dir).unwrap_or(file).display().to_string();
@@ -254,7 +267,7 @@ impl<'a> Bench<'a> {
         run.profiles = taken.profiles.iter().map(below).collect();
         (run.total, run.operations) = (cost.total, taken.operations);
         (run.began, run.seconds, run.machine) = (began, seconds, machine);
-        Ok((run, cost, text))
+        Ok((run, cost, ended))
     }
 
     /// What a run cost by operation, of the first of its profiles; remembers the files that this names.
@@ -285,10 +298,7 @@ impl<'a> Bench<'a> {
     fn versions(&self) -> Result<Vec<(String, String, String)>> {
         let [base, new] = [0, 1].map(|side| {
             let Side { checkout, variables, words, .. } = &self.sides[side];
-            let output = self.dir.join("version.txt");
-            let found = machine::versions(&checkout.dir, variables, words, &self.build, &output, self.work);
-            let _ = std::fs::remove_file(output);
-            found
+            machine::versions(&checkout.dir, variables, words, &self.build, &self.runner)
         });
         Ok(machine::beside(base?, new?))
     }

@@ -3,13 +3,14 @@
 
 use std::path::Path;
 
+use super::process::tail;
+
 /// A line that is longer tells no more.
 const MAX_CHARS: usize = 300;
 
 /// The line of a file that tells what went wrong.
 pub fn telling_line(output: &Path) -> String {
-    let text = std::fs::read(output).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
-    let line = telling(&text);
+    let line = telling(&tail(output));
     match line.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}...", &line[..end]),
         None => line,

@@ -2,6 +2,7 @@
 
 use super::{Adapter, Plan, Taken, no_advice, path, unfixed, written};
 use crate::Result;
+use crate::bench::process::{Ended, Runner};
 
 pub const ADAPTER: Adapter =
     Adapter { name: "command", is_of: |_| true, command, taken, fixed: unfixed, advice: no_advice };
@@ -16,6 +17,6 @@ fn command(plan: &Plan<'_>) -> Vec<String> {
     plan.command.iter().map(|word| word.replace("{profile}", &file)).collect()
 }
 
-fn taken(plan: &Plan<'_>, _: &str) -> Result<Taken> {
+fn taken(plan: &Plan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
     written(profile(plan.dir), plan.command)
 }

@@ -2,8 +2,8 @@
 //! first run. All benchmarks do the same number, that of the slowest.
 
 use super::{Adapter, Plan, Taken, no_advice, path, program, unfixed, written};
-use crate::Result;
-use crate::operations;
+use crate::bench::process::{Ended, Runner, lines};
+use crate::{Failure, Result, operations};
 
 pub const ADAPTER: Adapter = Adapter { name: "go test -bench", is_of, command, taken, fixed, advice: no_advice };
 
@@ -45,15 +45,20 @@ fn command(plan: &Plan<'_>) -> Vec<String> {
     words
 }
 
-fn taken(plan: &Plan<'_>, output: &str) -> Result<Taken> {
+fn taken(plan: &Plan<'_>, ended: &Ended, _: &Runner<'_>) -> Result<Taken> {
+    if ended.is_cut {
+        let message = "go test printed so much that the counts of its operations were dropped; let it print less";
+        return Err(Failure::Message(message.to_owned()));
+    }
     let mut taken = written(plan.dir.join("cpu.pb.gz"), plan.command)?;
     taken.profiles.extend(Some(plan.dir.join("mem.pb.gz")).filter(|file| file.exists()));
-    taken.operations = Some(operations::of_go_output(output).iter().map(|(_, count)| count).sum()).filter(|n| *n > 0.0);
+    taken.operations =
+        Some(operations::of_go_output(lines(&ended.output)).iter().map(|(_, count)| count).sum()).filter(|n| *n > 0.0);
     Ok(taken)
 }
 
-fn fixed(command: &[String], output: &str) -> Option<u64> {
-    let counts = operations::of_go_output(output);
+fn fixed(command: &[String], ended: &Ended) -> Option<u64> {
+    let counts = operations::of_go_output(lines(&ended.output));
     let least = counts.iter().map(|(_, count)| *count).fold(f64::INFINITY, f64::min);
-    if !least.is_finite() { unfixed(command, output) } else { Some((least as u64).max(1)) }
+    if !least.is_finite() { unfixed(command, ended) } else { Some((least as u64).max(1)) }
 }

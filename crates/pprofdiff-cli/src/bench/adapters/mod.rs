@@ -8,6 +8,7 @@ mod py_spy;
 
 use std::path::{Path, PathBuf};
 
+use super::process::{Ended, Runner};
 use crate::{Failure, Result};
 
 /// A run that is to be made.
@@ -36,10 +37,10 @@ pub struct Adapter {
     pub is_of: fn(&[String]) -> bool,
     /// The command that writes profiles.
     pub command: fn(&Plan<'_>) -> Vec<String>,
-    /// What the run left, of what it wrote.
-    pub taken: fn(&Plan<'_>, &str) -> Result<Taken>,
-    /// The operations that all runs are to do, by what a first run wrote.
-    pub fixed: fn(&[String], &str) -> Option<u64>,
+    /// Finds what the run left. The runner is for commands that convert it.
+    pub taken: fn(&Plan<'_>, &Ended, &Runner<'_>) -> Result<Taken>,
+    /// The operations that all runs are to do, by the output of a first run.
+    pub fixed: fn(&[String], &Ended) -> Option<u64>,
     /// What to do when it fails, by the line that tells why.
     pub advice: fn(&str) -> Option<&'static str>,
 }
@@ -101,7 +102,7 @@ fn path(path: &Path) -> String {
 }
 
 /// Nothing fixes how much is done.
-fn unfixed(_: &[String], _: &str) -> Option<u64> {
+fn unfixed(_: &[String], _: &Ended) -> Option<u64> {
     None
 }
 

@@ -1,6 +1,7 @@
 //! `node`: its own profiler of time.
 
 use super::{Adapter, Plan, Taken, no_advice, path, program, unfixed};
+use crate::bench::process::{Ended, Runner};
 use crate::{Failure, Result};
 
 pub const ADAPTER: Adapter = Adapter { name: "node", is_of, command, taken, fixed: unfixed, advice: no_advice };
@@ -17,7 +18,7 @@ fn command(plan: &Plan<'_>) -> Vec<String> {
 }
 
 /// The largest profile: workers have their own.
-fn taken(plan: &Plan<'_>, _: &str) -> Result<Taken> {
+fn taken(plan: &Plan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(plan.dir)?.flatten() {
         let file = entry.path();

@@ -1,9 +1,10 @@
 //! `perf record` of any program; `perf script` makes of it what can be read.
 
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::time::Duration;
 
 use super::{Adapter, Plan, Taken, path, program, unfixed, written};
+use crate::bench::process::{Ended, Job, OutputKind, Runner};
 use crate::{Failure, Result};
 
 pub const ADAPTER: Adapter = Adapter { name: "perf record", is_of, command, taken, fixed: unfixed, advice };
@@ -23,28 +24,21 @@ fn command(plan: &Plan<'_>) -> Vec<String> {
 }
 
 /// With lines, so that sources can be shown, unless that takes too long or perf can't.
-fn taken(plan: &Plan<'_>, _: &str) -> Result<Taken> {
+fn taken(plan: &Plan<'_>, _: &Ended, runner: &Runner<'_>) -> Result<Taken> {
     let data = plan.dir.join("perf.data");
     written(data.clone(), plan.command)?;
     let script = plan.dir.join("perf.txt");
     for more in [&["-F", "+srcline", "--full-source-path"][..], &[]] {
-        let out = std::fs::File::create(&script)?;
-        let mut command = Command::new(&plan.command[0]);
-        command.args(["script", "-i"]).arg(&data).args(more);
-        let mut child = command.stdin(Stdio::null()).stdout(out).stderr(Stdio::null()).spawn()?;
-        let begun = Instant::now();
-        let status = loop {
-            match child.try_wait()? {
-                Some(status) => break status.success(),
-                None if !more.is_empty() && begun.elapsed() > PATIENCE => {
-                    let _ = (child.kill(), child.wait());
-                    break false;
-                }
-                None => std::thread::sleep(Duration::from_millis(5)),
-            }
-        };
-        if status {
-            return written(script, plan.command);
+        let mut command = vec![plan.command[0].clone(), "script".to_owned(), "-i".to_owned(), path(&data)];
+        command.extend(more.iter().map(|&word| word.to_owned()));
+        let patience = (!more.is_empty()).then_some(PATIENCE);
+        let (output, kind) = (script.as_path(), OutputKind::Data);
+        let job = Job { command: &command, dir: Path::new("."), variables: &[], output, kind, patience };
+        match runner.run(&job) {
+            Ok(ended) if ended.status.success() => return written(script, plan.command),
+            Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+            Err(e) if more.is_empty() => return Err(e),
+            _ => {}
         }
     }
     Err(Failure::Message(format!("perf script can't read {}", data.display())))

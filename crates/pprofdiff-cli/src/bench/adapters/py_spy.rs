@@ -2,6 +2,7 @@
 
 use super::{Adapter, Plan, Taken, path, program, unfixed, written};
 use crate::Result;
+use crate::bench::process::{Ended, Runner};
 
 pub const ADAPTER: Adapter = Adapter { name: "py-spy record", is_of, command, taken, fixed: unfixed, advice };
 
@@ -17,7 +18,7 @@ fn command(plan: &Plan<'_>) -> Vec<String> {
     words
 }
 
-fn taken(plan: &Plan<'_>, _: &str) -> Result<Taken> {
+fn taken(plan: &Plan<'_>, _: &Ended, _: &Runner<'_>) -> Result<Taken> {
     written(plan.dir.join("profile.speedscope.json"), plan.command)
 }
 

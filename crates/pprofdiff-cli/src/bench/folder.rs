@@ -1,0 +1,103 @@
+//! The folder of runs. `bench` never removes or overwrites files that it finds there: a name that is taken gets a number.
+//! A folder is ours if it has a readable `runs.toml`. Therefore `bench` writes that file first.
+
+use std::fs::{self, File};
+use std::io::{Error, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use pprofdiff::recording::Recording;
+
+use crate::{Failure, Result};
+
+/// Names that are tried before we give up.
+const MAX_NAMES: usize = 10_000;
+
+/// Creates the folder for new runs. An empty folder is accepted, and so is a folder of ours without a run.
+///
+/// # Errors
+/// It holds runs, or files that bench did not write.
+pub fn begin(into: &Path) -> Result<PathBuf> {
+    let wrong = |e: Error| Failure::Message(format!("{}: {e}", into.display()));
+    fs::create_dir_all(into).map_err(wrong)?;
+    let is_empty = fs::read_dir(into).map_err(wrong)?.next().is_none();
+    if !is_empty {
+        let shown = into.display();
+        match Recording::read(into) {
+            Ok(recording) if recording.runs.is_empty() => {}
+            Ok(_) => {
+                return Err(Failure::Message(format!(
+                    "{shown} already has runs; add to them with --more {shown}, or choose another folder with --into"
+                )));
+            }
+            Err(_) => {
+                return Err(Failure::Message(format!(
+                    "{shown} has files that bench did not write; choose an empty or new folder with --into"
+                )));
+            }
+        }
+    }
+    fs::canonicalize(into).map_err(wrong)
+}
+
+/// Creates a folder in `dir` under a name, or under the name with a number if that is taken.
+pub fn create(dir: &Path, name: &str) -> Result<PathBuf> {
+    first_free(dir, name, "", |path| fs::create_dir(path))
+}
+
+/// Creates an empty file in `dir`, with a number if the name is taken.
+pub fn create_file(dir: &Path, stem: &str, ending: &str) -> Result<PathBuf> {
+    first_free(dir, stem, ending, |path| File::create_new(path).map(drop))
+}
+
+/// Tries names until `make` creates one. The creation itself tells whether a name is taken, so no link is followed.
+fn first_free(dir: &Path, stem: &str, ending: &str, make: impl Fn(&Path) -> std::io::Result<()>) -> Result<PathBuf> {
+    let mut path = dir.join(format!("{stem}{ending}"));
+    for number in 2..MAX_NAMES {
+        match make(&path) {
+            Ok(()) => return Ok(path),
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => path = dir.join(format!("{stem}-{number}{ending}")),
+            Err(e) => return Err(Failure::Message(format!("{}: {e}", path.display()))),
+        }
+    }
+    Err(Failure::Message(format!(
+        "{}: all names for {stem} are taken; choose another folder with --into",
+        dir.display()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn names_that_are_taken_get_a_number_and_stay() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("base-1")).unwrap();
+        fs::write(dir.path().join("base-1/mine"), "x").unwrap();
+        fs::write(dir.path().join("base-1-2"), "x").unwrap();
+        assert_eq!(create(dir.path(), "base-1").ok(), Some(dir.path().join("base-1-3")));
+        assert!(dir.path().join("base-1/mine").exists() && dir.path().join("base-1-2").is_file());
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(dir.path().join("elsewhere"), dir.path().join("base-build.txt")).unwrap();
+            let created = create_file(dir.path(), "base-build", ".txt");
+            assert_eq!(created.ok(), Some(dir.path().join("base-build-2.txt")));
+            assert!(!dir.path().join("elsewhere").exists());
+        }
+    }
+
+    #[test]
+    fn only_an_empty_folder_or_one_of_ours_without_runs_is_taken() {
+        let dir = tempfile::tempdir().unwrap();
+        let into = dir.path().join("runs");
+        assert!(begin(&into).is_ok() && begin(&into).is_ok());
+        fs::create_dir(into.join("base-1")).unwrap();
+        assert!(begin(&into).is_err());
+        fs::write(into.join("runs.toml"), "x = 1").unwrap();
+        assert!(begin(&into).is_err());
+        fs::write(into.join("runs.toml"), Recording::new(&["true".to_owned()]).to_toml()).unwrap();
+        assert!(begin(&into).is_ok() && into.join("base-1").exists());
+    }
+}
