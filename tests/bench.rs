@@ -487,6 +487,20 @@ fn two_equal_commands_are_measured() {
     assert!(output.status.success() && stderr.contains("no change of the total larger than 2.0 %"), "{stderr}");
 }
 
+/// `explain` alone offers two readings of such runs. After a test that did not find a change, both would be too much.
+#[test]
+fn an_undecided_total_has_no_account_of_either_more_work_or_a_cause() {
+    let program = Repository::new("either");
+    let script = "printf 'main;work %s\\nmain;other 1000\\n' $(cat cost) > \"$PPROFDIFF_PROFILE\"\n";
+    program.commit("begin", &[("run.sh", script), ("cost", "900000")]);
+    program.commit("slower", &[("cost", "1300000")]);
+    let (output, stdout, stderr) = program.run(&["bench", "HEAD~1..HEAD", "--runs", "3", "--", "sh", "run.sh"]);
+    assert!(output.status.success() && stderr.contains("undecided: +"), "{stderr}");
+    assert!(!stdout.contains("Either"), "{stdout}");
+    let (_, stdout, _) = program.run(&["explain", "pprofdiff-runs"]);
+    assert!(stdout.contains("Either 1.44 times as much work"), "{stdout}");
+}
+
 #[test]
 fn two_commands_are_compared_where_we_are() {
     let shop = Repository::shop("commands", "4000", "4000");

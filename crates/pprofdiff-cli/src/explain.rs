@@ -71,7 +71,9 @@ fn heaps(inputs: &Inputs, base: &Path, new: &Path) -> Result<Diff> {
 
 /// What the arguments and the configuration say.
 pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
-    let mut options = own_runtime(args.config.as_deref())?.with_min_effect(args.min_effect);
+    let mut options = own_runtime(args.config.as_deref())?
+        .with_min_effect(args.min_effect)
+        .with_undecided_total(args.undecided_total);
     options.ops = match args.ops_from.as_slice() {
         [base, new] => Some(operations::of_files(base, new)?),
         _ => args.ops.or(match args.input.files.as_slice() {

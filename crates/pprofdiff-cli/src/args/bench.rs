@@ -122,6 +122,7 @@ impl ExplainArgs {
             config: args.config.clone(),
             budget: None,
             exit_code: false,
+            undecided_total: false,
             query: args.query.clone(),
             output: args.output.clone(),
             load: args.load.clone(),

@@ -40,8 +40,13 @@ fn answers(format: &Format) -> bool {
         || request.asking(View::Check(Default::default())).for_format(format).is_ok()
 }
 
-/// Explains or checks; the exit code, and the commits that reach a cause.
-pub fn answer(mut args: BenchArgs, dir: &Path, recording: &Recording) -> Result<(u8, Vec<String>)> {
+/// Explains or checks the runs, and returns the exit code and the commits that reach a cause.
+pub fn answer(
+    mut args: BenchArgs,
+    dir: &Path,
+    recording: &Recording,
+    has_total_changed: bool,
+) -> Result<(u8, Vec<String>)> {
     let input = || Sides { files: vec![dir.to_owned()], base: Vec::new(), new: Vec::new() };
     let range = match recording.range.as_str() {
         "" => None,
@@ -62,7 +67,8 @@ pub fn answer(mut args: BenchArgs, dir: &Path, recording: &Recording) -> Result<
         files.push(path.to_owned());
         args.output = args.output.without_path();
     }
-    let explained = ExplainArgs::of(input(), git(), &args);
+    let undecided_total = !has_total_changed;
+    let explained = ExplainArgs { undecided_total, ..ExplainArgs::of(input(), git(), &args) };
     let (code, candidates) = if !has_limits(&args) {
         let (report, diff, format) = explain::answer(&explained)?;
         write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;

@@ -56,7 +56,7 @@ pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
     }
     let has_changed = pairs.decision() == Decision::Change;
     let bisected = args.bisect.then(|| bisect::Plan::new(&args));
-    let (code, candidates) = end::answer(args, &dir, &recording)?;
+    let (code, candidates) = end::answer(args, &dir, &recording, pairs.has_total_changed())?;
     say(&format!("the runs are in {}; go on with: pprofdiff bench --more {}", dir.display(), dir.display()));
     match bisected {
         Some(plan) if has_changed && !is_interrupted => {

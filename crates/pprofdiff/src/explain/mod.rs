@@ -89,6 +89,10 @@ pub struct ExplainOptions {
     /// Heap profiles of the same runs.
     #[serde(skip)]
     pub heap: Option<Heap>,
+    /// A test of the same runs found no change of the total, or cannot tell yet. Then no choice between more work and a
+    /// cause is reported, since either of them would be a change of the total.
+    #[serde(default)]
+    pub undecided_total: bool,
 }
 
 /// Both sides' heap profiles, of the runs whose time is explained.
@@ -105,7 +109,8 @@ impl PartialEq for Heap {
 impl Default for ExplainOptions {
     fn default() -> ExplainOptions {
         let (system, background) = (Vec::new(), Vec::new());
-        ExplainOptions { ops: None, min_effect: 0.002, noise_runs: 0, system, background, heap: None }
+        let (heap, undecided_total) = (None, false);
+        ExplainOptions { ops: None, min_effect: 0.002, noise_runs: 0, system, background, heap, undecided_total }
     }
 }
 
@@ -136,6 +141,13 @@ impl ExplainOptions {
     #[must_use]
     pub fn with_heap(mut self, heap: Diff) -> Self {
         self.heap = Some(Heap(Arc::new(heap)));
+        self
+    }
+
+    /// Says whether a test of the same runs left open if the total changed.
+    #[must_use]
+    pub fn with_undecided_total(mut self, is_undecided: bool) -> Self {
+        self.undecided_total = is_undecided;
         self
     }
 
@@ -393,7 +405,10 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
             is_level,
             is_rewritten,
         };
-        let findings = if equal { Findings::default() } else { Findings::of(&books, books.settle(candidates)) };
+        let mut findings = if equal { Findings::default() } else { Findings::of(&books, books.settle(candidates)) };
+        if options.undecided_total {
+            findings.suspects.clear();
+        }
         let account = books.account(&findings.causes);
         let Findings { causes, suspects, candidate } = findings;
         let split = |entry: account::Entry| (books.split(&entry), entry);
