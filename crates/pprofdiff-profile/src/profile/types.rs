@@ -4,6 +4,7 @@
 //! (milliseconds here, nanoseconds there) all are converted to the finest, which is exact.
 
 use super::Profile;
+use crate::advice::word;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::{HashMap, HashSet};
 use crate::units;
@@ -41,15 +42,100 @@ pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
         types.push(convert_units(profiles, first.text(t.kind), &columns)?);
     }
     if types.is_empty() && !first.value_types().is_empty() {
-        let list = |p: &Profile| p.sample_types().into_iter().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
-        let lists: Vec<String> = profiles.iter().map(|p| format!("{} has {}", p.name(), list(p))).collect();
-        return Err(Error::new(
-            ErrorKind::Incompatible,
-            format!("no sample type is common to all: {}", lists.join("; ")),
-        ));
+        return Err(none_in_common(&kinds(profiles)));
     }
     check_sums(profiles, &types)?;
     Ok(types)
+}
+
+/// As [`common_types`] of both sides. If a side mixes profiles of several kinds, the error describes each such side by
+/// itself: a pattern names the files of one side.
+pub fn common_types_of_sides(base: &[&Profile], new: &[&Profile]) -> Result<Vec<CommonType>> {
+    let sides = [("of the base, ", base), ("of the new side, ", new)];
+    let mixed = sides.iter().filter(|(_, profiles)| !base.is_empty() && !is_of_one_kind(profiles));
+    let mixed: Vec<String> = mixed.map(|(side, profiles)| format!("{side}{}", kinds(profiles))).collect();
+    match mixed.is_empty() {
+        true => common_types(&[new, base].concat()),
+        false => Err(none_in_common(&mixed.join("; "))),
+    }
+}
+
+/// True if the profiles share a sample type, or the first has none.
+fn is_of_one_kind(profiles: &[&Profile]) -> bool {
+    let Some((first, rest)) = profiles.split_first() else { return true };
+    let has = |p: &Profile, name: &[u8]| p.value_types().iter().any(|t| p.string(t.kind) == name);
+    let is_common = |name: &[u8]| rest.iter().all(|p| has(p, name));
+    first.value_types().is_empty() || first.value_types().iter().any(|t| is_common(first.string(t.kind)))
+}
+
+fn none_in_common(kinds: &str) -> Error {
+    Error::new(ErrorKind::Incompatible, format!("no sample type is common to all: {kinds}"))
+}
+
+/// The most kinds of profiles that an error describes.
+const MAX_KINDS: usize = 4;
+
+/// The kinds of profiles by their sample types: of each how many there are, one of them, and a pattern that only they match.
+fn kinds(profiles: &[&Profile]) -> String {
+    let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
+    for p in profiles {
+        let types = p.sample_types().into_iter().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
+        match kinds.iter_mut().find(|(known, _)| *known == types) {
+            Some((_, names)) => names.push(p.name()),
+            None => kinds.push((types, vec![p.name()])),
+        }
+    }
+    let describe = |(types, names): &(String, Vec<&str>)| {
+        let [first, _, ..] = names.as_slice() else { return format!("{} has {types}", names[0]) };
+        let others = kinds.iter().filter(|(other, _)| other != types).flat_map(|(_, names)| names);
+        let pattern = only_pattern(names, &others.copied().collect::<Vec<_>>());
+        let pattern = pattern.map_or_else(String::new, |pattern| format!(": name {}", word(&pattern)));
+        format!("{} have {types}, such as {first}{pattern}", names.len())
+    };
+    let mut all: Vec<String> = kinds.iter().take(MAX_KINDS).map(describe).collect();
+    if kinds.len() > MAX_KINDS {
+        all.push(format!("{} more kinds", kinds.len() - MAX_KINDS));
+    }
+    all.join("; ")
+}
+
+/// The bytes of the letters that two names begin with.
+fn same(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
+    a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+}
+
+/// A pattern that these names match and the others do not: in each part of a path, `*` stands for the letters that differ.
+fn only_pattern(names: &[&str], others: &[&str]) -> Option<String> {
+    let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split('/').collect()).collect();
+    let (first, rest) = parts.split_first()?;
+    if rest.iter().any(|parts| parts.len() != first.len()) || names.iter().any(|name| name.contains(['*', '?', '['])) {
+        return None;
+    }
+    let ends = |at: usize| {
+        let part = first[at];
+        let before = rest.iter().map(|parts| same(part.chars(), parts[at].chars())).min().unwrap_or(part.len());
+        let behind = rest.iter().map(|parts| same(part.chars().rev(), parts[at].chars().rev())).min().unwrap_or(0);
+        // The shortest of the names has both of its ends apart.
+        let shortest = parts.iter().map(|parts| parts[at].len()).min().unwrap_or(0);
+        let behind = behind.min(shortest - before);
+        let end = part.len() - behind;
+        (&part[..before], part.get(end..).unwrap_or_default(), rest.iter().all(|parts| parts[at] == part))
+    };
+    let pattern: Vec<_> = (0..first.len()).map(ends).collect();
+    let matches = |name: &&str| {
+        let parts: Vec<&str> = name.split('/').collect();
+        let fits = |(part, (before, behind, is_same)): (&&str, &(&str, &str, bool))| match is_same {
+            true => part == before,
+            false => part.len() >= before.len() + behind.len() && part.starts_with(before) && part.ends_with(behind),
+        };
+        parts.len() == pattern.len() && parts.iter().zip(&pattern).all(fits)
+    };
+    let text = |(before, behind, is_same): &(&str, &str, bool)| match is_same {
+        true => (*before).to_owned(),
+        false => format!("{before}*{behind}"),
+    };
+    let is_only = !others.iter().any(matches);
+    is_only.then(|| pattern.iter().map(text).collect::<Vec<_>>().join("/"))
 }
 
 /// Which of the common types is shown unless told otherwise: as pprof, which brings the profiles of a side together,
