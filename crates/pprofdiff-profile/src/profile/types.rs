@@ -4,7 +4,7 @@
 //! (milliseconds here, nanoseconds there) all are converted to the finest, which is exact.
 
 use super::Profile;
-use crate::advice::word;
+use crate::advice::{pattern_of, word};
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::{HashMap, HashSet};
 use crate::units;
@@ -88,7 +88,7 @@ fn kinds(profiles: &[&Profile]) -> String {
     let describe = |(types, names): &(String, Vec<&str>)| {
         let [first, _, ..] = names.as_slice() else { return format!("{} has {types}", names[0]) };
         let others = kinds.iter().filter(|(other, _)| other != types).flat_map(|(_, names)| names);
-        let pattern = only_pattern(names, &others.copied().collect::<Vec<_>>());
+        let pattern = pattern_of(names, &others.copied().collect::<Vec<_>>());
         let pattern = pattern.map_or_else(String::new, |pattern| format!(": name {}", word(&pattern)));
         format!("{} have {types}, such as {first}{pattern}", names.len())
     };
@@ -97,45 +97,6 @@ fn kinds(profiles: &[&Profile]) -> String {
         all.push(format!("{} more kinds", kinds.len() - MAX_KINDS));
     }
     all.join("; ")
-}
-
-/// The bytes of the letters that two names begin with.
-fn same(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
-    a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
-}
-
-/// A pattern that these names match and the others do not: in each part of a path, `*` stands for the letters that differ.
-fn only_pattern(names: &[&str], others: &[&str]) -> Option<String> {
-    let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split('/').collect()).collect();
-    let (first, rest) = parts.split_first()?;
-    if rest.iter().any(|parts| parts.len() != first.len()) || names.iter().any(|name| name.contains(['*', '?', '['])) {
-        return None;
-    }
-    let ends = |at: usize| {
-        let part = first[at];
-        let before = rest.iter().map(|parts| same(part.chars(), parts[at].chars())).min().unwrap_or(part.len());
-        let behind = rest.iter().map(|parts| same(part.chars().rev(), parts[at].chars().rev())).min().unwrap_or(0);
-        // The shortest of the names has both of its ends apart.
-        let shortest = parts.iter().map(|parts| parts[at].len()).min().unwrap_or(0);
-        let behind = behind.min(shortest - before);
-        let end = part.len() - behind;
-        (&part[..before], part.get(end..).unwrap_or_default(), rest.iter().all(|parts| parts[at] == part))
-    };
-    let pattern: Vec<_> = (0..first.len()).map(ends).collect();
-    let matches = |name: &&str| {
-        let parts: Vec<&str> = name.split('/').collect();
-        let fits = |(part, (before, behind, is_same)): (&&str, &(&str, &str, bool))| match is_same {
-            true => part == before,
-            false => part.len() >= before.len() + behind.len() && part.starts_with(before) && part.ends_with(behind),
-        };
-        parts.len() == pattern.len() && parts.iter().zip(&pattern).all(fits)
-    };
-    let text = |(before, behind, is_same): &(&str, &str, bool)| match is_same {
-        true => (*before).to_owned(),
-        false => format!("{before}*{behind}"),
-    };
-    let is_only = !others.iter().any(matches);
-    is_only.then(|| pattern.iter().map(text).collect::<Vec<_>>().join("/"))
 }
 
 /// Which of the common types is shown unless told otherwise: as pprof, which brings the profiles of a side together,

@@ -8,7 +8,7 @@ use crate::explain::explain_markdown;
 use crate::format::{BASE, Format, rows, unsupported};
 use crate::numbers::total;
 use crate::report::Report;
-use crate::series::{failure, header};
+use crate::series::{failed_builds, header};
 use crate::table::{Cell, Data, Table};
 use crate::view::View;
 use crate::view::ranking::ranking_markdown;
@@ -44,7 +44,7 @@ impl Table {
         let s = &self.summary;
         if let Some(builds) = &self.builds {
             writeln!(out, "{}\n", escape(&header(s, builds)))?;
-            builds.failed().try_for_each(|b| writeln!(out, "> failed: {}\n", escape(&failure(b))))?;
+            failed_builds(builds).iter().try_for_each(|line| writeln!(out, "> failed: {}\n", escape(line)))?;
         }
         if self.builds.is_none() {
             for s in self.sample_types() {
