@@ -126,6 +126,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("http", Answer(SERVER)),
     ("no_browser", Answer("-o report.html writes the page without opening it")),
     ("tools", Answer("no tool is run; nothing is to be found")),
+    ("all_frames", Switch(&["--all-frames"])),
     ("inuse_space", Switch(&["--sample-type", "inuse_space"])),
     ("inuse_objects", Switch(&["--sample-type", "inuse_objects"])),
     ("alloc_space", Switch(&["--sample-type", "alloc_space"])),
