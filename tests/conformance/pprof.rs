@@ -261,16 +261,39 @@ fn tool() -> &'static Tool {
     })
 }
 
+/// A program that is google/pprof without its line editor, which answers on terminals only.
+const MAIN: &str = r#"package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/google/pprof/driver"
+)
+
+func main() {
+	if err := driver.PProf(&driver.Options{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+}
+"#;
+
 /// Builds google/pprof, once for all runs of the tests.
 fn newest(folder: &Path) -> PathBuf {
     let binary = folder.join("pprof");
     if !binary.exists() {
-        let unfinished = folder.join(std::process::id().to_string());
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("main.go"), MAIN).unwrap();
+        std::fs::write(folder.join("go.mod"), "module newest\n\ngo 1.24\n").unwrap();
         let module = format!("github.com/google/pprof@{NEWEST}");
-        let output = Command::new("go").args(["install", &module]).env("GOBIN", &unfinished).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "go install {module}, which needs the Go module proxy: {said}");
-        std::fs::rename(unfinished.join("pprof"), &binary).unwrap();
+        for arguments in [&["get", &module][..], &["build", "-o", "unfinished", "."]] {
+            let mut go = Command::new("go");
+            let output = go.args(arguments).current_dir(folder).env("GOFLAGS", "-mod=mod").output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "go {arguments:?}, which needs the Go module proxy: {said}");
+        }
+        std::fs::rename(folder.join("unfinished"), &binary).unwrap();
     }
     binary
 }

@@ -75,7 +75,10 @@ fn misspelt_verb(args: &[OsString]) -> Option<String> {
 /// A first word that is no file either: a verb of another tool, perhaps.
 fn unknown_verb(operands: &[&OsString], options: &[&OsString]) -> Option<String> {
     let [first, rest @ ..] = operands else { return None };
-    let is_word = |text: &&str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let is_word = |text: &&str| {
+        text.starts_with(|c: char| c.is_ascii_alphabetic())
+            && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
+    };
     let verb = first.to_str().filter(|text| is_word(text) && !Path::new(text).exists())?;
     let tail = options.iter().map(|option| format!(" {}", typed(option))).collect::<String>();
     let instead = match rest {
