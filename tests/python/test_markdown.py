@@ -45,7 +45,7 @@ SIGNS = [
 ]
 ENDS = ["`", "``", "|", "\\", "\\|", "\n", "\r\n| x |", "$", " "]
 # What our Markdown is made of.
-TAGS = set("p table thead tbody tr th td code strong ol ul li h3 blockquote".split())
+TAGS = {"p", "table", "thead", "tbody", "tr", "th", "td", "code", "strong", "ol", "ul", "li", "h3", "blockquote"}
 
 
 def names(seed: int) -> list[str]:
@@ -73,9 +73,13 @@ def check(page: str, what: object) -> None:
 
 def cells(page: str) -> list[list[str]]:
     """The text of each cell, by rows."""
+
+    def text(cell: str) -> str:
+        return html.unescape(re.sub(r"<[^>]*>", "", cell)).replace("\u200b", "").strip()
+
     rows = re.findall(r"<tr>(.*?)</tr>", page, re.DOTALL)
-    text = [[html.unescape(re.sub(r"<[^>]*>", "", cell)) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)] for row in rows]
-    return [[cell.replace("\u200b", "").strip() for cell in row] for row in text if row]
+    all_cells = [re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in rows]
+    return [[text(cell) for cell in row] for row in all_cells if row]
 
 
 def shown(name: str) -> str:
