@@ -109,7 +109,7 @@ fn samples_at(program: &str, addresses: [u64; 2]) -> Vec<u8> {
         id: i as u64 + 1,
         mapping_id: 1,
         address,
-        line: vec![line.clone()],
+        line: vec![line],
         ..Location::default()
     };
     let sample =

@@ -1,5 +1,7 @@
 //! What texts cost, where they are cut, and that a larger budget never shows less.
 
+#![allow(clippy::unwrap_used)]
+
 use pprofdiff::list::SourceDirs;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
 
@@ -101,7 +103,7 @@ fn a_larger_budget_never_shows_fewer_lines_whatever_the_folder_is_called() {
             View::Explain(Default::default()),
             View::Info,
         ] {
-            let request = Request { query: Query::default(), view: view.clone(), ..Request::default() };
+            let request = Request { query: Query::default(), view };
             let report = request.for_format(text).unwrap().answer(&diff).unwrap();
             let call = format!("Next: tool {{\"diff\":\"d1\",\"regex\":\"{}\"}}", numbers.text(b"a.^$", 20));
             let shell = format!("{call} or in a shell: pprofdiff tool {base} {new}");
