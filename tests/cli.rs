@@ -492,6 +492,78 @@ fn a_misspelt_verb_is_no_file() {
 }
 
 #[test]
+fn a_forgotten_expression_an_unknown_verb_and_three_files_are_answered_with_a_command() {
+    let [base, new] = story();
+    let said = |args: &[&str]| failure(args).trim_end().to_owned();
+    // The expression of a view comes first; here it is the first file's name.
+    for verb in ["peek", "list", "roots"] {
+        assert!(said(&[verb, &base, &new]).ends_with(&format!(": pprofdiff {verb} REGEX {base} {new}")));
+        assert!(said(&[verb, &base]).ends_with(&format!(": pprofdiff {verb} REGEX {base}")));
+        assert!(said(&[verb]).ends_with(&format!(": pprofdiff {verb} REGEX BASE NEW")));
+        let sides = said(&[verb, "--base", &base, "--new", &new, "-n", "3"]);
+        assert!(sides.ends_with(&format!(": pprofdiff {verb} REGEX --base {base} --new {new} -n 3")), "{sides}");
+    }
+    // A source file is an expression as well.
+    let source = temp("main.go").display().to_string();
+    std::fs::write(&source, "package main").unwrap();
+    assert!(said(&["peek", &source, &base, &new]).contains("no frame matches"));
+
+    for (verb, given, command) in [
+        ("compare", &[&*base, &*new][..], format!("pprofdiff {base} {new}")),
+        ("compare", &["a", "b"], "pprofdiff a b".to_owned()),
+        ("compare", &["a", "b", "--sort", "cum"], "pprofdiff a b --sort cum".to_owned()),
+        ("flamegraph", &[&*new], format!("pprofdiff top {new}")),
+        ("vs", &["x y.pb", "--focus=a b", "z.pb"], "pprofdiff 'x y.pb' z.pb --focus='a b'".to_owned()),
+    ] {
+        let said = said(&[&[verb], given].concat());
+        assert!(said.starts_with(&format!("pprofdiff: unknown verb {verb}, ")), "{said}");
+        assert!(said.contains(&format!(": {command}; ")), "{said}");
+    }
+
+    for (args, command) in [
+        (&["a.pb", "b.pb", "c.pb"][..], "pprofdiff --base a.pb --new b.pb c.pb;"),
+        (&["top", "-n", "5", "a.pb", "b.pb", "c.pb"], "pprofdiff top -n 5 --base a.pb --new b.pb c.pb;"),
+        (&["peek", "f|g", "a.pb", "b.pb", "c.pb"], "pprofdiff peek 'f|g' --base a.pb --new b.pb c.pb;"),
+        (&["explain", "a.pb", "b.pb", "c.pb"], "pprofdiff explain --base a.pb --new b.pb c.pb;"),
+        (&["check", "a.pb", "b.pb", "c.pb"], "pprofdiff series a.pb b.pb c.pb"),
+        (&["1", "2", "3", "4", "5", "6", "7", "8"], "pprofdiff --base 1 --new 2 ... 8;"),
+    ] {
+        let said = said(args);
+        assert!(said.contains(command) && said.contains("are given, and two are compared (BASE NEW)"), "{said}");
+    }
+    // An option that does not exist is another mistake.
+    assert!(said(&["top", "--nope", &base, &new]).contains("--nope"));
+}
+
+#[test]
+fn a_pattern_of_cpu_and_heap_profiles_is_answered_with_a_pattern_of_each() {
+    let folder = corpus("faults/freight");
+    let files = |start: &str, kinds: &[&str]| -> Vec<String> {
+        let of = |i: usize| kinds.iter().map(move |kind| format!("{start}-{i}.{kind}.pb.gz"));
+        (1..=3).flat_map(of).map(|name| format!("{folder}/{name}")).collect()
+    };
+    let ask = |base: Vec<String>, new: Vec<String>| {
+        let words = ["top".to_owned(), "--base".to_owned()].into_iter().chain(base);
+        let words: Vec<String> = words.chain(["--new".to_owned()]).chain(new).collect();
+        failure(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let both = ["cpu", "heap"];
+    let said = ask(files("base", &both), files("calls", &["cpu"]));
+    let kind = |side: &str, kind: &str, types: &str| {
+        format!("3 have {types}, such as {folder}/{side}-1.{kind}.pb.gz: name '{folder}/{side}-*.{kind}.pb.gz'")
+    };
+    let types = ["samples, cpu", "alloc_objects, alloc_space, inuse_objects, inuse_space"];
+    let of = |side: &str| format!("{}; {}", kind(side, "cpu", types[0]), kind(side, "heap", types[1]));
+    let no_type = "pprofdiff: no sample type is common to all: ";
+    assert_eq!(said, format!("{no_type}of the base, {}\n", of("base")));
+    let said = ask(files("base", &both), files("calls", &both));
+    assert_eq!(said, format!("{no_type}of the base, {}; of the new side, {}\n", of("base"), of("calls")));
+    // A kind each: the sides are of two kinds.
+    let said = ask(files("base", &["cpu"]), files("calls", &["heap"]));
+    assert_eq!(said, format!("{no_type}{}; {}\n", kind("calls", "heap", types[1]), kind("base", "cpu", types[0])));
+}
+
+#[test]
 fn short_help_fits_a_screen() {
     let help = stdout(&["-h"]);
     let verbs = help.split("Verbs:\n").nth(1).unwrap().split("\n\n").next().unwrap();

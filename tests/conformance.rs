@@ -1,4 +1,4 @@
-//! Compares what the command says with what `go tool pprof` says, live: for every pair of the corpus, every sample type,
+//! Compares what the command says with what pprof says (`go tool pprof`, and google/pprof of November 2026), live: for every pair of the corpus, every sample type,
 //! granularity and filter, all rows of `top`, all edges of `peek` and all sums of `labels`, of each side and of the diff.
 //! (A filter of each pair is asked of one sample type and some granularities, see [`questions`]; nightly of all.)
 //!
@@ -18,6 +18,8 @@ mod examine;
 mod exceptions;
 #[path = "conformance/generated.rs"]
 mod generated;
+#[path = "conformance/newest.rs"]
+mod newest;
 #[path = "conformance/pairs.rs"]
 mod pairs;
 #[path = "conformance/pictures.rs"]
@@ -48,7 +50,7 @@ use std::thread;
 
 use examine::{Log, examine, examine_sums};
 use pairs::Pair;
-use pprof::Subject;
+use pprof::{Subject, Version};
 use question::{Granularity, Question};
 
 /// The tools take most of the time, and two of them at once leave a small machine usable.
@@ -124,19 +126,23 @@ fn corpus() -> Vec<Pair> {
 /// that one bad report does not hide the rest.
 fn for_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log {
     let (next, whole) = (AtomicUsize::new(0), Mutex::new(Log::default()));
+    let version = pprof::version();
+    let in_turn = || {
+        pprof::with_version(version, || {
+            while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let mut log = Log::default();
+                let worked = catch_unwind(AssertUnwindSafe(|| work(item, &mut log)));
+                if let Err(panic) = worked {
+                    let said = panic.downcast_ref::<String>().cloned();
+                    log.differences.push(said.unwrap_or_else(|| "a panic without a message".into()));
+                }
+                whole.lock().unwrap().add(log);
+            }
+        });
+    };
     thread::scope(|scope| {
         for _ in 0..WORKERS {
-            scope.spawn(|| {
-                while let Some(item) = items.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let mut log = Log::default();
-                    let worked = catch_unwind(AssertUnwindSafe(|| work(item, &mut log)));
-                    if let Err(panic) = worked {
-                        let said = panic.downcast_ref::<String>().cloned();
-                        log.differences.push(said.unwrap_or_else(|| "a panic without a message".into()));
-                    }
-                    whole.lock().unwrap().add(log);
-                }
-            });
+            scope.spawn(in_turn);
         }
     });
     whole.into_inner().unwrap()
@@ -284,7 +290,53 @@ fn weighted_sums_are_what_the_go_compiler_reads() {
 
 #[test]
 fn every_word_of_pprofs_help_is_known() {
-    pprof_compat::examine_help();
+    for version in VERSIONS {
+        pprof::with_version(version, pprof_compat::examine_help);
+    }
+}
+
+const VERSIONS: [Version; 2] = [Version::Toolchain, Version::Newest];
+
+/// Of each pair a fifth of the questions that the toolchain's pprof is asked, and what has changed since.
+#[test]
+fn the_newest_pprof_says_the_same() {
+    pprof::with_version(Version::Newest, || {
+        let pairs = corpus_and_generated();
+        let questions = questions(&pairs);
+        let asked: Vec<(&Pair, &Question)> = pairs
+            .iter()
+            .zip(&questions)
+            .flat_map(|(pair, all)| all.iter().step_by(5).map(move |q| (pair, q)))
+            .collect();
+        let mut log = for_each(&asked, |(pair, question), log| examine(pair, question, log));
+        let ask: [fn(&Pair, &mut Log); 5] = [
+            pprof_compat::examine_mean,
+            pprof_compat::examine_outputs,
+            pictures::examine_callgrind,
+            pictures::examine_listings,
+            pictures::examine_graph_of_diff,
+        ];
+        for examine in ask {
+            log.add(for_each(&corpus(), examine));
+        }
+        assert_equal("the newest pprof", &log);
+        assert!(log.rows >= 100_000, "only {} rows were compared", log.rows);
+    });
+}
+
+/// What the toolchain's pprof says otherwise than the newest does.
+#[test]
+fn where_versions_of_pprof_differ_the_newest_agrees_with_us() {
+    for version in VERSIONS {
+        pprof::with_version(version, newest::examine_differences);
+    }
+}
+
+#[test]
+fn all_frames_are_pprofs() {
+    let examine = || assert_same("all frames", &corpus_and_generated(), 100, newest::examine_all_frames);
+    pprof::with_version(Version::Newest, examine);
+    assert!(newest::CHANGED.load(Ordering::Relaxed) > 0, "no profile has frames that are dropped");
 }
 
 #[test]

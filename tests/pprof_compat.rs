@@ -107,6 +107,7 @@ fn words_of_pprof_are_taken_where_they_mean_the_same() {
         ("-top -n 2 --sort flat -base B N", "top -n 2 --sort flat B N"),
         ("check -base B N --fail-on total>+900%", "check B N --fail-on total>+900%"),
         ("-top --base B --new N", "top B N"),
+        ("-top --all_frames B", "top --all-frames B"),
     ] {
         let said = |line: &str| stdout(&words(line).iter().map(String::as_str).collect::<Vec<_>>());
         assert!(said(pprofs) == said(ours), "{pprofs} is not {ours}");

@@ -294,6 +294,8 @@ class Views:
       stand side by side in tables, with the ratio of two of which one counts.
     - `granularity`: What a row is: functions, filefunctions, files, lines, addresses. Functions unless given.
     - `noinlines`: Count inlined functions as part of their caller.
+    - `all_frames`: Keep the frames that a profile says to drop. Those that its drop_frames match and its
+      keep_frames do not, such as an allocator's.
     - `match`: Which names are the same function: exact, canonical, moved. Exact names are equal,
       as in pprof (the usual one); canonical ones without what a compiler numbers anew in each build: hashes, clones,
       closures. With moved, renamed functions are the same too, and those that one side has inlined are part of their

@@ -53,6 +53,8 @@ class ViewOptions(Filters, total=False):
     """What a row is: functions, filefunctions, files, lines, addresses."""
     noinlines: bool | None
     """Count inlined functions as part of their caller."""
+    all_frames: bool | None
+    """Keep the frames that a profile says to drop."""
     match: Matching | None
     """Which names are the same function: exact, canonical, moved."""
     trim_path: str | Sequence[str] | None
@@ -163,6 +165,7 @@ class Question(TypedDict):
     sum: bool
     warnings: list[str]
     # Where they were asked for.
+    all_frames: NotRequired[bool]
     relative_percentages: NotRequired[bool]
     drop_negative: NotRequired[bool]
     hide_below: NotRequired[float]

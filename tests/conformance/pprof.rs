@@ -1,10 +1,10 @@
-//! Asks `go tool pprof` for reports.
+//! Asks pprof for reports: the one that the Go toolchain has, or a newer one.
 //!
 //! A command line of pprof costs 7 ms of one core, nearly all of it for starting and loading. So a profile is opened once,
 //! in pprof's interactive mode, and every question is typed there: options, then a command. What it prints is what the
 //! command line prints, which `conformance.rs` makes sure of.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,35 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 
 use crate::question::Granularity;
+
+/// Which pprof is asked. The toolchain's is up to a year older than google/pprof.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// What `go tool pprof` runs.
+    Toolchain,
+    /// google/pprof at [`NEWEST`].
+    Newest,
+}
+
+/// google/pprof of November 2026.
+const NEWEST: &str = "v0.0.0-20261105003125-4bf881d7fb0b";
+
+thread_local! {
+    static VERSION: Cell<Version> = const { Cell::new(Version::Toolchain) };
+}
+
+/// The pprof that this thread asks.
+pub fn version() -> Version {
+    VERSION.get()
+}
+
+/// Does `work` with questions of this thread going to a version of pprof.
+pub fn with_version<T>(version: Version, work: impl FnOnce() -> T) -> T {
+    let before = VERSION.replace(version);
+    let done = work();
+    VERSION.set(before);
+    done
+}
 
 /// What a report is about: one profile, or two of which `base` is subtracted, or a new side that is the sum of several.
 /// (Of several `-diff_base`, `go tool pprof` takes the last.)
@@ -74,13 +103,14 @@ fn arguments(format: &[String], subject: Subject, words: &[String]) -> Vec<Strin
 /// on the command line, which tells a failure from nothing to say.
 pub fn report(command: &str, subject: Subject, words: &[String]) -> String {
     thread_local! {
-        static SESSIONS: RefCell<HashMap<Vec<String>, Session>> = RefCell::default();
+        static SESSIONS: RefCell<HashMap<(Version, Vec<String>), Session>> = RefCell::default();
     }
-    // Scaling by totals is done while loading, so it takes a session of its own.
-    let (loading, typed): (Vec<String>, Vec<String>) = words.iter().cloned().partition(|word| word == "-normalize");
+    // Scaling by totals and dropping frames is done while loading, so it takes a session of its own.
+    let (loading, typed): (Vec<String>, Vec<String>) =
+        words.iter().cloned().partition(|word| ["-normalize", "-all_frames"].contains(&word.as_str()));
     let opened_with = arguments(&[], subject, &loading);
     let text = SESSIONS.with_borrow_mut(|sessions| {
-        let session = sessions.entry(opened_with).or_insert_with_key(|arguments| Session::open(arguments));
+        let session = sessions.entry((version(), opened_with)).or_insert_with_key(|(_, words)| Session::open(words));
         session.report(command, &typed)
     });
     match text.is_empty() {
@@ -217,14 +247,67 @@ struct Tool {
 }
 
 fn tool() -> &'static Tool {
-    static TOOL: OnceLock<Tool> = OnceLock::new();
-    TOOL.get_or_init(|| {
-        // `go tool pprof` spends 100 ms on finding, and perhaps building, the binary that then runs for 5 ms.
-        let path = go(&["tool", "-n", "pprof"]);
-        let home = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pprof-home");
+    static TOOLS: [OnceLock<Tool>; 2] = [OnceLock::new(), OnceLock::new()];
+    TOOLS[version() as usize].get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let home = folder.join("pprof-home");
         std::fs::create_dir_all(&home).unwrap();
-        Tool { binary: path.trim().into(), home }
+        let binary = match version() {
+            // `go tool pprof` spends 100 ms on finding, and perhaps building, the binary that then runs for 5 ms.
+            Version::Toolchain => go(&["tool", "-n", "pprof"]).trim().into(),
+            Version::Newest => newest(&folder.join(format!("pprof-{NEWEST}"))),
+        };
+        Tool { binary, home }
     })
+}
+
+/// A program that is google/pprof without its line editor, which answers on terminals only.
+const MAIN: &str = r#"package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/google/pprof/driver"
+)
+
+func main() {
+	if err := driver.PProf(&driver.Options{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(2)
+	}
+}
+"#;
+
+/// Builds google/pprof, once for all runs of the tests.
+fn newest(folder: &Path) -> PathBuf {
+    let binary = folder.join("pprof");
+    if !binary.exists() {
+        std::fs::create_dir_all(folder).unwrap();
+        std::fs::write(folder.join("main.go"), MAIN).unwrap();
+        std::fs::write(folder.join("go.mod"), "module newest\n\ngo 1.24\n").unwrap();
+        let module = format!("github.com/google/pprof@{NEWEST}");
+        for arguments in [&["get", &module][..], &["build", "-o", "unfinished", "."]] {
+            let mut go = Command::new("go");
+            let output = go.args(arguments).current_dir(folder).env("GOFLAGS", "-mod=mod").output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "go {arguments:?}, which needs the Go module proxy: {said}");
+        }
+        std::fs::rename(folder.join("unfinished"), &binary).unwrap();
+    }
+    binary
+}
+
+/// What pprof prints with these arguments and no others, or the error that it ends with.
+pub fn try_run(arguments: &[&str]) -> Result<String, String> {
+    let output = pprof(&arguments.iter().map(|word| word.to_string()).collect::<Vec<_>>()).output().unwrap();
+    let [said, error] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
+    if output.status.success() { Ok(said) } else { Err(format!("{:?}: {arguments:?}: {error}", version())) }
+}
+
+/// As [`try_run`], where an error is a failure of the test.
+pub fn run(arguments: &[&str]) -> String {
+    try_run(arguments).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What a `go` command prints. Without Go there is no oracle, and a test that skips proves nothing: so it fails.

@@ -1,5 +1,7 @@
 //! Numbers with units as pprof prints them, for the values of numeric labels.
 
+use crate::pprof::{Version, version};
+
 /// pprof's units and their factors. A value whose unit is in one family and that is to be shown in a unit of another is
 /// shown in the family's default unit.
 const FAMILIES: [(&str, &[(&str, &[&str], f64)]); 2] = [
@@ -59,7 +61,9 @@ type Unit = (&'static str, &'static [&'static str], f64);
 
 fn find(units: &'static [Unit], name: &str) -> Option<Unit> {
     let name = name.to_lowercase();
-    let singular = match name.len() > 2 {
+    // The toolchain's pprof counts bytes, of which `μs` has three.
+    let length = if version() == Version::Newest { name.chars().count() } else { name.len() };
+    let singular = match length > 2 {
         true => name.strip_suffix('s').unwrap_or(&name),
         false => &name,
     };

@@ -72,18 +72,32 @@ impl Inputs {
         Ok(all)
     }
 
-    /// Builds by their keys: those of files that are named, of the files of a pattern, or of a side's runs.
+    /// Builds by their keys: files by their names, the files of a pattern, a side's runs, or builds of a store.
     pub fn named(&self, files: &[PathBuf]) -> Result<Vec<(String, Source)>> {
+        self.named_by(files, true, |file| self.source(file))
+    }
+
+    /// As [`Inputs::named`], where an agent names them.
+    pub fn named_by_agent(&self, files: &[PathBuf], allow_urls: bool) -> Result<Vec<(String, Source)>> {
+        self.named_by(files, allow_urls, |file| Ok(self.found(RecordedSide::source_of(file)?, allow_urls)?))
+    }
+
+    fn named_by(
+        &self,
+        files: &[PathBuf],
+        allow_urls: bool,
+        source: impl Fn(&Path) -> Result<Source>,
+    ) -> Result<Vec<(String, Source)>> {
         if let [one] = files
             && let Some(builds) = RecordedSide::builds(one)?
         {
             return Ok(builds);
         }
         match files {
-            [one] if is_pattern(one) => self.builds(one, true),
+            [one] if is_pattern(one) => self.builds(one, allow_urls),
             files => {
                 let keys = file_builds(files).into_iter().map(|(key, _)| key);
-                keys.zip(files).map(|(key, file)| Ok((key, self.source(file)?))).collect()
+                keys.zip(files).map(|(key, file)| Ok((key, source(file)?))).collect()
             }
         }
     }

@@ -16,6 +16,7 @@ mod git;
 mod input;
 #[cfg(feature = "mcp")]
 mod mcp;
+mod mistakes;
 mod operations;
 mod outputs;
 mod pprof_compat;
@@ -129,7 +130,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) if cli.verb.is_some() => cli,
         Err(e) if !e.use_stderr() => return exit_code(print_help(&e)),
-        parsed => match (misspelt_verb(&args), parsed) {
+        parsed => match (mistakes::explain(&args, parsed.as_ref().err()), parsed) {
             (Some(message), _) => return exit_code(Err(Failure::Message(message))),
             (None, Ok(cli)) => cli,
             (None, Err(e)) => return exit_code(Err(Failure::Message(format!("{}; see pprofdiff --help", usage(&e))))),
@@ -188,23 +189,6 @@ fn exit_code(result: Result<u8>) -> u8 {
     }
 }
 
-/// What is wrong if the first word is meant as a verb: it is near one and no file, and operands follow it.
-fn misspelt_verb(args: &[OsString]) -> Option<String> {
-    let [_, first, rest @ ..] = args else { return None };
-    let typed = first.to_str().filter(|word| !word.starts_with('-') && !Path::new(word).exists())?;
-    if !rest.iter().any(|arg| !arg.as_encoded_bytes().starts_with(b"-")) {
-        return None;
-    }
-    let command = Cli::command();
-    // `man` takes no profile, and is near to `main`.
-    let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(clap::Command::get_name);
-    let near =
-        verbs.filter(|verb| *verb != "man").map(|verb| (strsim::osa_distance(verb, &typed.to_lowercase()), verb));
-    let (distance, verb) = near.min_by_key(|(distance, _)| *distance)?;
-    let most = if verb.len() > 4 { 2 } else { 1 };
-    (verb != typed && distance <= most).then(|| format!("unknown verb {typed}; did you mean {verb}?"))
-}
-
 /// What is wrong with arguments, in one line: clap explains over several, which end with the usage.
 fn usage(e: &clap::Error) -> String {
     let reason = e.to_string();
@@ -219,7 +203,7 @@ fn execute(cli: Cli) -> Result<u8> {
         None => diff(&cli.diff.0),
         Some(Verb::Diff(Later(args))) => diff(&args),
         Some(Verb::Top(Later(args))) => show_top(&args, &open_view(&args.view)?),
-        Some(Verb::View(ViewVerb { view, sources, args })) => show(&args, sources.as_ref(), view, &open_view(&args)?),
+        Some(Verb::View(ViewVerb { view, sources, args })) => show_view(&args, sources.as_ref(), view),
         Some(Verb::Info(Later(args))) => info(&args),
         Some(Verb::Raw(Later(args))) => raw(&args, View::Raw),
         Some(Verb::Comments(Later(args))) => raw(&args, View::Comments),
@@ -295,6 +279,22 @@ fn open_view(args: &ViewArgs) -> Result<Diff> {
     }
     let diff = open(&args.input, &args.load, Outputs::new(args.output.path()))?;
     Ok(if args.sum { diff.summed() } else { diff })
+}
+
+/// Shows a view, whose expression may have been forgotten: then it is the name of the first profile.
+fn show_view(args: &ViewArgs, sources: Option<&SourceArgs>, view: View) -> Result<()> {
+    let files = &args.input.files;
+    let is_alone = files.is_empty() && args.input.base.is_empty() && args.input.new.is_empty();
+    let mistake = view.regex().and_then(|regex| mistakes::regex_is_file(view.name(), regex, files));
+    let explained = |failure| match (failure, mistake) {
+        (Failure::Message(_), Some(mistake)) => Failure::Message(mistake),
+        (failure, _) => failure,
+    };
+    match open_view(args) {
+        Ok(diff) => show(args, sources, view, &diff).map_err(explained),
+        Err(failure) if is_alone => Err(explained(failure)),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// Answers what is asked of a diff, and writes it in the format that was asked for.

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pprofdiff::advice::{operand, word};
-use pprofdiff::input::{SIGNS, file_builds, sort_builds};
+use pprofdiff::input::{SIGNS, sort_builds};
 use pprofdiff::list::SourceDirs;
 use pprofdiff::loading::Loading;
 use pprofdiff::options::OptionValue;
@@ -220,17 +220,7 @@ impl Diffs {
         complete(&mut request.view, &loaded.runs)?;
         let report = request.answer(&loaded.diff)?;
         must_match(&request, &report, &loaded.diff)?;
-        let last = next(call, &report)
-            .map_or_else(String::new, |step| step.next_step(Some(&loaded.name), &loaded.inputs, budget));
-        let hint = match &report {
-            Report::Listing(listing) => missing_sources(listing, ["base_source", "new_source", "source_path"]),
-            _ => None,
-        };
-        // With the next step no more than a quarter, as that alone.
-        let hint = hint.map(|hint| format!("\n{hint}\n"));
-        let hint = hint.filter(|hint| tokens(hint) + tokens(&last) <= budget / 4).unwrap_or_default();
-        let text = report.text_within(budget.saturating_sub(tokens(&last) + tokens(&hint)))?;
-        Ok(text + &hint + &last)
+        Ok(report.text_within(budget, &endings(call, &report, &loaded.name, &loaded.inputs))?)
     }
 
     /// Loads what a call names, and says what it is.
@@ -304,36 +294,32 @@ impl Diffs {
             let why = format!("since {MAX_LOADED} stay loaded; load it again to ask of it");
             first.push_str(&format!("{} is dropped, {why}\n", dropped.name));
         }
-        let last = step.map_or_else(String::new, |step| step.next_step(Some(&loaded.name), &loaded.inputs, budget));
-        let text = report.text_within(budget.saturating_sub(tokens(&first) + tokens(&last)))?;
-        Ok(first + &text + &last)
+        let endings = step.map_or_else(Vec::new, |step| step.next_steps(Some(&loaded.name), &loaded.inputs));
+        let text = report.text_within(budget.saturating_sub(tokens(&first)), &endings)?;
+        Ok(first + &text)
     }
 
     /// How frames go along builds, and next the builds around the largest change.
     fn series(&self, args: &SeriesArgs, budget: usize) -> Result<String> {
         let inputs = Inputs::without_base(&args.load, Outputs::default())?;
-        let mut builds = match args.builds.as_slice() {
-            [one] if is_pattern(one) => inputs.builds(one, self.allow_urls)?,
-            files => {
-                let keys = file_builds(files).into_iter().map(|(key, _)| key);
-                keys.zip(files.iter().map(|file| Source::Path(file.clone()))).collect()
-            }
-        };
+        let mut builds = inputs.named_by_agent(&args.builds, self.allow_urls)?;
         sort_builds(&mut builds);
-        let base = args.base.iter().map(|base| ("base".to_owned(), Source::Path(base.clone())));
-        let builds = base.chain(builds).map(|(key, source)| Ok((key, self.readable(source, &inputs)?)));
+        if let Some(base) = &args.base {
+            builds.insert(0, ("base".to_owned(), inputs.found(RecordedSide::source_of(base)?, self.allow_urls)?));
+        }
+        let builds = builds.into_iter().map(|(key, source)| Ok((key, regular(source)?)));
         let builds = builds.collect::<Result<Vec<_>>>()?;
         let (format, count) = (Format::named("text")?, builds.len());
         let series = series::load(args, &inputs, format, count, builds.into_iter())?;
         let (report, _) = series::answer(args, &inputs, format, &series)?;
         let point = series.largest_change(args.shown.sort(), 1);
-        let last = point.map_or_else(String::new, |point| {
+        let endings = point.map_or_else(Vec::new, |point| {
             let before = if args.base.is_some() { 0 } else { series.builds.loaded_before(point.build) };
             let path = |build: usize| json!([series.builds.all[build].path]);
             let step = Call::new("load", [("base", path(before)), ("new", path(point.build))]);
-            step.map_or_else(String::new, |step| step.next_step(None, "", budget))
+            step.map_or_else(Vec::new, |step| step.next_steps(None, ""))
         });
-        Ok(report.text_within(budget.saturating_sub(tokens(&last)))? + &last)
+        Ok(report.text_within(budget, &endings)?)
     }
 
     /// The pairs for which there is room, and next the first of them that can be compared.
@@ -358,7 +344,9 @@ impl Diffs {
             });
             item
         });
-        let (mut text, mut last, mut shown) = (String::new(), None, 0);
+        // The answer grows by one pair or one longer ending at a time and stops at the first step that does not fit. A larger
+        // budget thus stops at the same step or later.
+        let (mut text, mut shown, mut endings, mut ending, mut is_full) = (String::new(), 0, Vec::new(), 0, false);
         for (name, result) in pprofdiff::batch::map(self.pool.clone(), pairs, options, table) {
             let mut block = Vec::new();
             match &result {
@@ -370,22 +358,28 @@ impl Diffs {
             let at = steps.iter().position(|(of, _)| *of == name);
             let step = at.and_then(|at| steps.swap_remove(at).1);
             drop(steps);
-            if last.is_none() && result.is_ok() {
-                last = step.map(|step| step.next_step(None, "", budget));
+            if endings.is_empty() && result.is_ok() {
+                endings = step.map_or_else(Vec::new, |step| step.next_steps(None, ""));
             }
-            // Until the next step is known, it may take a quarter; and what is left out is counted.
-            let kept = last.as_deref().map_or(budget / 4, tokens) + ROOM_FOR_COUNT;
-            if tokens(&text) + tokens(&block) + kept > budget {
+            let size = |text: &str, ending: usize| tokens(text) + endings.get(ending).map_or(0, |e: &String| tokens(e));
+            if is_full || size(&text, ending) + tokens(&block) + ROOM_FOR_COUNT > budget {
                 let all = count.map_or_else(String::new, |count| format!(" of {count}"));
                 let more = format!("{shown}{all} pairs are shown; the others: ask with a larger budget\n");
-                let room = budget.saturating_sub(kept);
-                let part = if shown == 0 { text_head(&block, room) } else { text };
-                return Ok(part + &more + last.as_deref().unwrap_or_default());
+                if shown > 0 {
+                    return Ok(text + &more + endings.get(ending).map_or("", String::as_str));
+                }
+                let ending = endings.iter().rfind(|ending| tokens(ending) <= budget / 4).map_or("", String::as_str);
+                return Ok(text_head(&block, budget.saturating_sub(budget / 4 + ROOM_FOR_COUNT)) + &more + ending);
             }
             text.push_str(&block);
             shown += 1;
+            while !is_full && endings.get(ending + 1).is_some_and(|longer| tokens(longer) <= tokens(&text) / 3) {
+                is_full = size(&text, ending + 1) + ROOM_FOR_COUNT > budget;
+                ending += usize::from(!is_full);
+            }
         }
-        Ok(text + last.as_deref().unwrap_or_default())
+        let ending = endings.iter().rfind(|ending| tokens(&text) + tokens(ending) <= budget);
+        Ok(text + ending.map_or("", String::as_str))
     }
 
     /// What a name stands for: a URL, a file, or the files of a pattern, which no shell has seen.
@@ -431,6 +425,22 @@ impl Diffs {
         store.loaded.push(loaded.clone());
         Ok(loaded)
     }
+}
+
+/// How an answer may end, from the shortest to the longest: with the next step, and with the folders of sources that are
+/// missing, which matter more to an agent than the command for a shell.
+fn endings(call: &Call, report: &Report, diff: &str, inputs: &str) -> Vec<String> {
+    let mut endings = next(call, report).map_or_else(Vec::new, |step| step.next_steps(Some(diff), inputs));
+    let hint = match report {
+        Report::Listing(listing) => missing_sources(listing, ["base_source", "new_source", "source_path"]),
+        _ => None,
+    };
+    if let (Some(hint), [_, call, shell]) = (hint, &mut endings[..]) {
+        *shell = format!("\n{hint}\n{shell}");
+        let hinted = format!("\n{hint}\n{call}");
+        endings.insert(2, hinted);
+    }
+    endings
 }
 
 /// Refuses pipes and devices, which may never end: standard input is the client's own, and whoever waits for another holds a

@@ -126,6 +126,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("http", Answer(SERVER)),
     ("no_browser", Answer("-o report.html writes the page without opening it")),
     ("tools", Answer("no tool is run; nothing is to be found")),
+    ("all_frames", Switch(&["--all-frames"])),
     ("inuse_space", Switch(&["--sample-type", "inuse_space"])),
     ("inuse_objects", Switch(&["--sample-type", "inuse_objects"])),
     ("alloc_space", Switch(&["--sample-type", "alloc_space"])),
@@ -173,7 +174,7 @@ fn options(command: &Command) -> impl Iterator<Item = &Arg> {
 }
 
 /// How many of the next arguments are values of an option of ours, at most.
-fn values(command: &Command, arg: &str) -> usize {
+pub fn most_values(command: &Command, arg: &str) -> usize {
     let mut letters = arg.chars().skip(1);
     let (letter, more) = (letters.next(), letters.next());
     let found = match arg.strip_prefix("--") {
@@ -185,7 +186,7 @@ fn values(command: &Command, arg: &str) -> usize {
 }
 
 /// True of what is no file and no value.
-fn is_option(arg: &OsString) -> bool {
+pub fn is_option(arg: &OsString) -> bool {
     arg.to_str().is_some_and(|arg| arg.len() > 1 && arg.starts_with('-'))
 }
 
@@ -218,7 +219,7 @@ impl Translation {
             if let Some((word, meaning, value)) = meaning(command, text) {
                 read.word(word, meaning, value.map(OsString::from), &mut args)?;
             } else if is_option(&arg) {
-                let mut values = values(command, text);
+                let mut values = most_values(command, text);
                 read.options.push(arg);
                 while values > 0
                     && let Some(value) = args.next_if(|value| !is_option(value))

@@ -5,7 +5,7 @@ use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
 use pprofdiff::text::sanitize;
-use pprofdiff_report::{CAN_NOT_TELL, Format, RUNS, Report, View, explain_line};
+use pprofdiff_report::{CAN_NOT_TELL, Format, RUNS, Report, View, explain_line, failed_builds};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows};
 use crate::outputs::Outputs;
@@ -21,8 +21,11 @@ pub fn run(args: &SeriesArgs) -> Result<()> {
     let series = load(args, &inputs, format, count, builds.into_iter().inspect(|_| progress.advance()));
     progress.finish();
     let series = series?;
-    for (_, error) in series.errors() {
-        say(&error_line(error));
+    let failed = failed_builds(&series.builds);
+    if failed.len() == series.errors().len() {
+        series.errors().iter().for_each(|(_, error)| say(&error_line(error)));
+    } else {
+        failed.iter().for_each(|line| say(line));
     }
     let (report, closing) = answer(args, &inputs, format, &series)?;
     let closing = if closing { why(&series, args, &inputs)? } else { None };

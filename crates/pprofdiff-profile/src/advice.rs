@@ -49,11 +49,67 @@ pub fn typed(pattern: &str) -> String {
     pattern.chars().map(typed).collect()
 }
 
+/// The bytes of the letters that two names begin with.
+fn same(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
+    a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
+}
+
+/// A pattern that these names match and the others do not: in each part of a path, `*` stands for the letters that differ.
+pub fn pattern_of(names: &[&str], others: &[&str]) -> Option<String> {
+    let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split('/').collect()).collect();
+    let (first, rest) = parts.split_first()?;
+    if rest.iter().any(|parts| parts.len() != first.len()) || names.iter().any(|name| name.contains(['*', '?', '['])) {
+        return None;
+    }
+    let ends = |at: usize| {
+        let part = first[at];
+        let before = rest.iter().map(|parts| same(part.chars(), parts[at].chars())).min().unwrap_or(part.len());
+        let behind = rest.iter().map(|parts| same(part.chars().rev(), parts[at].chars().rev())).min().unwrap_or(0);
+        // The shortest of the names has both of its ends apart.
+        let shortest = parts.iter().map(|parts| parts[at].len()).min().unwrap_or(0);
+        let behind = behind.min(shortest - before);
+        let end = part.len() - behind;
+        (&part[..before], part.get(end..).unwrap_or_default(), rest.iter().all(|parts| parts[at] == part))
+    };
+    let pattern: Vec<_> = (0..first.len()).map(ends).collect();
+    let matches = |name: &&str| {
+        let parts: Vec<&str> = name.split('/').collect();
+        let fits = |(part, (before, behind, is_same)): (&&str, &(&str, &str, bool))| match is_same {
+            true => part == before,
+            false => part.len() >= before.len() + behind.len() && part.starts_with(before) && part.ends_with(behind),
+        };
+        parts.len() == pattern.len() && parts.iter().zip(&pattern).all(fits)
+    };
+    let text = |(before, behind, is_same): &(&str, &str, bool)| match is_same {
+        true => (*before).to_owned(),
+        false => format!("{before}*{behind}"),
+    };
+    let is_only = !others.iter().any(matches);
+    is_only.then(|| pattern.iter().map(text).collect::<Vec<_>>().join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;
 
-    use super::{exactly, operand, symbolize, typed, word};
+    use super::{exactly, operand, pattern_of, symbolize, typed, word};
+
+    #[test]
+    fn a_pattern_matches_the_names_of_one_kind_alone() {
+        for (names, others, pattern) in [
+            (&["a/b-1.cpu.gz", "a/c-22.cpu.gz"][..], &["a/b-1.heap.gz"][..], Some("a/*.cpu.gz")),
+            (&["1/x/cpu", "22/y/cpu"], &["1/x/heap", "cpu"], Some("*/*/cpu")),
+            (&["ab", "ab"], &["abc"], Some("ab")),
+            (&["aba", "ababa"], &[], Some("aba*")),
+            (&["x-é1", "x-è1"], &["y"], Some("x-*1")),
+            // One of the others matches as well; names of other depths; signs of patterns.
+            (&["a1", "a2"], &["a3"], None),
+            (&["a/b", "a"], &[], None),
+            (&["a*", "ab"], &[], None),
+        ] {
+            assert_eq!(pattern_of(names, others).as_deref(), pattern, "{names:?}");
+        }
+    }
 
     #[test]
     fn names_are_operands() {

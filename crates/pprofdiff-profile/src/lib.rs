@@ -56,5 +56,7 @@ pub mod text {
 pub mod shared {
     pub use crate::format::FoldedHeader;
     pub use crate::parallel;
-    pub use crate::profile::{CommonType, Fields, Memo, Merger, Part, Selection, common_types, default_type, pack};
+    pub use crate::profile::{
+        CommonType, Fields, Memo, Merger, Part, Selection, common_types, common_types_of_sides, default_type, pack,
+    };
 }

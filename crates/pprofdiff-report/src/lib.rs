@@ -52,7 +52,7 @@ pub use report::Report;
 pub use request::CheckOptions;
 pub use request::Request;
 pub use schema::json_schema;
-pub use series::{RUNS, builds_json};
+pub use series::{RUNS, builds_json, failed_builds};
 #[cfg(feature = "svg")]
 pub use svg::svg;
 pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, RunStatistic, Table, Texts};

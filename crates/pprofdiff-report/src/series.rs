@@ -10,6 +10,7 @@ use super::html::escape;
 use super::numbers::{CostFormat, counted};
 use super::table::{Cell, Data, Table, Texts};
 use super::text::settings;
+use pprofdiff::advice::{pattern_of, word};
 use pprofdiff::series::{Against, Build, Builds, Order, Ranked};
 use pprofdiff::text::sanitize;
 use pprofdiff::{Frames, Normalize, Summary};
@@ -110,11 +111,42 @@ pub(super) fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> 
     writeln!(out, "{} ({}): {}", sanitize(&s.sample_type), sanitize(&s.unit), totals(s).0)?;
     normalized(s, builds).map_or(Ok(()), |n| writeln!(out, "{}", sanitize(&n)))?;
     settings(out, s)?;
-    builds.failed().try_for_each(|b| writeln!(out, "failed: {}", sanitize(&failure(b))))
+    failed_builds(builds).iter().try_for_each(|line| writeln!(out, "failed: {}", sanitize(line)))
+}
+
+/// As many builds that fail for one reason are described together.
+const MANY: usize = 3;
+
+/// The builds that failed, and why. Where many failed for the same reason, most likely because a pattern matches profiles of
+/// several kinds, one of them is named, and a pattern of the others.
+pub fn failed_builds(builds: &Builds) -> Vec<String> {
+    let reason = |build: &Build| {
+        let error = build.error.clone().unwrap_or_default();
+        error.strip_prefix(&format!("{}: ", build.path)).map(str::to_owned).unwrap_or(error)
+    };
+    let mut reasons: Vec<(String, Vec<&Build>)> = Vec::new();
+    for build in builds.failed() {
+        let reason = reason(build);
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, failed)) => failed.push(build),
+            None => reasons.push((reason, vec![build])),
+        }
+    }
+    let loaded: Vec<&str> = builds.loaded().map(|build| build.path.as_str()).collect();
+    let failed: Vec<&str> = builds.failed().map(|build| build.path.as_str()).collect();
+    let pattern = if loaded.len() > 1 { pattern_of(&loaded, &failed) } else { None };
+    let others = pattern.map_or_else(String::new, |pattern| format!("; name the others with {}", word(&pattern)));
+    let describe = |(reason, failed): (String, Vec<&Build>)| match failed.as_slice() {
+        [first, ..] if failed.len() >= MANY => {
+            vec![format!("{}, such as {}: {reason}{others}", counted(failed.len(), "build"), first.key)]
+        }
+        failed => failed.iter().map(|build| failure(build)).collect(),
+    };
+    reasons.into_iter().flat_map(describe).collect()
 }
 
 /// A build that failed, and why.
-pub(super) fn failure(build: &Build) -> String {
+fn failure(build: &Build) -> String {
     let error = build.error.as_deref().unwrap_or_default();
     if error.contains(&build.key) { error.to_owned() } else { format!("{}: {error}", build.key) }
 }
@@ -130,7 +162,7 @@ pub(super) fn html_header(s: &Summary, builds: &Builds) -> String {
         escape(&s.unit),
         escape(&total.replace("->", "→"))
     );
-    let mut notes: Vec<String> = builds.failed().map(|b| format!("failed: {}", failure(b))).collect();
+    let mut notes: Vec<String> = failed_builds(builds).iter().map(|line| format!("failed: {line}")).collect();
     notes.extend(normalized(s, builds));
     notes.extend(s.query.settings());
     notes.extend(s.warnings.iter().map(|w| format!("warning: {w}")));

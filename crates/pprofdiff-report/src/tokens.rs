@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 use std::io;
-use std::ops::RangeInclusive;
 
+use crate::explain::{explain_head, lines_to_cut};
 use crate::format::Style;
 use crate::format::text::FORMAT;
 use crate::numbers::counted;
@@ -45,12 +45,17 @@ pub fn text_head(text: &str, budget: usize) -> String {
     if tokens(text) <= budget {
         return text.to_owned();
     }
+    head_of(text, text.lines().count(), budget)
+}
+
+/// The first lines of a text that does not fit as a whole, out of `all` lines that there are to show.
+fn head_of(text: &str, all: usize, budget: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let head = |n: usize| {
         let kept: String = lines[..n].iter().flat_map(|line| [line, "\n"]).collect();
-        kept + &left_out(lines.len() - n, "line")
+        kept + &left_out(all.saturating_sub(n), "line")
     };
-    let whole = most(lines.len(), |n| tokens(&head(n)) <= budget);
+    let whole = most(lines.len().saturating_sub(1), |n| tokens(&head(n)) <= budget);
     if whole > 0 {
         return head(whole);
     }
@@ -61,12 +66,9 @@ pub fn text_head(text: &str, budget: usize) -> String {
     if part > 0 { of(part) } else { String::new() }
 }
 
-/// What [`left_out`] takes of up to a million things.
-const LEFT_OUT: usize = 40;
-
-/// What is said of what there is no room for.
+/// Counts the parts for which there is no room, if there are any.
 fn left_out(n: usize, what: &str) -> String {
-    format!("{} more: ask with a larger budget\n", counted(n, what))
+    if n == 0 { String::new() } else { format!("{} more: ask with a larger budget\n", counted(n, what)) }
 }
 
 /// The largest number up to `most` that fits, if all smaller ones do; 0 if none does.
@@ -79,92 +81,236 @@ fn most(most: usize, fits: impl Fn(usize) -> bool) -> usize {
     low
 }
 
+/// A report that is cut to a number of parts: rows, lines or findings, the most important first.
+struct Cut<'a> {
+    /// The number of parts of the whole report.
+    parts: usize,
+    /// The fewest parts that are worth a header with the inputs' names.
+    worth: usize,
+    /// Writes so many parts, briefly or not, and says what is left out.
+    text: Box<dyn Fn(usize, Style) -> io::Result<String> + 'a>,
+}
+
+/// All texts of a report, from the shortest to the whole one. Each step adds one thing: a part, a longer ending, or the
+/// header with the inputs' names. The order of the steps depends on the report only. A larger budget thus reaches the
+/// same step or a later one, whose text has no fewer lines.
+struct Steps<'a> {
+    cut: Cut<'a>,
+    endings: &'a [String],
+    /// What is added beside parts: after how many parts, in ascending order.
+    additions: Vec<(usize, Addition)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Addition {
+    /// The next longer ending.
+    Ending,
+    /// The names of the inputs, and what columns are.
+    Header,
+}
+
+/// An ending takes at most this part of an answer that is cut: a third.
+const ENDING_SHARE: usize = 3;
+
+impl<'a> Steps<'a> {
+    fn new(cut: Cut<'a>, endings: &'a [String]) -> io::Result<Steps<'a>> {
+        let brief = |parts: usize| Ok::<_, io::Error>(tokens(&(cut.text)(parts, BRIEF)?));
+        let mut additions = Vec::new();
+        let mut after = 0;
+        for ending in endings.iter().skip(1) {
+            let least = tokens(ending).saturating_mul(ENDING_SHARE - 1);
+            after = first_from(after, cut.parts, |parts| Ok(brief(parts)? >= least))?;
+            additions.push((after, Addition::Ending));
+        }
+        // The header comes when it at most doubles the answer: before, its room is better used for parts.
+        let is_worth = |parts| Ok(tokens(&(cut.text)(parts, Style::default())?) <= brief(parts)?.saturating_mul(2));
+        after = first_from(cut.worth.min(cut.parts), cut.parts, is_worth)?;
+        additions.push((after, Addition::Header));
+        additions.sort_by_key(|(after, _)| *after);
+        Ok(Steps { cut, endings, additions })
+    }
+
+    /// The number of steps after the first one.
+    fn last(&self) -> usize {
+        self.cut.parts + self.additions.len()
+    }
+
+    /// The text after so many steps.
+    fn text(&self, steps: usize) -> io::Result<String> {
+        let added = self.additions.iter().enumerate().take_while(|(before, (after, _))| after + before < steps);
+        let added: Vec<Addition> = added.map(|(_, (_, addition))| *addition).collect();
+        let style = if added.contains(&Addition::Header) { Style::default() } else { BRIEF };
+        let text = (self.cut.text)(steps - added.len(), style)?;
+        let ending = added.iter().filter(|addition| **addition == Addition::Ending).count();
+        Ok(text + self.endings.get(ending).map_or("", String::as_str))
+    }
+
+    /// The text after as many steps as fit, or [`None`] if not even the first text fits. The same steps are tried in the same
+    /// order for every budget, so that a larger one never ends at an earlier step, although widths and units of columns may
+    /// make a later text the shorter one.
+    fn within(&self, budget: usize) -> io::Result<Option<String>> {
+        let (mut steps, mut text) = (0, self.text(0)?);
+        if tokens(&text) > budget {
+            return Ok(None);
+        }
+        for stride in (0..usize::BITS - 1).rev().map(|bit| 1 << bit) {
+            if stride > self.last() - steps {
+                continue;
+            }
+            let longer = self.text(steps + stride)?;
+            if tokens(&longer) <= budget {
+                (steps, text) = (steps + stride, longer);
+            }
+        }
+        Ok(Some(text))
+    }
+}
+
+const BRIEF: Style = Style { color: false, quote_formulas: false, budget: None, brief: true };
+
+/// The first number from `from` on for which something is so, as it then stays; `last` if it is so for none. Few numbers are
+/// tried, since each is a text: in ever larger strides, and then between the last two.
+fn first_from(from: usize, last: usize, is_so: impl Fn(usize) -> io::Result<bool>) -> io::Result<usize> {
+    let (mut low, mut high, mut stride) = (from, from, 1);
+    while high < last && !is_so(high)? {
+        (low, high) = (high + 1, last.min(high + stride));
+        stride *= 2;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_so(middle)? { high = middle } else { low = middle + 1 }
+    }
+    Ok(high)
+}
+
 impl Report {
-    /// The report as text of so many tokens at most. What there is no room for goes from the end and is counted there:
-    /// rows and findings, and of one frame or function that is too long by itself the callers, callees or lines that
-    /// cost least. Of an explanation the least important goes first. Where the names of the inputs would leave no room for
-    /// rows, they go.
+    /// The report as text, with one of the `endings`, in at most `budget` tokens. Parts for which there is no room are left
+    /// out and counted: rows and findings from the end, and of a single frame or function the callers, callees or lines that
+    /// cost least. An explanation loses its least important lines. A small budget shows neither the names of the inputs nor
+    /// growth and share.
+    ///
+    /// The endings go from the shortest to the longest, and each has at least the lines of the one before.
+    ///
+    /// A larger budget never shows fewer lines.
     ///
     /// # Errors
-    /// A report that is no text.
-    pub fn text_within(&self, budget: usize) -> io::Result<String> {
+    /// The report cannot be written as text.
+    pub fn text_within(&self, budget: usize, endings: &[String]) -> io::Result<String> {
         let whole = self.text(Style::default())?;
-        if tokens(&whole) <= budget {
-            return Ok(whole);
+        let longest = endings.last().map_or("", String::as_str);
+        if tokens(&whole) + tokens(longest) <= budget {
+            return Ok(whole + longest);
         }
-        // A way to shorten it to `n` parts, of so few to so many: what is left, and how much of what is left out. With fewer
-        // parts than are worth it, more of them are better than the whole header.
-        type Way<'a> = (RangeInclusive<usize>, usize, &'a str, Box<dyn Fn(usize) -> (Report, usize) + 'a>);
-        let ways: Vec<Way> = match self {
+        let steps = Steps::new(self.cut(&whole)?, endings)?;
+        if let Some(text) = steps.within(budget)? {
+            return Ok(text);
+        }
+        // Not even the lines above the first row fit. What remains has fewer lines than they have.
+        let lines = |ending: &String| ending.lines().count();
+        let same = endings.iter().take_while(|ending| lines(ending) == endings.first().map_or(0, lines));
+        let ending = same.filter(|ending| tokens(ending) <= budget / ENDING_SHARE).last().map_or("", String::as_str);
+        let mut first = (steps.cut.text)(0, BRIEF)?;
+        #[cfg(feature = "check")]
+        if let (Report::Check(_), Some((before, verdict))) = (self, first.trim_end().rsplit_once('\n')) {
+            // The verdict is the last line of a check, and its first where lines are cut off.
+            first = format!("{verdict}\n{before}\n");
+        }
+        Ok(head_of(&first, whole.lines().count(), budget - budget / ENDING_SHARE) + ending)
+    }
+
+    /// How the report is cut. No number of parts has more lines than a larger number has.
+    fn cut(&self, whole: &str) -> io::Result<Cut<'_>> {
+        let parts_of = |report: Report, style: Style, left: usize, what: &str| {
+            Ok::<_, io::Error>(report.text(style)? + &left_out(left, what))
+        };
+        Ok(match self {
+            // Edges of the first frame, then whole frames.
             Report::Table(table) if table.kind.counted == Counted::Nodes => {
                 let (nodes, first) = (table.nodes.shown.len(), table.head(1));
-                let heads = move |n| (Report::Table(table.head(n)), nodes - n);
-                let strongest = move |n| {
-                    let shorter = first.strongest_edges(n);
-                    let left = first.len() - shorter.len();
-                    (Report::Table(shorter), left)
+                let edges = first.most_edges();
+                let text = move |parts: usize, style: Style| match parts.checked_sub(edges) {
+                    None => {
+                        let shorter = first.strongest_edges(parts);
+                        let left = first.len() - shorter.len();
+                        parts_of(Report::Table(shorter), style, left, "edge")
+                    }
+                    Some(more) => {
+                        let left = nodes.saturating_sub(more + 1);
+                        parts_of(Report::Table(table.head(more + 1)), style, left, "frame")
+                    }
                 };
-                vec![(1..=nodes, 1, "frame", Box::new(heads)), (0..=table.len(), 1, "edge", Box::new(strongest))]
+                Cut { parts: edges + nodes.saturating_sub(1), worth: 1, text: Box::new(text) }
             }
             Report::Table(table) => {
-                let head = |n| (Report::Table(table.head(n)), table.rows_total - n);
-                vec![(1..=table.len(), 4, table.kind.row, Box::new(head))]
+                let all = table.len();
+                let text = move |parts: usize, style: Style| {
+                    let shorter = table.head(parts);
+                    let left = if shorter.len() < all { table.rows_total - shorter.len() } else { 0 };
+                    parts_of(Report::Table(shorter), style, left, table.kind.row)
+                };
+                Cut { parts: all, worth: 4, text: Box::new(text) }
             }
+            // Lines of the first function, then whole functions.
             Report::Listing(listing) => {
                 let (functions, first) = (listing.routines.len(), listing.clone().head(1));
                 let lines = first.routines.iter().map(|r| r.lines.len() + r.instructions.len()).sum();
-                let heads = move |n| (Report::Listing(listing.clone().head(n)), functions - n);
-                let dearest = move |n| (Report::Listing(dearest_lines(&first, n)), lines - n);
-                vec![(1..=functions, 1, "function", Box::new(heads)), (0..=lines, 3, "line", Box::new(dearest))]
+                let text = move |parts: usize, style: Style| match parts.checked_sub(lines) {
+                    None => {
+                        let shorter = dearest_lines(&first, parts);
+                        let kept: usize = shorter.routines.iter().map(|r| r.lines.len() + r.instructions.len()).sum();
+                        parts_of(Report::Listing(shorter), style, lines - kept, "line")
+                    }
+                    Some(more) => {
+                        let left = functions.saturating_sub(more + 1);
+                        parts_of(Report::Listing(listing.clone().head(more + 1)), style, left, "function")
+                    }
+                };
+                Cut { parts: lines + functions.saturating_sub(1), worth: 3, text: Box::new(text) }
             }
             #[cfg(feature = "check")]
             Report::Check(check) => {
-                let all = check.rules.iter().map(|rule| rule.findings.len()).max().unwrap_or(0);
-                let heads = move |n| {
+                let shortened = move |findings: usize| {
                     let (mut shorter, mut left) = (check.clone(), 0);
                     for rule in &mut shorter.rules {
-                        left += rule.findings.len().saturating_sub(n);
-                        rule.findings.truncate(n);
+                        left += rule.findings.len().saturating_sub(findings);
+                        rule.findings.truncate(findings);
                     }
                     (Report::Check(shorter), left)
                 };
-                vec![(0..=all, 0, "finding", Box::new(heads))]
-            }
-            Report::Explain(_) => {
-                let shown = self.text(Style { budget: Some(budget.saturating_sub(LEFT_OUT)), ..Style::default() })?;
-                let left = whole.lines().count() - shown.lines().count();
-                let told = shown + &left_out(left, "line");
-                return Ok(if tokens(&told) <= budget { told } else { text_head(&whole, budget) });
-            }
-            _ => Vec::new(),
-        };
-        for brief in [false, true] {
-            let style = Style { brief, ..Style::default() };
-            for (parts, worth, what, shortened) in &ways {
-                let text = |n| {
-                    let (report, left) = shortened(n);
-                    // What could be written as a whole can be shortened.
-                    report.text(style).unwrap_or_default() + &left_out(left, what)
+                // People are told few findings one by one. The others take one line however many there are, so a text with
+                // that line and one for the findings left out would have more lines than the whole.
+                let (findings, all) = (check.rules.iter().map(|rule| rule.findings.len()).max(), whole.lines().count());
+                let lacks_lines =
+                    |n| shortened(n).0.text(Style::default()).is_ok_and(|text| text.lines().count() < all);
+                let parts = if lacks_lines(0) { most(findings.unwrap_or(0), lacks_lines) + 1 } else { 0 };
+                let text = move |findings: usize, style: Style| match findings < parts {
+                    true => {
+                        let (shorter, left) = shortened(findings);
+                        parts_of(shorter, style, left, "finding")
+                    }
+                    false => self.text(style),
                 };
-                let fits = |n| tokens(&text(n)) <= budget;
-                let most_parts = parts.end().saturating_sub(1);
-                let n = most(most_parts, fits);
-                let fewest = if brief { *parts.start() } else { (*worth).min(most_parts).max(*parts.start()) };
-                if n >= fewest && (n > 0 || fits(0)) {
-                    return Ok(text(n));
-                }
+                Cut { parts, worth: 0, text: Box::new(text) }
             }
-            let text = self.text(Style { brief: true, ..style })?;
-            if tokens(&text) <= budget {
-                return Ok(text);
+            Report::Explain(explanation) => {
+                let all = whole.lines().count();
+                let text = move |parts: usize, _: Style| {
+                    let text = explain_head(explanation, parts);
+                    let left = all.saturating_sub(text.lines().count());
+                    Ok(text + &left_out(left, "line"))
+                };
+                Cut { parts: lines_to_cut(explanation), worth: 0, text: Box::new(text) }
             }
-        }
-        // The verdict is the last line of a check, and its first where lines are cut off.
-        match (self, whole.trim_end().rsplit_once('\n')) {
-            #[cfg(feature = "check")]
-            (Report::Check(_), Some((before, verdict))) => Ok(text_head(&format!("{verdict}\n{before}\n"), budget)),
-            _ => Ok(text_head(&whole, budget)),
-        }
+            _ => {
+                let lines: Vec<String> = whole.lines().map(|line| format!("{line}\n")).collect();
+                let last = lines.len().saturating_sub(1);
+                let text = move |parts: usize, _: Style| {
+                    let shown = (parts + 1).min(lines.len());
+                    Ok(lines[..shown].concat() + &left_out(lines.len() - shown, "line"))
+                };
+                Cut { parts: last, worth: 0, text: Box::new(text) }
+            }
+        })
     }
 
     fn text(&self, style: Style) -> io::Result<String> {
@@ -175,6 +321,14 @@ impl Report {
 }
 
 impl Table {
+    /// The number of callers or of callees of one node, whichever is larger.
+    fn most_edges(&self) -> usize {
+        let callers = self
+            .texts("relation")
+            .map_or(0, |relations| (0..self.len()).filter(|&row| relations.get(row) == Some("caller")).count());
+        callers.max(self.len() - callers)
+    }
+
     /// Of one node's callers and callees the first `n` each, which are the ones that changed or cost most.
     fn strongest_edges(&self, n: usize) -> Table {
         let relations = self.texts("relation");
@@ -213,30 +367,4 @@ fn dearest<T>(all: &mut Vec<T>, n: usize, weight: impl Fn(&T) -> (u64, u64)) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{text_head, tokens};
-
-    #[test]
-    fn digits_signs_and_half_words_are_counted() {
-        for (text, count) in
-            [("", 0), ("a", 1), ("abc", 2), ("aBCd", 4), ("1234", 4), ("a b", 3), ("a   b", 4), ("::", 2), ("é", 2)]
-        {
-            assert_eq!(tokens(text), count, "{text:?}");
-        }
-    }
-
-    #[test]
-    fn a_head_is_whole_lines_and_says_what_is_missing() {
-        let text = &"a line of words\n".repeat(20);
-        assert_eq!(text_head(text, tokens(text)), *text);
-        assert_eq!(tokens("a line of words\n"), 11);
-        let two_lines = "a line of words\na line of words\n18 lines more: ask with a larger budget\n";
-        assert_eq!(text_head(text, tokens(two_lines)), two_lines);
-        for text in [text, &"x".repeat(1000), &"é\n".repeat(100)] {
-            for budget in 0..100 {
-                assert!(tokens(&text_head(text, budget)) <= budget, "{budget}");
-            }
-        }
-        assert_eq!(text_head(&"x".repeat(1000), 10), "xxxxxxxxxxxx...\n");
-    }
-}
+mod tests;

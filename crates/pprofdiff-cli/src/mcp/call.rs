@@ -5,7 +5,7 @@ use pprofdiff::advice::{exactly, typed, word};
 use pprofdiff::check::Outcome;
 use pprofdiff::list::Routine;
 use pprofdiff::text::sanitize;
-use pprofdiff_report::{Report, tokens};
+use pprofdiff_report::Report;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
@@ -113,16 +113,15 @@ impl Call {
         format!("pprofdiff {} {inputs}", words.join(" ")).trim_end().to_owned()
     }
 
-    /// The next step in a line, as a call and as a command; in less where it takes more than a quarter of the budget.
-    pub fn next_step(&self, diff: Option<&str>, inputs: &str, budget: usize) -> String {
+    /// The next step as the last line of an answer, from the shortest to the longest: the tool alone, the call, and the call
+    /// with the command for a shell.
+    pub fn next_steps(&self, diff: Option<&str>, inputs: &str) -> Vec<String> {
         let mut arguments = JsonObject::from_iter(diff.map(|name| ("diff".to_owned(), json!(name))));
         arguments.extend(self.arguments.clone());
-        let tool = self.spec.tool;
-        let call = format!("Next: {tool} {}", Value::Object(arguments));
+        let tool = format!("Next: {}", self.spec.tool);
+        let call = format!("{tool} {}", Value::Object(arguments));
         let shell = format!("{call} or in a shell: {}", self.command(inputs));
-        let mut lines =
-            [shell, call, format!("Next: {tool}")].into_iter().map(|line| format!("\n{}\n", sanitize(&line)));
-        lines.find(|line| tokens(line) <= budget / 4).unwrap_or_default()
+        [tool, call, shell].iter().map(|line| format!("\n{}\n", sanitize(line))).collect()
     }
 }
 

@@ -177,6 +177,8 @@ pub struct Fields {
     pub duration_nanos: i64,
     /// What drop_frames says was done already, so the result must not say it again.
     pub frames_dropped: bool,
+    /// The sample type that the result names as its default, by its number; unless given, that of the profiles.
+    pub default_type: Option<usize>,
     /// Samples are ordered by their stacks, which packs best; else as they came, so that merging is associative.
     pub by_stack: bool,
 }
@@ -494,7 +496,7 @@ impl<'p> Merger<'p> {
             let bytes = profiles.iter().map(|p| p.string(get(p.header()))).find(|s| !s.is_empty());
             StringId(self.intern(bytes.unwrap_or_default()))
         };
-        let default_sample_type = first_string(&|h| h.default_sample_type);
+        let of_profiles = first_string(&|h| h.default_sample_type);
         let doc_url = first_string(&|h| h.doc_url);
         let drop_frames = first_string(&|h| if fields.frames_dropped { StringId::EMPTY } else { h.drop_frames });
         let keep_frames = first_string(&|h| if fields.frames_dropped { StringId::EMPTY } else { h.keep_frames });
@@ -508,6 +510,9 @@ impl<'p> Merger<'p> {
         let period_type_of = |p: &&'p Profile| p.header().period_type.map(|t| [p.string(t.kind), p.string(t.unit)]);
         let period_type = profiles.iter().find_map(period_type_of);
         let period = profiles.iter().filter(|p| period_type_of(p) == period_type).map(|p| p.period()).max();
+        let types = self.types;
+        let chosen = fields.default_type.and_then(|index| types.get(index));
+        let default_sample_type = chosen.map_or(of_profiles, |chosen| StringId(self.intern(chosen.kind.as_bytes())));
         let mut intern = |text| StringId(self.intern(text));
         let period_type = period_type.map(|[kind, unit]| ValueType { kind: intern(kind), unit: intern(unit) });
         Header {

@@ -49,7 +49,7 @@ pub(crate) use samples::{Label, LabelValue, Sample};
 pub(crate) use symbolize::Symbolizer;
 #[cfg(feature = "binary")]
 pub use symbolize::{FoundLine, Text};
-pub use types::{CommonType, common_types, default_type};
+pub use types::{CommonType, common_types, common_types_of_sides, default_type};
 
 use crate::advice;
 #[cfg(feature = "binary")]

@@ -4,6 +4,7 @@
 //! (milliseconds here, nanoseconds there) all are converted to the finest, which is exact.
 
 use super::Profile;
+use crate::advice::{pattern_of, word};
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::{HashMap, HashSet};
 use crate::units;
@@ -41,15 +42,61 @@ pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
         types.push(convert_units(profiles, first.text(t.kind), &columns)?);
     }
     if types.is_empty() && !first.value_types().is_empty() {
-        let list = |p: &Profile| p.sample_types().into_iter().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
-        let lists: Vec<String> = profiles.iter().map(|p| format!("{} has {}", p.name(), list(p))).collect();
-        return Err(Error::new(
-            ErrorKind::Incompatible,
-            format!("no sample type is common to all: {}", lists.join("; ")),
-        ));
+        return Err(none_in_common(&kinds(profiles)));
     }
     check_sums(profiles, &types)?;
     Ok(types)
+}
+
+/// As [`common_types`] of both sides. If a side mixes profiles of several kinds, the error describes each such side by
+/// itself: a pattern names the files of one side.
+pub fn common_types_of_sides(base: &[&Profile], new: &[&Profile]) -> Result<Vec<CommonType>> {
+    let sides = [("of the base, ", base), ("of the new side, ", new)];
+    let mixed = sides.iter().filter(|(_, profiles)| !base.is_empty() && !is_of_one_kind(profiles));
+    let mixed: Vec<String> = mixed.map(|(side, profiles)| format!("{side}{}", kinds(profiles))).collect();
+    match mixed.is_empty() {
+        true => common_types(&[new, base].concat()),
+        false => Err(none_in_common(&mixed.join("; "))),
+    }
+}
+
+/// True if the profiles share a sample type, or the first has none.
+fn is_of_one_kind(profiles: &[&Profile]) -> bool {
+    let Some((first, rest)) = profiles.split_first() else { return true };
+    let has = |p: &Profile, name: &[u8]| p.value_types().iter().any(|t| p.string(t.kind) == name);
+    let is_common = |name: &[u8]| rest.iter().all(|p| has(p, name));
+    first.value_types().is_empty() || first.value_types().iter().any(|t| is_common(first.string(t.kind)))
+}
+
+fn none_in_common(kinds: &str) -> Error {
+    Error::new(ErrorKind::Incompatible, format!("no sample type is common to all: {kinds}"))
+}
+
+/// The most kinds of profiles that an error describes.
+const MAX_KINDS: usize = 4;
+
+/// The kinds of profiles by their sample types: of each how many there are, one of them, and a pattern that only they match.
+fn kinds(profiles: &[&Profile]) -> String {
+    let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
+    for p in profiles {
+        let types = p.sample_types().into_iter().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
+        match kinds.iter_mut().find(|(known, _)| *known == types) {
+            Some((_, names)) => names.push(p.name()),
+            None => kinds.push((types, vec![p.name()])),
+        }
+    }
+    let describe = |(types, names): &(String, Vec<&str>)| {
+        let [first, _, ..] = names.as_slice() else { return format!("{} has {types}", names[0]) };
+        let others = kinds.iter().filter(|(other, _)| other != types).flat_map(|(_, names)| names);
+        let pattern = pattern_of(names, &others.copied().collect::<Vec<_>>());
+        let pattern = pattern.map_or_else(String::new, |pattern| format!(": name {}", word(&pattern)));
+        format!("{} have {types}, such as {first}{pattern}", names.len())
+    };
+    let mut all: Vec<String> = kinds.iter().take(MAX_KINDS).map(describe).collect();
+    if kinds.len() > MAX_KINDS {
+        all.push(format!("{} more kinds", kinds.len() - MAX_KINDS));
+    }
+    all.join("; ")
 }
 
 /// Which of the common types is shown unless told otherwise: as pprof, which brings the profiles of a side together,

@@ -31,6 +31,9 @@ impl ExplanationText<'_> {
         let place = format!("{}:{lines}", commit.file);
         let place = if self.markup == Markup::Plain { self.markup.words(&place) } else { self.markup.name(&place) };
         let words = |text: &str| self.markup.words(text);
-        format!("{} {}, {place}: {}", words(&commit.short), words(&subject), words(&commit.why))
+        // GitHub may link the commit itself, but none that a subject or a file is named after.
+        let is_id = commit.short.bytes().all(|b| b.is_ascii_hexdigit());
+        let id = if is_id { commit.short.clone() } else { words(&commit.short) };
+        format!("{id} {}, {place}: {}", words(&subject), words(&commit.why))
     }
 }

@@ -23,7 +23,7 @@ use pprofdiff::fleet::PairCauses;
 use pprofdiff::{Diff, Query};
 #[cfg(feature = "check")]
 use words::MAX_CAUSES;
-use words::{ExplanationText, Priority, within};
+use words::{ExplanationText, Priority, most_important, within};
 
 /// What is said where no cause is known.
 pub const CAN_NOT_TELL: &str = "these samples can't tell";
@@ -137,6 +137,25 @@ pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -
         explain_text(also, out, Style { budget: budget_of(e, style), ..style })?;
     }
     Ok(())
+}
+
+/// The most important lines of the explanation for people: of each paragraph its head and its answer, and `more` lines,
+/// which the paragraphs take in turn.
+pub(crate) fn explain_head(e: &Explanation, more: usize) -> String {
+    let paragraphs = 1 + e.also.len();
+    let paragraph = |(i, e)| {
+        let words = ExplanationText { e, markup: Markup::Plain };
+        let kept = 1 + (more + paragraphs - 1 - i) / paragraphs;
+        let lines = most_important(words.lines(), kept).into_iter().map(|line| line.text);
+        std::iter::once(words.head("->")).chain(lines).map(|line| line + "\n").collect::<String>()
+    };
+    std::iter::once(e).chain(&e.also).enumerate().map(paragraph).collect::<Vec<_>>().join("\n")
+}
+
+/// The number of lines with which [`explain_head`] is whole.
+pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
+    let lines = |e| ExplanationText { e, markup: Markup::Plain }.lines().len().saturating_sub(1);
+    std::iter::once(e).chain(&e.also).map(lines).max().unwrap_or(0) * (1 + e.also.len())
 }
 
 /// What a paragraph may take of the budget.

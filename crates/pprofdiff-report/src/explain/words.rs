@@ -564,10 +564,22 @@ pub(super) fn within(mut lines: Vec<Line>, head: &str, budget: Option<usize>) ->
     let Some(budget) = budget else { return lines };
     let size = |lines: &[Line]| tokens(head) + lines.iter().map(|l| tokens(&l.text) + 1).sum::<usize>();
     while lines.len() > 1 && size(&lines) > budget {
-        let least = (0..lines.len()).max_by_key(|&i| (lines[i].about, i)).unwrap_or(0);
-        lines.remove(least);
+        remove_least(&mut lines);
     }
     lines
+}
+
+/// So many lines at most, in their order, as [`within`] leaves them.
+pub(super) fn most_important(mut lines: Vec<Line>, most: usize) -> Vec<Line> {
+    while lines.len() > most.max(1) {
+        remove_least(&mut lines);
+    }
+    lines
+}
+
+fn remove_least(lines: &mut Vec<Line>) {
+    let least = (0..lines.len()).max_by_key(|&i| (lines[i].about, i)).unwrap_or(0);
+    lines.remove(least);
 }
 
 #[cfg(test)]

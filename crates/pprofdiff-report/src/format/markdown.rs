@@ -8,7 +8,7 @@ use crate::explain::explain_markdown;
 use crate::format::{BASE, Format, rows, unsupported};
 use crate::numbers::total;
 use crate::report::Report;
-use crate::series::{failure, header};
+use crate::series::{failed_builds, header};
 use crate::table::{Cell, Data, Table};
 use crate::view::View;
 use crate::view::ranking::ranking_markdown;
@@ -44,7 +44,7 @@ impl Table {
         let s = &self.summary;
         if let Some(builds) = &self.builds {
             writeln!(out, "{}\n", escape(&header(s, builds)))?;
-            builds.failed().try_for_each(|b| writeln!(out, "> failed: {}\n", escape(&failure(b))))?;
+            failed_builds(builds).iter().try_for_each(|line| writeln!(out, "> failed: {}\n", escape(line)))?;
         }
         if self.builds.is_none() {
             for s in self.sample_types() {
@@ -95,13 +95,43 @@ impl Table {
     }
 }
 
-/// Text that stays text: Markdown's signs and HTML's brackets lose their meaning. An `@` mentions nobody, a `#` links to no
-/// issue and an address nowhere; since GitHub looks for them after it has taken backslashes away, only a blank without width
-/// helps (github/cmark-gfm#181).
+/// Text that stays text: Markdown's signs and HTML's brackets lose their meaning. It mentions nobody, and links to no issue,
+/// commit or address.
 pub(crate) fn escape(text: &str) -> String {
-    let broken = [("#", "#&#8203;"), ("@", "@&#8203;"), ("://", ":&#8203;//"), ("www.", "www&#8203;.")];
-    broken.iter().fold(literal(text), |text, (sign, instead)| text.replace(sign, instead))
+    unlinked(&literal(text), true)
 }
+
+/// Breaks with a blank without width what GitHub would link. It looks for links after it has taken backslashes and entities
+/// away, so no other sign helps (github/cmark-gfm#181). Code mentions nobody and links to no issue or commit, but in a
+/// `<code>` tag addresses are still linked.
+fn unlinked(text: &str, has_references: bool) -> String {
+    let bytes = text.as_bytes();
+    let is_word = |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
+    let starts = |at: usize, sign: &str| {
+        bytes.get(at..at + sign.len()).is_some_and(|part| part.eq_ignore_ascii_case(sign.as_bytes()))
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut commit = 0..0;
+    for (at, c) in text.char_indices() {
+        if c.is_ascii_hexdigit() && (at == 0 || !is_word(at - 1)) {
+            let digits = bytes[at..].iter().take_while(|b| b.is_ascii_hexdigit()).count();
+            let has_letter = bytes[at..at + digits].iter().any(u8::is_ascii_alphabetic);
+            let is_commit = (COMMIT_DIGITS..=40).contains(&digits) && (has_letter || digits == 40);
+            commit = at..if is_commit && !is_word(at + digits) { at + digits } else { at };
+        }
+        let is_address = c == '@' || starts(at, "://") || at >= 2 && starts(at - 2, "www.");
+        let is_reference = c == '#' || at >= 2 && starts(at - 2, "gh-");
+        let is_long = commit.contains(&(at + 1)) && (at + 1 - commit.start) % (COMMIT_DIGITS - 1) == 0;
+        out.push(c);
+        if is_address || has_references && (is_reference || is_long) {
+            out.push_str("&#8203;");
+        }
+    }
+    out
+}
+
+/// The fewest digits of a commit that GitHub links.
+const COMMIT_DIGITS: usize = 7;
 
 fn literal(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -120,15 +150,15 @@ fn literal(text: &str) -> String {
     out
 }
 
-/// A name as code, in which GitHub links nothing. Backquotes inside would end it, so it gets HTML's tag where there are
-/// any.
+/// A name as code, in which GitHub links nothing. A backquote inside would end it, and a pipe a cell of a table, so HTML's tag
+/// stands around names with either. Markdown has a meaning inside of that tag.
 pub(crate) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
     let text = sanitize(text);
     if text.contains(['`', '|']) {
-        return format!("<code>{}</code>", literal(&text));
+        return format!("<code>{}</code>", unlinked(&literal(&text), false));
     }
     format!("`{text}`")
 }

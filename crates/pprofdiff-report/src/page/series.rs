@@ -10,7 +10,7 @@ use super::{
 };
 use crate::layout::LayoutBudget;
 use crate::numbers::counted;
-use crate::series::{extent, failure};
+use crate::series::{extent, failed_builds};
 use crate::timelines::{LASTING, Timeline, Timelines};
 use pprofdiff::explain::Explanation;
 use pprofdiff::series::{Builds, ChangePoint, Series};
@@ -87,7 +87,7 @@ pub(crate) fn series_page(
     }
     let summary = &timelines.summary;
     let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
-    warnings.extend(builds.failed().map(|b| visible(&format!("failed: {}", failure(b))).into_owned()));
+    warnings.extend(failed_builds(builds).iter().map(|line| visible(&format!("failed: {line}")).into_owned()));
     if without > 0 {
         let all = points.len() + without;
         warnings.push(format!("the page has graphs of {} of {all} changes, the largest", points.len()));

@@ -415,7 +415,7 @@ impl View {
     }
 
     /// The regular expression, of a view that has one.
-    pub(crate) fn regex(&self) -> Option<&str> {
+    pub fn regex(&self) -> Option<&str> {
         match self {
             View::Peek { regex, .. }
             | View::Roots { regex, .. }

@@ -180,6 +180,6 @@ impl Filters {
     /// # Errors
     /// An invalid regular expression or range.
     pub fn check(&self) -> Result<()> {
-        Compiled::new(self, false).map(drop)
+        Compiled::new(self, false, false).map(drop)
     }
 }

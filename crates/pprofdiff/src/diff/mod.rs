@@ -60,7 +60,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
-use pprofdiff_profile::shared::{CommonType, common_types, default_type};
+use pprofdiff_profile::shared::{CommonType, common_types, common_types_of_sides, default_type};
 use pprofdiff_profile::{LoadOptions, Profile, Source, parallel};
 
 /// A value of both sides. Of a single profile, `base` is 0.
@@ -243,14 +243,14 @@ impl Diff {
     }
 
     fn from_inputs(inputs: Vec<Input>, two_sided: bool) -> Result<Diff> {
-        let mut profiles: Vec<&Profile> = inputs.iter().map(|m| &*m.profile).collect();
-        if inputs.iter().any(|m| m.part.is_some()) {
-            profiles.truncate(1);
-        }
-        let types = common_types(&profiles)?;
         // Of a written diff, which is one profile, both sides are the same.
         let side = |base| inputs.iter().filter(|m| m.base == base).map(|m| &*m.profile).collect::<Vec<_>>();
-        let default_type = default_type(&side(false), &side(true), &types);
+        let (base, new) = (side(true), side(false));
+        let types = match inputs.iter().find(|m| m.part.is_some()) {
+            Some(written) => common_types(&[&*written.profile])?,
+            None => common_types_of_sides(&base, &new)?,
+        };
+        let default_type = default_type(&new, &base, &types);
         Ok(Diff { inputs: inputs.into(), types: types.into(), default_type, two_sided, sum: false, folder: None })
     }
 

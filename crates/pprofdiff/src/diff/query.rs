@@ -42,6 +42,13 @@ options! {
             annotation: "bool",
             is: Rarely Everything Always,
         }
+        all_frames: bool = "all_frames" {
+            about: "Keep the frames that a profile says to drop",
+            notes: " Those that its drop_frames match and its\n  keep_frames do not, such as an allocator's.",
+            value: "",
+            annotation: "bool",
+            is: Rarely Everything WhenSet,
+        }
         matching: Matching = "match" {
             about: "Which names are the same function: exact, canonical, moved",
             notes: " Exact names are equal,\n  as in pprof (the usual one); canonical ones without what a compiler numbers anew in each build: hashes, clones,\n  closures. With moved, renamed functions are the same too, and those that one side has inlined are part of their\n  callers, as explain finds them.",
@@ -180,6 +187,13 @@ impl Query {
     #[must_use]
     pub fn with_no_inlines(mut self, no_inlines: bool) -> Self {
         self.no_inlines = no_inlines;
+        self
+    }
+
+    /// With the frames that a profile says to drop, or without.
+    #[must_use]
+    pub fn with_all_frames(mut self, all_frames: bool) -> Self {
+        self.all_frames = all_frames;
         self
     }
 

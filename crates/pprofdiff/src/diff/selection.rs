@@ -111,7 +111,7 @@ impl Diff {
     /// An invalid regular expression. The profiles were checked when they were loaded.
     pub(crate) fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
         query.check(self)?;
-        let filters = Compiled::new(&query.filters, query.no_inlines)?;
+        let filters = Compiled::new(&query.filters, query.no_inlines, query.all_frames)?;
         let mut warnings: Vec<String> = Vec::new();
         for m in self.inputs.iter().filter(|m| m.part != Some(true)) {
             warnings.extend(m.profile.warnings());

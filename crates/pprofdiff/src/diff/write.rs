@@ -15,8 +15,8 @@ use pprofdiff_profile::{Profile, WriteOptions};
 impl Diff {
     /// The diff as a profile with all its sample types; write it with [`Profile::to_bytes`].
     ///
-    /// The query's filters and normalization apply (each sample type is scaled by its own totals);
-    /// its sample type and granularity do not. A single profile gives itself, filtered.
+    /// The query's filters and normalization apply (each sample type is scaled by its own totals), its granularity does not.
+    /// Its sample type becomes the default of the profile, as in google/pprof. A single profile gives itself, filtered.
     ///
     /// # Errors
     /// As [`Diff::measure`]; also `tagroot` and `tagleaf`, whose frames exist in views only.
@@ -49,7 +49,8 @@ impl Diff {
         if query.matching != super::Matching::Exact {
             return Err(Error::query("a written profile has names as they are: match them when it is looked at"));
         }
-        let filters = Compiled::new(&query.filters, query.no_inlines)?;
+        let default_type = query.sample_type.as_deref().map(|name| self.find_sample_type(Some(name))).transpose()?;
+        let filters = Compiled::new(&query.filters, query.no_inlines, query.all_frames)?;
         let plans = self.plans(query, &filters, &Default::default(), &mut Vec::new())?;
         let scales = |t: usize| {
             let (base, new) = (self.side_total(true, t), self.side_total(false, t));
@@ -75,6 +76,7 @@ impl Diff {
         let fields = Fields {
             duration_nanos: self.side_duration(false) / self.runs()[1] as i64,
             frames_dropped: true,
+            default_type,
             by_stack,
         };
         if self.runs() == [1, 1] {

@@ -26,10 +26,12 @@ pub(crate) struct Compiled {
     pub(super) tagroot: Vec<String>,
     pub(super) tagleaf: Vec<String>,
     pub(super) no_inlines: bool,
+    /// What a profile's drop_frames match stays.
+    pub(super) all_frames: bool,
 }
 
 impl Compiled {
-    pub(crate) fn new(filters: &Filters, no_inlines: bool) -> Result<Compiled> {
+    pub(crate) fn new(filters: &Filters, no_inlines: bool, all_frames: bool) -> Result<Compiled> {
         let regex = |name, value: &Option<String>| given(value).map(|v| pattern::compile(name, v)).transpose();
         let tag = |name, value: &Option<String>| given(value).map(|v| TagFilter::new(name, v)).transpose();
         let keys = |value: &Option<String>| -> Vec<String> {
@@ -49,6 +51,7 @@ impl Compiled {
             tagroot: keys(&filters.tagroot),
             tagleaf: keys(&filters.tagleaf),
             no_inlines,
+            all_frames,
         })
     }
 

@@ -74,7 +74,7 @@ impl FilterPlan {
     ) -> Result<(FilterPlan, Matched)> {
         let folded = folded_functions(profile, folded);
         let mut matched = Matched::new();
-        let dropped = dropped_functions(profile, warnings);
+        let dropped = if filters.all_frames { None } else { dropped_functions(profile, warnings) };
         let tagged = filters.tagfocus.is_some() || filters.tagignore.is_some();
         let pseudo = !filters.tagroot.is_empty() || !filters.tagleaf.is_empty();
         let mut plan = FilterPlan {

@@ -1,0 +1,131 @@
+//! What texts cost, where they are cut, and that a larger budget never shows less.
+
+#![allow(clippy::unwrap_used)]
+
+use pprofdiff::list::SourceDirs;
+use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort};
+
+use super::{text_head, tokens};
+use crate::{CheckOptions, Format, Request, View};
+
+#[test]
+fn digits_signs_and_half_words_are_counted() {
+    for (text, count) in
+        [("", 0), ("a", 1), ("abc", 2), ("aBCd", 4), ("1234", 4), ("a b", 3), ("a   b", 4), ("::", 2), ("é", 2)]
+    {
+        assert_eq!(tokens(text), count, "{text:?}");
+    }
+}
+
+#[test]
+fn a_head_is_whole_lines_and_says_what_is_missing() {
+    let text = &"a line of words\n".repeat(20);
+    assert_eq!(text_head(text, tokens(text)), *text);
+    assert_eq!(tokens("a line of words\n"), 11);
+    let two_lines = "a line of words\na line of words\n18 lines more: ask with a larger budget\n";
+    assert_eq!(text_head(text, tokens(two_lines)), two_lines);
+    for text in [text, &"x".repeat(1000), &"é\n".repeat(100)] {
+        for budget in 0..100 {
+            assert!(tokens(&text_head(text, budget)) <= budget, "{budget}");
+        }
+    }
+    assert_eq!(text_head(&"x".repeat(1000), 10), "xxxxxxxxxxxx...\n");
+}
+
+/// Numbers that look random, the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    fn text(&mut self, letters: &[u8], length: u64) -> String {
+        (0..length).map(|_| letters[self.below(letters.len() as u64) as usize] as char).collect()
+    }
+
+    /// A folder as `mktemp` makes one, or a longer one.
+    fn folder(&mut self) -> String {
+        let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+        let parts = 1 + self.below(5);
+        let part = |_| {
+            let most = [3, 12, 40, 120][self.below(4) as usize];
+            let length = 1 + self.below(most);
+            format!("/{}", self.text(letters, length))
+        };
+        (0..parts).map(part).collect()
+    }
+
+    /// Stacks of some functions, with costs of many sizes. The new side has other costs and one function more.
+    fn profile(&mut self, name: &str, seed: u64, is_new: bool) -> Profile {
+        let mut shared = Numbers(seed);
+        let functions: Vec<String> = (0..3 + shared.below(20))
+            .map(|i| {
+                let length = 1 + shared.below(40);
+                format!("main.{}{i}", shared.text(b"abcdefgh.ABC(*)", length))
+            })
+            .collect();
+        let stacks = (0..5 + shared.below(30)).map(|i| {
+            let stack: Vec<&str> = (0..1 + shared.below(5))
+                .map(|_| functions[shared.below(functions.len() as u64) as usize].as_str())
+                .collect();
+            let cost = 10u64.pow(shared.below(8) as u32) * (1 + shared.below(9));
+            let cost = if is_new { cost * (1 + self.below(3)) + i } else { cost };
+            format!("{} {cost}\n", stack.join(";"))
+        });
+        let mut text: String = stacks.collect();
+        text.push_str(if is_new { "main.run;main.added 50000\n" } else { "main.run 7000\n" });
+        Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap()
+    }
+}
+
+const BUDGETS: [usize; 14] = [100, 125, 150, 180, 220, 270, 330, 400, 500, 700, 1_000, 1_500, 2_500, 5_000];
+
+#[test]
+fn a_larger_budget_never_shows_fewer_lines_whatever_the_folder_is_called() {
+    let text = Format::named("text").unwrap();
+    let mut numbers = Numbers(1);
+    let mut cut = 0;
+    for folder in 0..200 {
+        let dir = numbers.folder();
+        let [base, new] = ["base", "new"].map(|side| format!("{dir}/cpu.{side}.folded"));
+        let sides = [(&base, false), (&new, true)].map(|(name, is_new)| numbers.profile(name, folder, is_new));
+        let [base_profile, new_profile] = sides;
+        let diff = Diff::between(base_profile, new_profile).unwrap();
+        let regex = || ".".to_owned();
+        let rules = ["total>+5%", "cum:any>+1%", "flat:any>+1%"].map(str::to_owned).to_vec();
+        for view in [
+            View::Top { sort: Sort::Flat, limit: None, significant: false },
+            View::Peek { regex: regex(), sort: Sort::Cum, limit: None },
+            View::List { regex: regex(), sources: SourceDirs::default(), limit: None },
+            View::Check(CheckOptions { fail_on: rules, ..CheckOptions::default() }),
+            View::Explain(Default::default()),
+            View::Info,
+        ] {
+            let request = Request { query: Query::default(), view };
+            let report = request.for_format(text).unwrap().answer(&diff).unwrap();
+            let call = format!("Next: tool {{\"diff\":\"d1\",\"regex\":\"{}\"}}", numbers.text(b"a.^$", 20));
+            let shell = format!("{call} or in a shell: pprofdiff tool {base} {new}");
+            let hint = "no source was found: name the folders with base_source and new_source";
+            let endings = [
+                "\nNext: tool\n".to_owned(),
+                format!("\n{call}\n"),
+                format!("\n{hint}\n\n{call}\n"),
+                format!("\n{hint}\n\n{shell}\n"),
+            ];
+            let mut last = (0, String::new());
+            for budget in BUDGETS {
+                let answer = report.text_within(budget, &endings).unwrap();
+                assert!(tokens(&answer) <= budget, "{} of {budget} tokens, {dir}:\n{answer}", tokens(&answer));
+                assert!(answer.lines().last().is_some_and(|line| line.starts_with("Next: ")), "{answer}");
+                let lines = answer.lines().count();
+                let (before, shorter) = &last;
+                assert!(lines >= *before, "{dir}: {budget} has {lines} lines after {before}\n{shorter}\n\n{answer}");
+                cut += usize::from(answer.contains("more: ask with a larger budget"));
+                last = (lines, answer);
+            }
+        }
+    }
+    assert!(cut > 3_000, "only {cut} answers were cut");
+}
