@@ -1,13 +1,10 @@
 """Stores: polars and DuckDB read what `pprofdiff store` writes as it is, by the programs of docs/store.md, and say what
 our own views say."""
 
-import random
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import duckdb
@@ -132,47 +129,45 @@ def test_what_was_read_of_a_store_is_kept(tmp_path: Path):
     assert len(kept.builds) == 6
 
 
+def kill_when(process: subprocess.Popen, folder: Path, name: str) -> None:
+    """Kills a process as soon as a file whose name begins so is in the folder."""
+    while process.poll() is None and not any(folder.glob(f"{name}*.parquet")):
+        pass
+    process.kill()
+    process.wait()
+
+
 def test_engines_count_what_we_count_after_writers_and_compactions_were_killed(tmp_path: Path):
     """Engines read each table by itself, so a profile must be in all tables or in none."""
-    writers, builds, at_once = 90, 3, 6
-    delays = random.Random(7)
-    files = [tmp_path / f"{i}.folded" for i in range(writers)]
-    for i, path in enumerate(files):
-        path.write_text("".join(f"main;f{j} {1 + (i * 7 + j) % 50}\n" for j in range(40)) + f"main;id {1000 + i}\n")
-    keys = ["--key", "service=api", "--key"]
-    store(tmp_path, "add", "fleet", files[0], *keys, "build=0")
+    rounds = 4
     run = [sys.executable, "-m", "pprofdiff", "store"]
-    todo = [[*run, "add", "fleet", files[i].name, *keys, f"build={i % builds}"] for i in range(1, writers)]
-    for place in range(10, writers, 10):
-        todo.insert(place, [*run, "compact", "fleet"])
-    started = time.monotonic()
-    store(tmp_path, "list", "fleet")
-    usual = time.monotonic() - started
-    running: list[tuple[subprocess.Popen, float | None]] = []
-    while todo or running:
-        while todo and len(running) < at_once:
-            # A third is killed, anywhere between its start and its end.
-            delay = delays.uniform(0.5, 6) * usual if delays.random() < 1 / 3 else None
-            pipe = subprocess.DEVNULL
-            process = subprocess.Popen(todo.pop(), cwd=tmp_path, stdout=pipe, stderr=pipe)
-            running.append((process, delay and time.monotonic() + delay))
-        for process, end in running:
-            if end and time.monotonic() > end:
-                process.send_signal(signal.SIGKILL)
-        for one in [one for one in running if one[0].poll() is not None]:
-            running.remove(one)
-            assert one[0].returncode in (0, -signal.SIGKILL)
-        time.sleep(0.002)
-    # Whatever the last one left is completed by the next writer.
-    store(tmp_path, "add", "fleet", files[0], *keys, "build=0")
+
+    def add(build: int, value: int) -> list[str]:
+        (tmp_path / f"{build}-{value}.folded").write_text(f"main;a {value}\nmain;b {build}\n")
+        return ["add", "fleet", f"{build}-{value}.folded", "--key", "service=api", "--key", f"build={build}"]
 
     def totals(table: str, column: str) -> dict[int, int]:
         query = f"SELECT build, sum({column})::BIGINT FROM read_parquet('{tmp_path}/fleet/{table}/**/*.parquet', "
         return dict(duckdb.sql(query + "hive_partitioning = true) GROUP BY build").fetchall())
 
-    for _ in range(2):
-        folders = {build: tmp_path / f"fleet/service=api/build={build}" for build in range(builds)}
+    def check() -> None:
+        folders = {build: tmp_path / f"fleet/service=api/build={build}" for build in totals("functions", "flat")}
         ours = {build: pprofdiff.load(folder).total[0] for build, folder in folders.items()}
-        assert totals("functions", "flat") == ours
-        assert totals("samples", "value") == ours
-        store(tmp_path, "compact", "fleet")
+        assert totals("functions", "flat") == totals("samples", "value") == ours
+        assert len(ours) > rounds
+
+    functions = tmp_path / "fleet/functions/service=api"
+    store(tmp_path, *add(0, 1))
+    for build in range(1, rounds + 1):
+        kill_when(subprocess.Popen([*run, *add(build, 1)], cwd=tmp_path), functions / f"build={build}", "")
+    # The next writer completes what the last one left.
+    store(tmp_path, *add(0, 2))
+    check()
+    for build in range(rounds + 1, 2 * rounds + 1):
+        store(tmp_path, *add(build, 1))
+        store(tmp_path, *add(build, 2))
+        kill_when(subprocess.Popen([*run, "compact", "fleet"], cwd=tmp_path), functions / f"build={build}", "compact")
+    store(tmp_path, *add(0, 3))
+    check()
+    store(tmp_path, "compact", "fleet")
+    check()
