@@ -397,7 +397,8 @@ fn get<T: DataType>(
     let mut read = 0;
     while read < rows {
         work::poll();
-        (definition.clear(), repetition.clear(), values.clear());
+        definition.clear();
+        repetition.clear();
         let wanted = BATCH.min(rows - read);
         let (records, ..) = reader.read_records(wanted, Some(&mut definition), Some(&mut repetition), &mut values)?;
         let damaged = || ParquetError::General(format!("a column has {} of {rows} rows", read + records));
