@@ -30,8 +30,8 @@ const PREFIX: &str = "commit-";
 const SUFFIX: &str = ".json";
 /// The largest commit that is read: names of some 100,000 replaced files.
 const MAX_BYTES: u64 = 4 << 20;
-const COMMIT_LOCK: &str = "commit.lock";
-const COMPACT_LOCK: &str = "compact.lock";
+const COMMIT_LOCK: &str = "_commit.lock";
+const COMPACT_LOCK: &str = "_compact.lock";
 
 /// The content of a commit's file.
 #[derive(Serialize, Deserialize)]
@@ -63,12 +63,12 @@ impl Store {
 
     /// Waits until no other process commits. Compactions hold this lock for a moment only, so nobody waits for long.
     pub(super) fn lock_commits(&self) -> Result<Lock> {
-        Lock::take(&self.tmp()?.join(COMMIT_LOCK))
+        Lock::take(&self.dir.join(COMMIT_LOCK))
     }
 
     /// Waits until no other process compacts. Two compactions at once would copy the same profiles.
     pub(super) fn lock_compactions(&self) -> Result<Lock> {
-        Lock::take(&self.tmp()?.join(COMPACT_LOCK))
+        Lock::take(&self.dir.join(COMPACT_LOCK))
     }
 
     /// Completes the commits of processes that were killed.

@@ -7,6 +7,7 @@
 //! STORE/functions/service=api/build=123/ID.parquet  what each function costs
 //! STORE/_series/                                    what follows from all that, for sooner answers
 //! STORE/_tmp/                                       what is being written, and what was never finished
+//! STORE/_commit.lock, STORE/_compact.lock           locks of writers, empty
 //! ```
 //!
 //! A profile is written beside the tables, synced, and renamed to where it belongs: all of it or nothing (`commit.rs`).

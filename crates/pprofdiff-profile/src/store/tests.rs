@@ -59,10 +59,9 @@ fn total(store: &Store) -> i64 {
     all.profiles().unwrap().iter().map(|stored| load(stored).unwrap().total(0).unwrap()).sum()
 }
 
-/// The names in the folder for unfinished files, without locks.
+/// The names in the folder for unfinished files.
 fn unfinished(store: &Store) -> Vec<String> {
-    let names = files::names(&store.dir().join(TMP)).unwrap().into_iter();
-    names.filter(|name| !name.ends_with(".lock")).collect()
+    files::names(&store.dir().join(TMP)).unwrap()
 }
 
 /// The profiles in all files of each table, as engines see them: sorted, and twice if they are there twice.

@@ -294,7 +294,7 @@ fn pipes_and_devices_are_refused_at_once() {
         read().unwrap();
     }
     // Neither is a lock waited for that nobody can hold.
-    let lock = dir.path().join("_tmp/commit.lock");
+    let lock = dir.path().join("_commit.lock");
     fs::remove_file(&lock).unwrap();
     fs::rename(&pipe, &lock).unwrap();
     let error = store.add(&counting(2), &keys("1"), &Costs::default()).unwrap_err().to_string();
