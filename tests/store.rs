@@ -82,3 +82,57 @@ fn series_of_a_store_are_those_of_its_files() {
     assert!(failure(&["top", &format!("{store}/host=a")]).contains("service, build"));
     assert!(failure(&["store", "list", &corpus("series")]).contains("no store"));
 }
+
+/// A store with two builds of a service.
+fn small_store(name: &str) -> String {
+    let store = temp(name).display().to_string();
+    for (build, side) in [("1", "base"), ("2", "new")] {
+        let file = corpus(&format!("go-mutex.{side}.pb.gz"));
+        stdout(&["store", "add", &store, &file, "--key", "service=a b", "--key", &format!("build={build}")]);
+    }
+    store
+}
+
+#[test]
+fn a_partition_that_is_not_named_as_stores_name_it_is_an_error_of_one_line() {
+    let store = small_store("misnamed-store");
+    for table in ["samples", "locations", "functions"] {
+        std::fs::rename(format!("{store}/{table}/service=a%20b"), format!("{store}/{table}/service=a b")).unwrap();
+    }
+    let selected = format!("{store}/service=a b/build=1");
+    for args in [&["store", "list", &store][..], &["top", &selected], &["store", "compact", &store]] {
+        let error = failure(args);
+        assert!(error.contains("service=a b") && error.contains("service=a%20b; rename it"), "{error}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn links_pipes_and_limits_of_stores_are_one_line_each() {
+    use std::os::unix::fs::symlink;
+    let store = small_store("hostile-store");
+    let build = format!("{store}/service=a b/build=1");
+    let error = failure(&["top", &build, "--inflated-limit", "10"]);
+    assert!(error.contains("more than 10 bytes (--inflated-limit)"), "{error}");
+    // A partition that is elsewhere is read, and stays as it is.
+    let partition = format!("{store}/functions/service=a%20b/build=2");
+    let elsewhere = temp("hostile-store-elsewhere");
+    std::fs::rename(&partition, &elsewhere).unwrap();
+    symlink(&elsewhere, &partition).unwrap();
+    let output = run(&["store", "compact", &store]);
+    let warning = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && warning.lines().count() == 1, "{warning}");
+    assert!(warning.contains("build=2: this is a link"), "{warning}");
+    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
+    // Readers of a pipe would wait for a writer.
+    let folder = format!("{store}/samples/service=a%20b/build=1");
+    let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
+    std::fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    for args in [&["top", &build][..], &["check", &build, &build]] {
+        assert!(failure(args).contains("a pipe or a device"));
+    }
+    std::fs::remove_file(format!("{store}/pprofdiff-store.json")).unwrap();
+    symlink("/dev/zero", format!("{store}/pprofdiff-store.json")).unwrap();
+    assert!(failure(&["store", "list", &store]).contains("a pipe or a device"));
+}

@@ -84,13 +84,18 @@ def _conditions(predicate):
     return [predicate]
 
 
+def _columns(conditions):
+    """The columns that conditions read, in their order."""
+    return list(dict.fromkeys(name for condition in conditions for name in condition.meta.root_names()))
+
+
 def _let_through(frame, conditions):
     """The numbers of the rows of which all conditions are true."""
-    import polars
-
     if not conditions:
         return range(len(frame))
-    return frame.select(polars.arg_where(polars.all_horizontal(conditions))).to_series().to_list()
+    # A condition without columns, such as a literal, is one value for all rows: only a filter repeats it.
+    number = "\0"  # in no key
+    return frame.with_row_index(number).filter(conditions)[number].to_list()
 
 
 class _Scan:
@@ -120,13 +125,21 @@ class _Scan:
         self.keys = polars.DataFrame(columns, schema=dict.fromkeys(columns, polars.String))
 
     def __call__(self, with_columns, predicate, n_rows, batch_size) -> "Iterator[polars.DataFrame]":
-        """The rows that are asked for, profile by profile in their order."""
+        """The rows that are asked for, profile by profile in their order.
+
+        Polars pushes down conditions that it can decide row by row. Of `head(n).filter(...)` it pushes down both: the
+        source has to cut first, so rows count that the conditions exclude, and no profile can be passed over by them.
+        """
         import os
         from concurrent.futures import ThreadPoolExecutor
         from itertools import islice
 
-        wanted = list(self.schema if with_columns is None else with_columns)
-        query = _Query(self, wanted, [] if predicate is None else _conditions(predicate))
+        # A query that only counts rows asks for no column, and a frame without columns has no rows.
+        wanted = list(self.schema if with_columns is None else with_columns) or ["profile"]
+        conditions = [] if predicate is None else _conditions(predicate)
+        after_cut = conditions if n_rows is not None else []
+        read = list(dict.fromkeys([*wanted, *_columns(after_cut)]))
+        query = _Query(self, read, [] if after_cut else conditions)
         cores = os.cpu_count() or 1
         places = iter(_let_through(self.keys, query.of_keys))
         pool = ThreadPoolExecutor(cores)
@@ -138,9 +151,10 @@ class _Scan:
                 if n_rows is not None:
                     frame = frame.head(n_rows)
                     n_rows -= len(frame)
-                yield frame
+                yield (frame.filter(after_cut) if after_cut else frame).select(wanted)
         finally:
-            pool.shutdown(cancel_futures=True)
+            # Polars may drop a query in a thread of this pool, which cannot wait for itself.
+            pool.shutdown(wait=False, cancel_futures=True)
 
     def answer(self, profile, sample_type):
         """The view of a profile, by a sample type."""
@@ -159,9 +173,8 @@ class _Query:
         columns = [(condition, {*condition.meta.root_names()}) for condition in conditions]
         self.of_keys = [condition for condition, names in columns if names <= keys]
         self.of_types = [condition for condition, names in columns if not names <= keys and names <= types]
-        rest = [(condition, names) for condition, names in columns if not names <= types]
-        self.rest = [condition for condition, _ in rest]
-        self.asked = list(dict.fromkeys([*wanted, *(name for _, names in rest for name in names)]))
+        self.rest = [condition for condition, names in columns if not names <= types]
+        self.asked = list(dict.fromkeys([*wanted, *_columns(self.rest)]))
 
     def rows(self, place):
         """Those of one profile."""

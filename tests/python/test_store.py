@@ -127,3 +127,47 @@ def test_what_was_read_of_a_store_is_kept(tmp_path: Path):
     assert any((tmp_path / "fleet/_series").iterdir())
     assert kept.values().to_dicts() == read.values().to_dicts()
     assert len(kept.builds) == 6
+
+
+def kill_when(process: subprocess.Popen, folder: Path, name: str) -> None:
+    """Kills a process as soon as a file whose name begins so is in the folder."""
+    while process.poll() is None and not any(folder.glob(f"{name}*.parquet")):
+        pass
+    process.kill()
+    process.wait()
+
+
+def test_engines_count_what_we_count_after_writers_and_compactions_were_killed(tmp_path: Path):
+    """Engines read each table by itself, so a profile must be in all tables or in none."""
+    rounds = 4
+    run = [sys.executable, "-m", "pprofdiff", "store"]
+
+    def add(build: int, value: int) -> list[str]:
+        (tmp_path / f"{build}-{value}.folded").write_text(f"main;a {value}\nmain;b {build}\n")
+        return ["add", "fleet", f"{build}-{value}.folded", "--key", "service=api", "--key", f"build={build}"]
+
+    def totals(table: str, column: str) -> dict[int, int]:
+        query = f"SELECT build, sum({column})::BIGINT FROM read_parquet('{tmp_path}/fleet/{table}/**/*.parquet', "
+        return dict(duckdb.sql(query + "hive_partitioning = true) GROUP BY build").fetchall())
+
+    def check() -> None:
+        folders = {build: tmp_path / f"fleet/service=api/build={build}" for build in totals("functions", "flat")}
+        ours = {build: pprofdiff.load(folder).total[0] for build, folder in folders.items()}
+        assert totals("functions", "flat") == totals("samples", "value") == ours
+        assert len(ours) > rounds
+
+    functions = tmp_path / "fleet/functions/service=api"
+    store(tmp_path, *add(0, 1))
+    for build in range(1, rounds + 1):
+        kill_when(subprocess.Popen([*run, *add(build, 1)], cwd=tmp_path), functions / f"build={build}", "")
+    # The next writer completes what the last one left.
+    store(tmp_path, *add(0, 2))
+    check()
+    for build in range(rounds + 1, 2 * rounds + 1):
+        store(tmp_path, *add(build, 1))
+        store(tmp_path, *add(build, 2))
+        kill_when(subprocess.Popen([*run, "compact", "fleet"], cwd=tmp_path), functions / f"build={build}", "compact")
+    store(tmp_path, *add(0, 3))
+    check()
+    store(tmp_path, "compact", "fleet")
+    check()

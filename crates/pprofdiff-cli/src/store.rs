@@ -19,6 +19,10 @@ pub fn run(args: &StoreArgs) -> Result<()> {
         StoreVerb::List { store } => list(store),
         StoreVerb::Compact { store } => {
             let done = Store::open(store)?.compact()?;
+            for link in &done.links {
+                let link = link.display();
+                say(&format!("warning: {link}: this is a link; nothing behind it was compacted or removed"));
+            }
             print(&format!(
                 "{} files of {} are now {} of {}; {} left over are removed\n",
                 done.files_before,

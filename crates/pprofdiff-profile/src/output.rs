@@ -69,33 +69,56 @@ fn temporary(directory: &Path) -> io::Result<(NamedTempFile, Option<Unfinished>)
         unfinished = file.is_ok().then(|| Unfinished::new(path));
         file.inspect_err(|e| code = e.raw_os_error())
     };
-    let fresh = tempfile::Builder::new().prefix(".pprofdiff-").make_in(directory, create);
+    let fresh = tempfile::Builder::new().prefix(STAGED_PREFIX).make_in(directory, create);
     Ok((fresh.map_err(|e| code.map_or(e, io::Error::from_raw_os_error))?, unfinished))
 }
 
-/// Writes a file of a store: in a folder for what is unfinished, on the same file system, and then to its place. One that is
-/// there stays if `replaces` is false.
+/// How the names of temporary files begin.
+pub(crate) const STAGED_PREFIX: &str = ".pprofdiff-";
+
+/// A file that is written and synced but has no place yet. It is removed when it is dropped.
 #[cfg(feature = "store")]
-pub(crate) fn write_new(unfinished: &Path, path: &Path, bytes: &[u8], replaces: bool) -> Result<()> {
-    work::begin_phase("writing");
-    let write = || {
-        let directory = path.parent().unwrap_or(Path::new("."));
-        fs::create_dir_all(unfinished)?;
-        let (fresh, _unfinished) = temporary(unfinished)?;
-        fill(fresh.as_file(), |out| out.write_all(bytes))?;
-        fresh.as_file().sync_all()?;
-        fs::create_dir_all(directory)?;
-        match if replaces { fresh.persist(path) } else { fresh.persist_noclobber(path) } {
-            Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => {}
-            done => drop(done.map_err(|e| e.error)?),
-        }
-        let _ = File::open(directory).and_then(|d| d.sync_all());
-        Ok(())
-    };
-    write().map_err(|e: io::Error| Error::io(e).in_input(&path.display().to_string()))
+pub(crate) struct Staged {
+    file: NamedTempFile,
+    _unfinished: Option<Unfinished>,
 }
 
-/// Writes a file that may be lost: as [`write_new`], but nothing waits for the disk.
+#[cfg(feature = "store")]
+impl Staged {
+    /// Writes a file in a folder on the file system of its later place.
+    pub fn write(folder: &Path, bytes: &[u8]) -> io::Result<Staged> {
+        work::begin_phase("writing");
+        let (file, _unfinished) = temporary(folder)?;
+        fill(file.as_file(), |out| out.write_all(bytes))?;
+        file.as_file().sync_all()?;
+        Ok(Staged { file, _unfinished })
+    }
+
+    /// The name in its folder.
+    pub fn name(&self) -> String {
+        self.file.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Keeps the file where it is.
+    pub fn keep(self) -> io::Result<PathBuf> {
+        self.file.keep().map(|(_, path)| path).map_err(|e| e.error)
+    }
+
+    /// Moves the file to its place.
+    pub fn persist(self, path: &Path) -> io::Result<()> {
+        self.file.persist(path).map(drop).map_err(|e| e.error)
+    }
+
+    /// Moves the file to its place, unless another file is there.
+    pub fn persist_new(self, path: &Path) -> io::Result<()> {
+        match self.file.persist_noclobber(path) {
+            Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            moved => moved.map(drop).map_err(|e| e.error),
+        }
+    }
+}
+
+/// Writes a file that may be lost: as [`Staged`], but nothing waits for the disk.
 #[cfg(feature = "store")]
 pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(unfinished)?;

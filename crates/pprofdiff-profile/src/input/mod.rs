@@ -95,7 +95,7 @@ impl Source {
             .in_input(profile.name())),
             #[cfg(feature = "store")]
             Source::Stored(stored) => {
-                let profile = stored.load()?;
+                let profile = stored.load(options.inflated_limit)?;
                 let window = profile.window().cloned();
                 // It may be stored as this part of its recording already.
                 let time = options.time.clone().filter(|time| window.as_ref() != Some(time));

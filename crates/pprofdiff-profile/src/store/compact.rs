@@ -2,20 +2,21 @@
 //!
 //! Groups of rows are copied as they are, one a profile, so that a profile is read of a compacted file as fast as before. A
 //! file says which profiles it has: readers of ours take those from it and from no other. It is in its place before what it
-//! replaces is removed, and what is removed last is what made those profiles visible first.
+//! replaces is removed (`commit.rs`).
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest, Sha256};
 
 use super::content::{LOCATIONS, SAMPLES, hex_16};
-use super::select::{COMPACTED, Partition, Selection, is_gone, names};
-use super::table::TableFile;
-use super::{Entry, Store, TABLES, TMP, entries_text, open_file};
+use super::files::{self, find_link, names};
+use super::select::{COMPACTED, Partition, Selection, is_gone};
+use super::table::{Table, TableFile};
+use super::{Entry, Store, TABLES, entries_text, open_file};
 use crate::error::{Error, Result};
-use crate::output;
+use crate::output::{STAGED_PREFIX, Staged};
 use crate::random::HashSet;
 
 /// A writer that has not ended after so long never will.
@@ -24,7 +25,7 @@ const LEFT_OVER: Duration = Duration::from_secs(24 * 60 * 60);
 const MAX_BYTES: u64 = 256 << 20;
 
 /// What a compaction did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compaction {
     /// Files before, of all tables.
@@ -37,65 +38,76 @@ pub struct Compaction {
     pub bytes_after: u64,
     /// Files of writers that never ended, which were removed.
     pub left_over: usize,
+    /// Links in the place of folders and files. A compaction changes nothing behind them.
+    pub links: Vec<PathBuf>,
 }
 
 impl Store {
-    /// Makes few files of many in each partition, and removes what writers left half done long ago.
+    /// Makes few files of many in each partition, and removes what writers left half done. It follows no link, and removes
+    /// only files that are this store's by name and content.
     ///
     /// # Errors
     /// A file that is no store's; the operating system's.
     pub fn compact(&self) -> Result<Compaction> {
         let mut done = Compaction::default();
+        let _compacting = self.lock_compactions()?;
+        self.complete_commits()?;
         let all = Selection { store: self.clone(), fixed: Vec::new(), id: None, name: self.dir.display().to_string() };
         for partition in all.partitions_of(&SAMPLES)? {
             let (files, bytes) = partition.size()?;
             done.files_before += files;
             done.bytes_before += bytes;
-            partition.compact()?;
+            match TABLES.into_iter().find_map(|table| partition.find_link(table)) {
+                Some(link) => done.links.push(link),
+                None => partition.compact(&mut done.links)?,
+            }
             let (files, bytes) = partition.size()?;
             done.files_after += files;
             done.bytes_after += bytes;
         }
+        let _committing = self.lock_commits()?;
         for table in TABLES {
+            if let Some(link) = find_link(&self.dir, table.name.as_ref()) {
+                done.links.push(link);
+                continue;
+            }
             for partition in all.partitions_of(table)? {
-                let visible = partition.stems(&SAMPLES)?;
-                for stem in partition.stems(table)?.iter().filter(|stem| !visible.contains(stem)) {
-                    done.left_over += usize::from(remove_old(&partition.file(table, stem), LEFT_OVER)?);
+                match partition.find_link(table) {
+                    Some(link) => done.links.push(link),
+                    None => done.left_over += partition.sweep(table)?,
                 }
             }
         }
-        for name in names(&self.dir.join(TMP))? {
-            done.left_over += usize::from(remove_old(&self.dir.join(TMP).join(name), LEFT_OVER)?);
+        let tmp = self.tmp()?;
+        for name in names(&tmp)?.into_iter().filter(|name| name.starts_with(STAGED_PREFIX)) {
+            let path = tmp.join(name);
+            if files::is_own_file(&path) && is_older(&path, LEFT_OVER) {
+                files::remove(&path)?;
+                done.left_over += 1;
+            }
         }
         done.left_over += self.sweep_derived();
+        done.links.sort();
+        done.links.dedup();
         Ok(done)
     }
 }
 
-/// Removes a file that was not written for so long.
-pub(super) fn remove_old(path: &Path, least: Duration) -> Result<bool> {
-    let age = fs::metadata(path)
-        .and_then(|file| file.modified())
-        .ok()
-        .and_then(|at| SystemTime::now().duration_since(at).ok());
-    if age.is_none_or(|age| age < least) {
-        return Ok(false);
-    }
-    remove(path).map(|()| true)
-}
-
-/// Removes a file, whether another compaction has done so meanwhile or not.
-fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io(e).in_input(&path.display().to_string())),
-        _ => Ok(()),
-    }
+/// Returns true if a file was not written for at least `least`.
+pub(super) fn is_older(path: &Path, least: Duration) -> bool {
+    let modified = fs::symlink_metadata(path).and_then(|file| file.modified());
+    modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= least))
 }
 
 impl Partition {
-    fn compact(&self) -> Result<()> {
+    fn compact(&self, links: &mut Vec<PathBuf>) -> Result<()> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         for stem in self.stems(&SAMPLES)? {
+            let of_stem = TABLES.map(|table| self.file(table, &stem));
+            if let Some(link) = of_stem.into_iter().find(|path| path.is_symlink()) {
+                links.push(link);
+                continue;
+            }
             let size = fs::metadata(self.file(&SAMPLES, &stem)).map_or(0, |file| file.len());
             if bytes + size > MAX_BYTES {
                 self.compact_batch(&std::mem::take(&mut batch))?;
@@ -112,25 +124,19 @@ impl Partition {
         if stems.len() < 2 {
             return Ok(());
         }
-        match self.merge_files(stems) {
-            // Another compaction was faster, and has them all.
-            Err(e) if is_gone(&e) => Ok(()),
-            merged => {
-                let merged = merged?;
-                for table in TABLES.into_iter().rev() {
-                    for stem in stems.iter().filter(|stem| **stem != merged) {
-                        remove(&self.file(table, stem))?;
-                    }
-                }
-                Ok(())
-            }
-        }
+        let (merged, staged) = match self.merge_files(stems) {
+            // A compaction without locks was faster, and has them all.
+            Err(e) if is_gone(&e) => return Ok(()),
+            merged => merged?,
+        };
+        let _lock = self.store().lock_commits()?;
+        self.commit(&merged, staged, stems.iter().filter(|stem| **stem != merged).cloned().collect())
     }
 
-    /// Writes the files of all profiles in files of these names; what they are called.
-    fn merge_files(&self, stems: &[String]) -> Result<String> {
-        let mut ids: Vec<String> = Vec::new();
-        let mut merged = String::new();
+    /// Writes the files of all profiles in files of these names; their later name, and the files.
+    fn merge_files(&self, stems: &[String]) -> Result<(String, Vec<Staged>)> {
+        let tmp = self.store().tmp()?;
+        let (mut ids, mut staged): (Vec<String>, Vec<Staged>) = (Vec::new(), Vec::new());
         for table in TABLES {
             let mut files = Vec::new();
             for stem in stems {
@@ -142,8 +148,7 @@ impl Partition {
             let mut seen: HashSet<&String> = HashSet::default();
             let groups: Vec<_> = all.filter(|(_, (_, entry))| seen.insert(&entry.id)).collect();
             let found: Vec<String> = groups.iter().map(|(_, (_, entry))| entry.id.clone()).collect();
-            if merged.is_empty() {
-                merged = format!("{COMPACTED}{}", hash_of(&found));
+            if staged.is_empty() {
                 ids = found;
             } else if ids != found {
                 let detail = format!("its files of {} and of {} have other profiles", LOCATIONS.name, table.name);
@@ -151,15 +156,37 @@ impl Partition {
             }
             let copied: Vec<(&TableFile, usize)> = groups.iter().map(|(file, (group, _))| (*file, *group)).collect();
             let entries: Vec<&Entry> = groups.iter().map(|(_, (_, entry))| *entry).collect();
-            let bytes = table.concat(&copied, entries_text(&entries)?)?;
-            output::write_new(&self.store_dir().join(TMP), &self.file(table, &merged), &bytes, true)?;
+            let bytes = table.concat(&copied, entries_text(&entries)?);
+            let bytes = bytes.map_err(|e| e.in_input(&self.folder(table).display().to_string()))?;
+            let named = |e| Error::io(e).in_input(&self.folder(table).display().to_string());
+            staged.push(Staged::write(&tmp, &bytes).map_err(named)?);
         }
-        Ok(merged)
+        Ok((compacted_stem(ids.iter()), staged))
+    }
+
+    /// Removes files of a table that belong to no visible profile: at once if a compacted file holds the profile, else
+    /// after a day, in which an older version of this program may still be writing. The caller holds the lock.
+    fn sweep(&self, table: &Table) -> Result<usize> {
+        let visible = self.stems(&SAMPLES)?;
+        let left: Vec<String> = self.stems(table)?.into_iter().filter(|stem| !visible.contains(stem)).collect();
+        if left.is_empty() {
+            return Ok(0);
+        }
+        let profiles = self.profiles()?;
+        let mut removed = 0;
+        for stem in left {
+            let is_replaced = profiles.iter().any(|stored| stored.id() == stem);
+            if is_replaced || is_older(&self.file(table, &stem), LEFT_OVER) {
+                removed += usize::from(self.remove_own(table, &stem)?);
+            }
+        }
+        Ok(removed)
     }
 }
 
-fn hash_of(ids: &[String]) -> String {
+/// The name of a compacted file that holds these profiles, without ending.
+pub(super) fn compacted_stem<'a>(ids: impl Iterator<Item = &'a String>) -> String {
     let mut hash = Sha256::new();
-    ids.iter().for_each(|id| hash.update(id));
-    hex_16(hash)
+    ids.for_each(|id| hash.update(id));
+    format!("{COMPACTED}{}", hex_16(hash))
 }

@@ -132,6 +132,19 @@ pub fn hex_16(hash: Sha256) -> String {
 }
 
 impl About {
+    /// The number of sample types.
+    pub fn n_types(&self) -> usize {
+        self.types.len()
+    }
+
+    /// The bytes of its texts, roughly.
+    pub fn size(&self) -> u64 {
+        let types: usize = self.types.iter().flatten().map(String::len).sum();
+        let comments: usize = self.comments.iter().map(String::len).sum();
+        let mappings: usize = self.mappings.iter().map(|m| 24 + m.file.len() + m.build_id.len()).sum();
+        (types + comments + mappings) as u64
+    }
+
     fn new(p: &Profile) -> About {
         let (h, text) = (p.header(), |id| p.text(id));
         let mapping = |m: &Mapping| StoredMapping {
@@ -190,7 +203,7 @@ impl Content {
     }
 
     fn n_types(&self) -> usize {
-        self.about.types.len()
+        self.about.n_types()
     }
 
     /// The samples' rows, in the order of [`SAMPLES`].
@@ -308,23 +321,17 @@ impl Content {
         Ok(hex_16(hash))
     }
 
-    /// What was read of a store.
+    /// What was read of a store: the values of all rows, and the stacks and labels of each sample's first row.
     ///
     /// # Errors
     /// Columns that don't belong together.
     pub fn read(about: About, [values, stacks, labels]: [Column; 3], locations: [Column; 10]) -> Result<Content> {
         let (values, stacks, labels) = (values.ints(), stacks.int_lists(), labels.bytes());
-        let types = about.types.len();
+        let types = about.n_types();
         if types == 0 || !values.len().is_multiple_of(types) {
             return Err(Error::malformed("it has not as many values as sample types"));
         }
-        let mut own = Lists { values: Vec::new(), ends: Vec::new() };
-        for stack in stacks.iter().step_by(types) {
-            own.values.extend_from_slice(stack);
-            own.end_list();
-        }
-        let labels = labels.into_iter().step_by(types).collect();
-        Ok(Content { about, values, stacks: own, labels, locations })
+        Ok(Content { about, values, stacks, labels, locations })
     }
 
     /// The columns of both tables that [`Content::read`] takes.

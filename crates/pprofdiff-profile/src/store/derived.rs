@@ -9,14 +9,13 @@
 //! another sum. What can't be read is not there, and what can't be written is made again the next time, so that neither a
 //! full disk nor a store that is read-only is an error here.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::compact::remove_old;
-use super::select::names;
-use super::{Store, TMP};
+use super::compact::is_older;
+use super::files::{self, find_link, names};
+use super::{Store, is_id};
 use crate::output;
 
 const FOLDER: &str = "_series";
@@ -26,19 +25,16 @@ const MAX_BYTES: u64 = 128 << 20;
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 impl Store {
-    fn derived_dir(&self) -> PathBuf {
-        self.dir.join(FOLDER)
+    /// The folder, unless something else is in its place: nothing is read, written or removed through a link.
+    fn derived_dir(&self) -> Option<PathBuf> {
+        find_link(&self.dir, FOLDER.as_ref()).is_none().then(|| self.dir.join(FOLDER))
     }
 
     /// What is kept below a name, if it is as it was written.
     #[doc(hidden)]
     pub fn read_derived(&self, name: &str) -> Option<Vec<u8>> {
-        let path = self.derived_dir().join(name);
-        // Neither a pipe, which is waited for, nor a link.
-        let is_ours = fs::symlink_metadata(&path).is_ok_and(|file| file.is_file() && file.len() <= MAX_BYTES + 4);
-        let file = File::open(&path).ok().filter(|_| is_ours)?;
-        let mut bytes = Vec::new();
-        file.take(MAX_BYTES + 4).read_to_end(&mut bytes).ok()?;
+        let path = self.derived_dir()?.join(name);
+        let mut bytes = files::read(&path, MAX_BYTES + 4).ok().filter(|_| files::is_own_file(&path))?;
         let (content, sum) = bytes.split_last_chunk()?;
         (crc32fast::hash(content) == u32::from_le_bytes(*sum)).then_some(())?;
         bytes.truncate(bytes.len() - 4);
@@ -48,22 +44,29 @@ impl Store {
     /// Keeps something below a name, if that can be done.
     #[doc(hidden)]
     pub fn write_derived(&self, name: &str, mut content: Vec<u8>) {
-        if content.len() as u64 <= MAX_BYTES {
+        if let (Some(dir), Ok(tmp)) = (self.derived_dir(), self.tmp())
+            && content.len() as u64 <= MAX_BYTES
+        {
             content.extend(crc32fast::hash(&content).to_le_bytes());
-            let _ = output::write_cache(&self.dir.join(TMP), &self.derived_dir().join(name), &content);
+            let _ = output::write_cache(&tmp, &dir.join(name), &content);
         }
     }
 
     /// Removes what has a successor.
     #[doc(hidden)]
     pub fn remove_derived(&self, name: &str) {
-        let _ = fs::remove_file(self.derived_dir().join(name));
+        if let Some(dir) = self.derived_dir().filter(|_| is_id(name)) {
+            let _ = fs::remove_file(dir.join(name));
+        }
     }
 
-    /// Removes what is old; how many files.
+    /// Removes old files that are whole and named as this cache names them, and returns their number. A torn file stays
+    /// until the same question is asked again.
     pub(super) fn sweep_derived(&self) -> usize {
-        let dir = self.derived_dir();
-        let old = |name: &String| remove_old(&dir.join(name), MAX_AGE).unwrap_or(false);
-        names(&dir).unwrap_or_default().iter().filter(|name| old(name)).count()
+        let Some(dir) = self.derived_dir() else { return 0 };
+        let is_old =
+            |name: &String| is_id(name) && is_older(&dir.join(name), MAX_AGE) && self.read_derived(name).is_some();
+        let old = names(&dir).unwrap_or_default().into_iter().filter(is_old);
+        old.filter(|name| files::remove(&dir.join(name)).is_ok()).count()
     }
 }

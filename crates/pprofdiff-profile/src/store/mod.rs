@@ -2,29 +2,33 @@
 //!
 //! ```text
 //! STORE/pprofdiff-store.json                        the names of its keys, in their order
-//! STORE/samples/service=api/build=123/ID.parquet    a row a value; what makes a profile visible
+//! STORE/samples/service=api/build=123/ID.parquet    a row a value; what makes a profile visible to our readers
 //! STORE/locations/service=api/build=123/ID.parquet  files, lines and addresses of its frames
 //! STORE/functions/service=api/build=123/ID.parquet  what each function costs
 //! STORE/_series/                                    what follows from all that, for sooner answers
 //! STORE/_tmp/                                       what is being written, and what was never finished
+//! STORE/_commit.lock, STORE/_compact.lock           locks of writers, empty
 //! ```
 //!
-//! Each file is written whole beside the tables, synced, and renamed to where it belongs, that of samples last: a reader
-//! sees all of a profile or nothing. A file's name follows from content and keys, so two writers either write different
-//! files or the same. Nothing is ever changed in place, and no lock is held.
+//! A profile is written beside the tables, synced, and renamed to where it belongs: all of it or nothing (`commit.rs`).
+//! A file's name follows from content and keys, so two writers either write different files or the same. Nothing is ever
+//! changed in place. Readers take no lock; writers hold one while they rename.
 //!
 //! A profile is read by itself: files share no ids, so that no join counts anything twice, and a partition that is removed
 //! takes nothing from another.
 
+mod commit;
 mod compact;
 mod content;
 mod costs;
 mod derived;
+mod files;
 mod lists;
 mod select;
 mod table;
 #[cfg(test)]
 mod tests;
+mod thrift;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,8 +39,8 @@ pub use compact::Compaction;
 pub use costs::{Costs, FunctionCost, TypeCosts};
 pub use select::{Partition, Selection, StoredProfile, store_pairs};
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::output;
+use crate::error::{Error, Result};
+use crate::output::Staged;
 use crate::profile::Profile;
 use content::{About, Content, LOCATIONS, SAMPLES};
 use costs::{FUNCTIONS, StoredCosts};
@@ -47,8 +51,10 @@ const MARKER_FILE: &str = "pprofdiff-store.json";
 const SCHEMA: &str = "pprofdiff-store/1";
 /// What is being written. No engine reads a folder with such a name.
 const TMP: &str = "_tmp";
-/// The most that is read of a store's file, once it is inflated; the profile itself has its own limit.
-const LIMIT: u64 = 4 << 30;
+/// The largest file of a table that is read.
+const MAX_FILE_BYTES: u64 = 4 << 30;
+/// The largest marker that is read.
+const MAX_MARKER_BYTES: u64 = 64 << 10;
 /// The longest value of a key: of what file systems take for a name.
 const MAX_VALUE: usize = 200;
 
@@ -106,12 +112,12 @@ impl Store {
     pub fn open(dir: &Path) -> Result<Store> {
         let path = dir.join(MARKER_FILE);
         let named = |e: Error| e.in_input(&path.display().to_string());
-        let text = match fs::read(&path) {
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+        let text = match files::read(&path, MAX_MARKER_BYTES) {
+            Err(e) if select::is_gone(&e) => {
                 let detail = "this is no store of profiles; pprofdiff store add makes one";
                 return Err(Error::query(detail).in_input(&dir.display().to_string()));
             }
-            text => text.map_err(|e| named(Error::io(e)))?,
+            text => text?,
         };
         let marker: Marker = serde_json::from_slice(&text).map_err(|e| named(Error::malformed(e.to_string())))?;
         if marker.schema != SCHEMA {
@@ -146,8 +152,10 @@ impl Store {
             }
             let marker = Marker { schema: SCHEMA.to_owned(), keys: keys.to_vec() };
             let text = serde_json::to_vec(&marker).map_err(|e| Error::query(e.to_string()))?;
+            let tmp = Store { dir: dir.to_owned(), keys: Vec::new() }.tmp()?;
             // Where another writer was faster its keys stand.
-            output::write_new(&dir.join(TMP), &dir.join(MARKER_FILE), &text, false)?;
+            let written = Staged::write(&tmp, &text).and_then(|marker| marker.persist_new(&dir.join(MARKER_FILE)));
+            written.map_err(|e| named(Error::io(e)))?;
         }
         Store::open(dir)
     }
@@ -191,7 +199,9 @@ impl Store {
         let content = Content::new(profile)?;
         let id = content.id(&keys)?;
         let partition = Partition::new(self, keys);
-        if partition.profiles()?.iter().any(|known| known.id() == id) {
+        let is_known = || Ok::<bool, Error>(partition.profiles()?.iter().any(|known| known.id() == id));
+        if is_known()? {
+            let _ = self.complete_commits();
             return Ok(Added { id, is_new: false, bytes: 0 });
         }
         let name = profile.name();
@@ -201,12 +211,21 @@ impl Store {
             (&FUNCTIONS, costs.rows(profile, &id), Entry { costs: costs.to_stored(profile), ..entry() }),
             (&SAMPLES, content.samples(&id, name), Entry { about: Some(content.about), ..entry() }),
         ];
-        let mut bytes = 0;
+        let tmp = self.tmp()?;
+        let (mut bytes, mut staged) = (0, Vec::new());
         for (table, columns, entry) in files {
             let file = table.write(&columns, entries_text(&[entry])?)?;
             bytes += file.len() as u64;
-            output::write_new(&self.dir.join(TMP), &partition.file(table, &id), &file, true)?;
+            let named = |e| Error::io(e).in_input(&partition.file(table, &id).display().to_string());
+            staged.push(Staged::write(&tmp, &file).map_err(named)?);
         }
+        // A commit that can't be completed is no obstacle to this one; `compact` reports it.
+        let _ = self.complete_commits();
+        let _lock = self.lock_commits()?;
+        if is_known()? {
+            return Ok(Added { id, is_new: false, bytes: 0 });
+        }
+        partition.commit(&id, staged, Vec::new())?;
         Ok(Added { id, is_new: true, bytes })
     }
 }
@@ -227,6 +246,11 @@ fn check_key(key: &str) -> Result<()> {
         Some(name) => Err(Error::query(format!("{name} is a column of the store's tables; name the key otherwise"))),
         None => Ok(()),
     }
+}
+
+/// Returns true if `text` has the form of a profile's id, or of a hash as long.
+fn is_id(text: &str) -> bool {
+    text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }
 
 /// A value as part of a folder's name, as Hive escapes it.
@@ -257,20 +281,15 @@ fn unescape(text: &str) -> String {
 /// Opens a file of a table. One that is not there is said to be gone, which tells it from one that is damaged.
 fn open_file(table: &'static Table, path: &Path) -> Result<(TableFile, Vec<Entry>)> {
     let named = |e: Error| e.in_input(&path.display().to_string());
-    let size = fs::metadata(path).map_err(|e| named(Error::io(e)))?.len();
-    if size > LIMIT {
-        return Err(named(Error::new(ErrorKind::Limit, format!("it has {size} bytes; the limit is {LIMIT}"))));
-    }
-    let bytes = fs::read(path).map_err(|e| named(Error::io(e)))?;
-    let file = table.open(bytes, LIMIT).map_err(named)?;
+    let file = table.open(files::read(path, MAX_FILE_BYTES)?).map_err(named)?;
     let entries = entries(&file.about, file.n_groups()).map_err(named)?;
     Ok((file, entries))
 }
 
 /// The profiles that a file of a table has.
 fn read_entries(path: &Path) -> Result<Vec<Entry>> {
-    let file = fs::File::open(path).map_err(Error::io);
-    let read = file.and_then(|file| table::read_about(&file)).and_then(|(about, groups)| entries(&about, groups));
+    let (mut file, _) = files::open_regular(path)?;
+    let read = table::read_about(&mut file).and_then(|(about, groups)| entries(&about, groups));
     read.map_err(|e| e.in_input(&path.display().to_string()))
 }
 

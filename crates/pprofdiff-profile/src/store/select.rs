@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 
 use super::content::{Content, LOCATIONS, SAMPLES};
 use super::costs::FUNCTIONS;
-use super::table::Table;
-use super::{Costs, Store, TABLES, escape, open_file, read_entries, unescape};
+use super::files::{find_link, names};
+use super::table::{Budget, Table};
+use super::{Costs, Store, TABLES, escape, is_id, open_file, read_entries, unescape};
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{BatchItem, Source, sort_builds};
 use crate::profile::Profile;
@@ -16,6 +17,8 @@ use crate::profile::Profile;
 /// What the names of compacted files begin with; no id does.
 pub(super) const COMPACTED: &str = "compact-";
 const ENDING: &str = ".parquet";
+/// The deepest folder in which files beside the partitions are looked for.
+const MAX_DEPTH: usize = 16;
 /// How often a folder is read while others compact it.
 const MAX_TRIES: u32 = 8;
 
@@ -51,8 +54,13 @@ impl Partition {
         self.keys.iter().map(|(key, value)| format!("{key}={}", escape(value))).collect::<Vec<_>>().join("/")
     }
 
-    pub(super) fn store_dir(&self) -> &Path {
-        &self.store.dir
+    pub(super) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// Returns the first folder on the way to a table's files that is a link.
+    pub(super) fn find_link(&self, table: &Table) -> Option<PathBuf> {
+        find_link(&self.store.dir, &Path::new(table.name).join(self.name()))
     }
 
     pub(super) fn folder(&self, table: &Table) -> PathBuf {
@@ -123,24 +131,42 @@ impl Partition {
     }
 }
 
+/// Refuses what lies beside a table's partitions, unless engines ignore it.
+fn check_left_out(path: &Path, key: &str) -> Result<()> {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
+    if name.starts_with(['.', '_']) || !holds_table_file(path, MAX_DEPTH)? {
+        return Ok(());
+    }
+    let detail = match name.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')) {
+        Some(value) => {
+            let right = escape(&unescape(value));
+            format!("a store calls this partition {key}={right}; rename it, or merge it with the folder of that name")
+        }
+        None => format!("this is not a partition, whose name begins with {key}=; move it out of the store"),
+    };
+    Err(Error::malformed(detail).in_input(&path.display().to_string()))
+}
+
+/// Returns true if `path` is a file of a table, or a folder that holds one, at most `depth` folders deep.
+fn holds_table_file(path: &Path, depth: usize) -> Result<bool> {
+    if !fs::metadata(path).is_ok_and(|file| file.is_dir()) {
+        return Ok(path.extension().is_some_and(|ending| ending == &ENDING[1..]));
+    }
+    // What is deeper is not looked for, but assumed: links may lead in a circle.
+    if depth == 0 {
+        return Ok(true);
+    }
+    for name in names(path)? {
+        if !name.starts_with(['.', '_']) && holds_table_file(&path.join(name), depth - 1)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// True of a file that was there when its folder was read.
 pub(super) fn is_gone(e: &Error) -> bool {
     e.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound)
-}
-
-/// The names in a folder; none of one that is not there.
-pub(super) fn names(folder: &Path) -> Result<Vec<String>> {
-    let named = |e: std::io::Error| Error::io(e).in_input(&folder.display().to_string());
-    let entries = match fs::read_dir(folder) {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(named)?,
-    };
-    let mut names = Vec::new();
-    for entry in entries {
-        names.extend(entry.map_err(named)?.file_name().into_string().ok());
-    }
-    names.sort();
-    Ok(names)
 }
 
 impl StoredProfile {
@@ -164,12 +190,13 @@ impl StoredProfile {
         self.partition.store.dir.join(self.partition.name()).join(&self.id).display().to_string()
     }
 
-    /// The profile, checked: what was changed since it was added is an error.
+    /// The profile, checked: what was changed since it was added is an error. Its rows and the profile take at most
+    /// `inflated_limit` bytes.
     ///
     /// # Errors
-    /// The operating system's; a file that is damaged, or no store's.
-    pub fn load(&self) -> Result<Profile> {
-        self.retry(StoredProfile::read)
+    /// The operating system's; a file that is damaged, or no store's; a profile beyond the limit.
+    pub fn load(&self, inflated_limit: u64) -> Result<Profile> {
+        self.retry(|stored| stored.read(inflated_limit))
     }
 
     /// What is read, also if its files are compacted meanwhile.
@@ -183,7 +210,7 @@ impl StoredProfile {
         }
     }
 
-    fn read(&self) -> Result<Profile> {
+    fn read(&self, limit: u64) -> Result<Profile> {
         let [samples, locations] = [&SAMPLES, &LOCATIONS].map(|table| self.partition.file(table, &self.stem));
         let named = |e: Error| e.in_input(&samples.display().to_string());
         let ((file, mut entries), (of_locations, _)) =
@@ -192,9 +219,18 @@ impl StoredProfile {
             return Err(named(Error::malformed(format!("it has no profile {}", self.group))));
         }
         let about = entries.swap_remove(self.group).about.unwrap_or_default();
+        // A sample has a row for each type; the values differ, and the rest is the same.
+        let step = about.n_types().max(1);
+        let mut budget = Budget::new(limit);
+        budget.take(about.size()).map_err(named)?;
         let (of_samples, names) = Content::READ;
-        let rows = file.columns(self.group, of_samples).map_err(named)?;
-        let frames = of_locations.columns(self.group, names);
+        let rows = file.columns(
+            self.group,
+            of_samples.map(|name| (name, if name == "value" { 1 } else { step })),
+            &mut budget,
+        );
+        let rows = rows.map_err(named)?;
+        let frames = of_locations.columns(self.group, names.map(|name| (name, 1)), &mut budget);
         let content = Content::read(about, rows, frames.map_err(|e| e.in_input(&locations.display().to_string()))?);
         let content = content.map_err(named)?;
         let found = content.id(self.keys()).map_err(named)?;
@@ -203,18 +239,20 @@ impl StoredProfile {
                 format!("its content was changed since it was added, or its name or folder was: it is {found}");
             return Err(named(Error::malformed(detail)));
         }
-        content.to_profile(&self.name()).map_err(named)
+        let profile = content.to_profile(&self.name()).map_err(named)?;
+        Budget::new(limit).take(profile.inflated_size() as u64).map_err(named)?;
+        Ok(profile)
     }
 
     /// What its functions cost, without a look at its samples; `None` where that takes the profile itself.
     ///
     /// # Errors
     /// As [`StoredProfile::load`].
-    pub fn costs(&self) -> Result<Option<Costs>> {
-        self.retry(StoredProfile::read_costs)
+    pub fn costs(&self, inflated_limit: u64) -> Result<Option<Costs>> {
+        self.retry(|stored| stored.read_costs(inflated_limit))
     }
 
-    fn read_costs(&self) -> Result<Option<Costs>> {
+    fn read_costs(&self, limit: u64) -> Result<Option<Costs>> {
         let path = self.partition.file(&FUNCTIONS, &self.stem);
         let named = |e: Error| e.in_input(&path.display().to_string());
         let (file, mut entries) = open_file(&FUNCTIONS, &path)?;
@@ -222,7 +260,8 @@ impl StoredProfile {
             return Err(named(Error::malformed(format!("it has no profile {}", self.id))));
         }
         let Some(stored) = entries.swap_remove(self.group).costs else { return Ok(None) };
-        let rows = file.columns(self.group, Costs::READ).map_err(named)?;
+        let mut budget = Budget::new(limit);
+        let rows = file.columns(self.group, Costs::READ.map(|name| (name, 1)), &mut budget).map_err(named)?;
         Costs::read(stored, rows).map(Some).map_err(named)
     }
 
@@ -254,8 +293,7 @@ impl Selection {
     /// Keys that the store has not.
     pub fn named(path: &Path) -> Result<Option<Selection>> {
         let (mut dir, mut fixed) = (path, Vec::new());
-        let is_id = |name: &&str| name.len() == 32 && name.bytes().all(|b| b.is_ascii_hexdigit());
-        let id = path.file_name().and_then(|name| name.to_str()).filter(is_id).map(str::to_owned);
+        let id = path.file_name().and_then(|name| name.to_str()).filter(|name| is_id(name)).map(str::to_owned);
         if let (Some(_), Some(parent)) = (&id, path.parent()) {
             dir = parent;
         }
@@ -288,7 +326,8 @@ impl Selection {
         Ok(found)
     }
 
-    /// Those that a table has folders of.
+    /// Those that a table has folders of. A folder with another name is an error if it holds tables' files: engines would
+    /// count them.
     pub(super) fn partitions_of(&self, table: &Table) -> Result<Vec<Partition>> {
         let mut found = vec![Vec::new()];
         for key in &self.store.keys {
@@ -296,10 +335,13 @@ impl Selection {
             let mut next = Vec::new();
             for keys in found {
                 let folder = Partition::new(&self.store, Vec::clone(&keys)).folder(table);
-                let values = names(&folder)?.into_iter().filter_map(|name| {
-                    name.strip_prefix(key.as_str())?.strip_prefix('=').map(|value| (unescape(value), ()))
-                });
-                let mut values: Vec<(String, ())> = values.collect();
+                let mut values = Vec::new();
+                for name in names(&folder)? {
+                    match name.strip_prefix(key.as_str()).and_then(|rest| rest.strip_prefix('=')) {
+                        Some(value) if escape(&unescape(value)) == value => values.push((unescape(value), ())),
+                        _ => check_left_out(&folder.join(&name), key)?,
+                    }
+                }
                 sort_builds(&mut values);
                 for (value, ()) in values.into_iter().filter(|(value, ())| wanted.is_none_or(|wanted| wanted == value))
                 {

@@ -1,12 +1,13 @@
 //! Tables as Parquet files: columns in, bytes out, and back.
 //!
 //! What is read was written by a stranger, perhaps. A file is taken only if it says that it is such a table and has its
-//! columns, and what it announces is held against the limit before a page is unpacked; where the library panics all the same,
-//! that is an error of the file.
+//! columns. A few bytes can stand for millions of equal values, so a [`Budget`] bounds the rows that are decoded and the
+//! pages that are unpacked, before that is done. Where the library panics all the same, that is an error of the file.
 
-use std::fs::File;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::cell::Cell;
+use std::io::{Read, Seek, SeekFrom};
+use std::panic::{self, AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Once};
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -21,7 +22,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
 
-use super::lists;
+use super::{lists, thrift};
 use crate::error::{Error, ErrorKind, Result};
 use crate::work;
 
@@ -171,29 +172,33 @@ impl Table {
     /// Groups of rows of several files in one, as they are.
     pub fn concat(&self, groups: &[(&TableFile, usize)], about: String) -> Result<Vec<u8>> {
         let mut writer = self.writer(about)?;
-        for (file, group) in groups {
-            work::poll();
-            let group = file.reader.metadata().row_group(*group);
-            let mut copy = writer.next_row_group().map_err(unwritten)?;
-            for chunk in group.columns() {
-                let close = ColumnCloseResult {
-                    bytes_written: chunk.compressed_size() as u64,
-                    rows_written: group.num_rows() as u64,
-                    metadata: chunk.clone(),
-                    bloom_filter: None,
-                    column_index: None,
-                    offset_index: None,
-                };
-                copy.append_column(&file.bytes, close).map_err(unwritten)?;
+        // The files may be damaged, and the library copies what they announce.
+        guarded(|| {
+            for (file, group) in groups {
+                work::poll();
+                let group = file.reader.metadata().row_group(*group);
+                let mut copy = writer.next_row_group()?;
+                for chunk in group.columns() {
+                    let close = ColumnCloseResult {
+                        bytes_written: chunk.compressed_size() as u64,
+                        rows_written: group.num_rows() as u64,
+                        metadata: chunk.clone(),
+                        bloom_filter: None,
+                        column_index: None,
+                        offset_index: None,
+                    };
+                    copy.append_column(&file.bytes, close)?;
+                }
+                copy.close()?;
             }
-            copy.close().map_err(unwritten)?;
-        }
-        writer.into_inner().map_err(unwritten)
+            writer.into_inner()
+        })
     }
 
-    /// Opens a file of this table, within a limit on what it may inflate to.
-    pub fn open(&'static self, bytes: Vec<u8>, limit: u64) -> Result<TableFile> {
+    /// Opens a file of this table.
+    pub fn open(&'static self, bytes: Vec<u8>) -> Result<TableFile> {
         let bytes = Bytes::from(bytes);
+        check_metadata(&bytes)?;
         let reader = guarded(|| SerializedFileReader::new(bytes.clone()))?;
         let metadata = reader.metadata();
         let about = about(metadata)?;
@@ -201,21 +206,73 @@ impl Table {
         if metadata.file_metadata().schema_descr().columns() != wanted.columns() {
             return Err(Error::malformed(format!("its columns are not those of a store's table of {}", self.name)));
         }
-        let announced = metadata.row_groups().iter().flat_map(|group| group.columns());
-        let announced = announced.map(|chunk| chunk.uncompressed_size().max(chunk.num_values()).max(0) as u64);
-        let announced = announced.fold(0, u64::saturating_add);
-        if announced > limit {
-            let detail = format!("it would inflate to {announced} bytes; the limit is {limit} (--inflated-limit)");
-            return Err(Error::new(ErrorKind::Limit, detail));
+        Ok(TableFile { table: self, bytes, reader, about })
+    }
+}
+
+/// The bytes that may still be decoded.
+#[derive(Debug)]
+pub struct Budget {
+    limit: u64,
+    left: u64,
+}
+
+impl Budget {
+    pub fn new(limit: u64) -> Budget {
+        Budget { limit, left: limit }
+    }
+
+    /// Takes bytes from the budget.
+    ///
+    /// # Errors
+    /// Fewer are left.
+    pub fn take(&mut self, bytes: u64) -> Result<()> {
+        match self.left.checked_sub(bytes) {
+            Some(left) => {
+                self.left = left;
+                Ok(())
+            }
+            None => {
+                let detail = format!("it would inflate to more than {} bytes (--inflated-limit)", self.limit);
+                Err(Error::new(ErrorKind::Limit, detail))
+            }
         }
-        Ok(TableFile { table: self, bytes, reader, about, limit })
     }
 }
 
 /// What a file's metadata say, and how many groups of rows it has; of the file only its end is read.
-pub fn read_about(file: &File) -> Result<(String, usize)> {
-    let metadata = guarded(|| ParquetMetaDataReader::new().parse_and_finish(file))?;
+pub fn read_about(file: &mut (impl Read + Seek)) -> Result<(String, usize)> {
+    let size = file.seek(SeekFrom::End(0)).map_err(Error::io)?;
+    let mut read_last = |bytes: u64| {
+        let mut last = Vec::new();
+        file.seek(SeekFrom::Start(size.saturating_sub(bytes))).map_err(Error::io)?;
+        file.take(bytes).read_to_end(&mut last).map_err(Error::io)?;
+        Ok::<Vec<u8>, Error>(last)
+    };
+    let tail = read_last(TAIL)?;
+    let length = u64::from(metadata_length(&tail)?);
+    let metadata = read_last((length + TAIL).min(size))?;
+    let metadata = check_metadata(&metadata)?;
+    let metadata = guarded(|| ParquetMetaDataReader::decode_metadata(metadata))?;
     Ok((about(&metadata)?, metadata.num_row_groups()))
+}
+
+/// What ends a file: the length of its metadata, and four letters.
+const TAIL: u64 = 8;
+
+fn metadata_length(file: &[u8]) -> Result<u32> {
+    match file.split_last_chunk::<8>() {
+        Some((_, [a, b, c, d, b'P', b'A', b'R', b'1'])) => Ok(u32::from_le_bytes([*a, *b, *c, *d])),
+        _ => Err(damaged("its end is not that of a Parquet file")),
+    }
+}
+
+/// Returns the metadata at the end of a file, if the library can read them without making room for what is not there.
+fn check_metadata(file: &[u8]) -> Result<&[u8]> {
+    let end = file.len().saturating_sub(TAIL as usize);
+    let start = end.checked_sub(metadata_length(file)? as usize);
+    let metadata = start.and_then(|start| file.get(start..end)).filter(|metadata| thrift::is_schema_sound(metadata));
+    metadata.ok_or_else(|| damaged("its metadata are damaged"))
 }
 
 fn about(metadata: &ParquetMetaData) -> Result<String> {
@@ -234,7 +291,6 @@ pub struct TableFile {
     reader: SerializedFileReader<Bytes>,
     /// What its metadata say.
     pub about: String,
-    limit: u64,
 }
 
 impl TableFile {
@@ -242,22 +298,56 @@ impl TableFile {
         self.reader.metadata().num_row_groups()
     }
 
-    /// Some columns of a group of rows, in the order in which they are named.
-    pub fn columns<const N: usize>(&self, group: usize, names: [&str; N]) -> Result<[Column; N]> {
+    /// Some columns of a group of rows, in the order in which they are named. Of each column only the rows are kept whose
+    /// number is a multiple of its step.
+    pub fn columns<const N: usize>(
+        &self,
+        group: usize,
+        names: [(&str, usize); N],
+        budget: &mut Budget,
+    ) -> Result<[Column; N]> {
+        let index = |name: &str| self.table.columns.iter().position(|column| column.0 == name).unwrap_or_default();
+        for (name, step) in names {
+            budget.take(guarded(|| self.inflated_size(group, index(name), step))?)?;
+        }
         let read = || {
             let group = self.reader.get_row_group(group)?;
             let mut columns = Vec::with_capacity(N);
-            for name in names {
+            for (name, step) in names {
                 work::poll();
-                let index = self.table.columns.iter().position(|column| column.0 == name).unwrap_or_default();
-                columns.push(self.column(&*group, index)?);
+                columns.push(self.column(&*group, index(name), step)?);
             }
             Ok(columns)
         };
         guarded(read)?.try_into().map_err(|_| Error::malformed("it has no such columns"))
     }
 
-    fn column(&self, group: &dyn RowGroupReader, index: usize) -> Result<Column, ParquetError> {
+    /// The bytes that a column of a group takes once it is decoded: its pages, and its values. Nothing is unpacked for
+    /// that: pages and columns announce their sizes, and the library refuses pages that have another.
+    fn inflated_size(&self, group: usize, index: usize, step: usize) -> Result<u64, ParquetError> {
+        let group = self.reader.metadata().row_group(group);
+        let (chunk, kind) = (group.column(index), self.table.columns[index].1);
+        let (Ok(values), Ok(rows)) = (u64::try_from(chunk.num_values()), u64::try_from(group.num_rows())) else {
+            return Err(ParquetError::General("it announces fewer rows than none".to_owned()));
+        };
+        let (start, length) = chunk.byte_range();
+        let end = start.checked_add(length).and_then(|end| usize::try_from(end).ok());
+        let range = usize::try_from(start).ok().zip(end);
+        let packed = range.and_then(|(start, end)| self.bytes.get(start..end));
+        let pages = packed.and_then(thrift::pages_size);
+        let pages = pages.ok_or_else(|| ParquetError::General("its pages are damaged".to_owned()))?;
+        let kept = |width: u64| values.div_ceil(step as u64).saturating_mul(width);
+        let of_values = match kind {
+            Kind::Int | Kind::Value | Kind::Near => kept(8),
+            Kind::Text | Kind::Hash => kept(16),
+            // A row of a list may be long, so all elements count.
+            Kind::Ints => values.max(kept(4)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
+            Kind::Texts => values.max(kept(16)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
+        };
+        Ok(pages.saturating_add(of_values).max(rows))
+    }
+
+    fn column(&self, group: &dyn RowGroupReader, index: usize, step: usize) -> Result<Column, ParquetError> {
         let announced = group.metadata().column(index).num_values();
         // What pages announce is what is made room for, so they may announce no more than their column.
         let mut pages = group.get_column_page_reader(index)?;
@@ -270,14 +360,11 @@ impl TableFile {
             pages.skip_next_page()?;
         }
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
-        if rows as u64 > self.limit {
-            return Err(ParquetError::General(format!("it has {rows} rows")));
-        }
         Ok(match self.table.columns[index].1 {
-            Kind::Int | Kind::Value | Kind::Near => Column::Int(get::<Int64Type>(group, index, rows)?.values),
-            Kind::Text | Kind::Hash => Column::Bytes(get::<ByteArrayType>(group, index, rows)?.values),
-            Kind::Ints => Column::Ints(get::<Int32Type>(group, index, rows)?),
-            Kind::Texts => Column::Texts(get::<ByteArrayType>(group, index, rows)?),
+            Kind::Int | Kind::Value | Kind::Near => Column::Int(get::<Int64Type>(group, index, rows, step)?.values),
+            Kind::Text | Kind::Hash => Column::Bytes(get::<ByteArrayType>(group, index, rows, step)?.values),
+            Kind::Ints => Column::Ints(get::<Int32Type>(group, index, rows, step)?),
+            Kind::Texts => Column::Texts(get::<ByteArrayType>(group, index, rows, step)?),
         })
     }
 }
@@ -295,58 +382,96 @@ fn put<T: DataType>(
     column.close()
 }
 
-/// A column's lists, or its values if it has no lists; of exactly so many rows.
-fn get<T: DataType>(group: &dyn RowGroupReader, index: usize, rows: usize) -> Result<Lists<T::T>, ParquetError> {
+/// Reads a column of `rows` rows: its lists, or its values if it has no lists. Keeps each row whose number is a multiple of
+/// `step`.
+fn get<T: DataType>(
+    group: &dyn RowGroupReader,
+    index: usize,
+    rows: usize,
+    step: usize,
+) -> Result<Lists<T::T>, ParquetError> {
     let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
     let is_list = group.metadata().column(index).column_descr().max_rep_level() > 0;
-    let mut lists = Lists { values: Vec::new(), ends: Vec::new() };
-    let (mut definition, mut repetition, mut read) = (Vec::new(), Vec::new(), 0);
+    let mut kept = Lists { values: Vec::new(), ends: Vec::new() };
+    let (mut definition, mut repetition, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let mut read = 0;
     while read < rows {
         work::poll();
-        let (records, ..) = reader.read_records(
-            BATCH.min(rows - read),
-            Some(&mut definition),
-            Some(&mut repetition),
-            &mut lists.values,
-        )?;
+        definition.clear();
+        repetition.clear();
+        let wanted = BATCH.min(rows - read);
+        let (records, ..) = reader.read_records(wanted, Some(&mut definition), Some(&mut repetition), &mut values)?;
+        let damaged = || ParquetError::General(format!("a column has {} of {rows} rows", read + records));
         if records == 0 {
-            break;
+            return Err(damaged());
         }
+        let is_kept = |row: usize| (read + row).is_multiple_of(step);
+        let mut values_left = values.drain(..);
+        let mut begun = 0;
+        if is_list {
+            for (&defined, &repeated) in definition.iter().zip(&repetition) {
+                if repeated == 0 {
+                    if begun > 0 && is_kept(begun - 1) {
+                        kept.end_list();
+                    }
+                    begun += 1;
+                }
+                let row = begun.checked_sub(1).ok_or_else(damaged)?;
+                if defined > 0 {
+                    let value = values_left.next().ok_or_else(damaged)?;
+                    kept.values.extend(is_kept(row).then_some(value));
+                }
+            }
+            if begun > 0 && is_kept(begun - 1) {
+                kept.end_list();
+            }
+        } else {
+            for value in values_left.by_ref() {
+                kept.values.extend(is_kept(begun).then_some(value));
+                begun += 1;
+            }
+        }
+        if begun != records || values_left.next().is_some() {
+            return Err(damaged());
+        }
+        drop(values_left);
         read += records;
     }
-    if is_list {
-        let mut end = 0;
-        for (at, (&defined, &repeated)) in definition.iter().zip(&repetition).enumerate() {
-            if repeated == 0 && at > 0 {
-                lists.ends.push(end);
-            }
-            end += usize::from(defined > 0);
-        }
-        if !definition.is_empty() {
-            lists.ends.push(end);
-        }
-    }
-    let (found, is_whole) = match is_list {
-        true => (lists.ends.len(), lists.ends.last().copied().unwrap_or(0) == lists.values.len()),
-        false => (lists.values.len(), true),
-    };
-    if found != rows || !is_whole {
-        return Err(ParquetError::General(format!("a column has {found} of {rows} rows")));
-    }
-    Ok(lists)
+    Ok(kept)
 }
 
-/// The library's answer; its panic is an error.
-fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
-    let damaged = |why: &str| Error::malformed(format!("this is no whole Parquet file of a store: {why}"));
-    match catch_unwind(AssertUnwindSafe(read)) {
+thread_local! {
+    /// True while this thread runs the library on what a file holds.
+    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The library's answer; its panic is an error, of which nothing is printed.
+pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
+    static HOOK: Once = Once::new();
+    // The hook prints before anybody can catch the panic. Other panics are left to the hook that was there before.
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !IS_GUARDED.try_with(Cell::get).unwrap_or(false) {
+                before(panic);
+            }
+        }));
+    });
+    let outer = IS_GUARDED.replace(true);
+    let answer = catch_unwind(AssertUnwindSafe(read));
+    IS_GUARDED.set(outer);
+    match answer {
         Ok(read) => read.map_err(|e| damaged(&e.to_string())),
         // Work that is stopped unwinds, too.
         Err(panic) if panic.downcast_ref::<String>().is_none() && panic.downcast_ref::<&str>().is_none() => {
-            std::panic::resume_unwind(panic)
+            panic::resume_unwind(panic)
         }
         Err(_) => Err(damaged("it can't be decoded")),
     }
+}
+
+fn damaged(why: &str) -> Error {
+    Error::malformed(format!("this is no whole Parquet file of a store: {why}"))
 }
 
 fn zstd_level() -> Result<ZstdLevel> {

@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod hostile;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use parquet::data_type::ByteArray;
 
-use super::table::{Column, Kind, Lists};
+use super::table::{Budget, Column, Kind, Lists};
 use super::*;
+use crate::error::ErrorKind;
 use crate::profile::builder::ProfileBuilder;
 use crate::profile::{LoadOptions, WriteOptions, merge};
 
@@ -34,6 +37,13 @@ fn store(dir: &Path) -> Store {
     Store::open_or_create(dir, &["service".to_owned(), "build".to_owned()]).unwrap()
 }
 
+/// More than any profile here takes.
+const LIMIT: u64 = 1 << 30;
+
+fn load(stored: &StoredProfile) -> Result<Profile> {
+    stored.load(LIMIT)
+}
+
 /// A small profile that counts so much.
 fn counting(value: i64) -> Profile {
     let mut b = ProfileBuilder::new();
@@ -46,7 +56,23 @@ fn counting(value: i64) -> Profile {
 
 fn total(store: &Store) -> i64 {
     let all = Selection::named(store.dir()).unwrap().unwrap();
-    all.profiles().unwrap().iter().map(|stored| stored.load().unwrap().total(0).unwrap()).sum()
+    all.profiles().unwrap().iter().map(|stored| load(stored).unwrap().total(0).unwrap()).sum()
+}
+
+/// The names in the folder for unfinished files.
+fn unfinished(store: &Store) -> Vec<String> {
+    files::names(&store.dir().join(TMP)).unwrap()
+}
+
+/// The profiles in all files of each table, as engines see them: sorted, and twice if they are there twice.
+fn seen_by_engines(partition: &Partition) -> [Vec<String>; 3] {
+    TABLES.map(|table| {
+        let entries = |stem: &String| read_entries(&partition.file(table, stem)).unwrap();
+        let all = partition.stems(table).unwrap();
+        let mut ids: Vec<String> = all.iter().flat_map(entries).map(|entry| entry.id).collect();
+        ids.sort();
+        ids
+    })
 }
 
 /// All that there is of a profile, in one order.
@@ -136,8 +162,9 @@ fn lists_come_back_however_many_texts_they_have() {
         }
         let near = Column::Int((0..rows as i64).map(|row| row * row - 7).collect());
         let wanted = [Column::Texts(lists), near];
-        let file = LISTS.open(LISTS.write(&wanted, "x".to_owned()).unwrap(), LIMIT).unwrap();
-        assert!(file.columns(0, ["a", "b"]).unwrap() == wanted, "{rows} {length} {texts}");
+        let file = LISTS.open(LISTS.write(&wanted, "x".to_owned()).unwrap()).unwrap();
+        let read = file.columns(0, [("a", 1), ("b", 1)], &mut Budget::new(LIMIT));
+        assert!(read.unwrap() == wanted, "{rows} {length} {texts}");
     }
 }
 
@@ -203,7 +230,7 @@ fn compaction_keeps_each_profile_once_whatever_is_left_behind() {
     let before = partition.profiles().unwrap();
     let done = store.compact().unwrap();
     assert_eq!((done.files_before, done.files_after, total(&store)), (18, 6, 115));
-    assert_eq!(before.iter().map(|stored| stored.load().unwrap().total(0).unwrap()).sum::<i64>(), 15);
+    assert_eq!(before.iter().map(|stored| load(stored).unwrap().total(0).unwrap()).sum::<i64>(), 15);
     // A compaction that died before it removed what it replaced.
     old.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
     assert_eq!((partition.stems(&SAMPLES).unwrap().len(), total(&store)), (6, 115));
@@ -256,7 +283,10 @@ fn writers_at_once_lose_nothing() {
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
     pool.scope(|scope| (0..4).for_each(|thread| scope.spawn(move |_| write(thread))));
-    assert_eq!(total(&store(dir.path())), (1 << 9) - 1);
+    let store = store(dir.path());
+    assert_eq!(total(&store), (1 << 9) - 1);
+    // Engines count each profile once, without another compaction.
+    assert_eq!(seen_by_engines(&Partition::new(&store, keys("1"))).map(|ids| ids.len()), [9; 3]);
 }
 
 #[test]
@@ -273,7 +303,7 @@ fn any_changed_byte_is_refused_or_changes_nothing() {
         let (mut refused, mut same) = (0, 0);
         let mut check = |bytes: &[u8], at: usize| {
             fs::write(&path, bytes).unwrap();
-            match partition.profiles().and_then(|all| all[0].load()) {
+            match partition.profiles().and_then(|all| load(&all[0])) {
                 Ok(loaded) => {
                     assert!(bytes_of(&loaded) == wanted, "{} byte {at}", table.name);
                     same += 1;
@@ -301,7 +331,7 @@ fn any_changed_byte_is_refused_or_changes_nothing() {
         fs::create_dir_all(other.folder(table)).unwrap();
         fs::copy(partition.file(table, &added.id), other.file(table, &added.id)).unwrap();
     }
-    let error = other.profiles().unwrap()[0].load().unwrap_err().to_string();
+    let error = other.profiles().unwrap()[0].load(LIMIT).unwrap_err().to_string();
     assert!(error.contains("was changed since it was added"), "{error}");
 }
 
@@ -319,12 +349,12 @@ fn what_functions_cost_comes_back_and_is_refused_when_it_was_changed() {
     let costs = Costs { types: vec![of_type], is_plain: true, ..Costs::default() };
     let added = store.add(&profile, &keys("1"), &costs).unwrap();
     let partition = Partition::new(&store, keys("1"));
-    let read = || partition.profiles().unwrap()[0].costs();
+    let read = || partition.profiles().unwrap()[0].costs(LIMIT);
     assert_eq!(read().unwrap().unwrap(), Costs { samples: 1, ..costs.clone() });
     // Where a user should know something first, the profile is read.
     let warned = Costs { is_plain: false, ..costs };
     store.add(&counting(8), &keys("2"), &warned).unwrap();
-    assert_eq!(Partition::new(&store, keys("2")).profiles().unwrap()[0].costs().unwrap(), None);
+    assert_eq!(Partition::new(&store, keys("2")).profiles().unwrap()[0].costs(LIMIT).unwrap(), None);
     let path = partition.file(&FUNCTIONS, &added.id);
     let whole = fs::read(&path).unwrap();
     let wanted = read().unwrap();
@@ -348,7 +378,7 @@ fn foreign_files_are_said_for_what_they_are() {
     let added = store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
     let partition = Partition::new(&store, keys("1"));
     let [samples, functions] = [&SAMPLES, &FUNCTIONS].map(|table| partition.file(table, &added.id));
-    let error = || partition.profiles().unwrap()[0].load().unwrap_err().to_string();
+    let error = || partition.profiles().unwrap()[0].load(LIMIT).unwrap_err().to_string();
     fs::copy(&functions, &samples).unwrap();
     assert!(error().contains("not those of a store's table of samples"), "{}", error());
     static FOREIGN: Table = Table { name: "x", columns: &[("a", Kind::Int)] };
@@ -364,7 +394,8 @@ fn foreign_files_are_said_for_what_they_are() {
     assert!(error().contains("no whole Parquet file"), "{}", error());
     // What it announces is held against the limit before it is unpacked.
     let bomb = FOREIGN.write(&[Column::Int((0..100_000).collect())], String::new()).unwrap();
-    let error = FOREIGN.open(bomb, 100_000).err().unwrap();
+    let bomb = FOREIGN.open(bomb).unwrap();
+    let error = bomb.columns(0, [("a", 1)], &mut Budget::new(100_000)).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Limit);
     fs::write(dir.path().join(MARKER_FILE), r#"{"schema":"pprofdiff-store/2","keys":[]}"#).unwrap();
     assert!(Store::open(dir.path()).unwrap_err().to_string().contains("pprofdiff-store/2"));
@@ -393,5 +424,7 @@ fn a_disk_that_is_full_leaves_nothing_half_done() {
     let output = child.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(total(&store), 1);
-    assert_eq!(fs::read_dir(dir.path().join(TMP)).unwrap().count(), 0);
+    assert_eq!(unfinished(&store), [""; 0]);
+    let partition = Partition::new(&store, keys("1"));
+    assert_eq!(TABLES.map(|table| partition.stems(table).unwrap().len()), [1; 3]);
 }

@@ -23,7 +23,7 @@ pub(super) fn column(source: &Source, query: &Query, options: &LoadOptions) -> R
     if asks_more(query, options) {
         return Ok(None);
     }
-    let Some(costs) = stored.costs()? else { return Ok(None) };
+    let Some(costs) = stored.costs(options.inflated_limit)? else { return Ok(None) };
     let asked = match &query.sample_type {
         Some(name) => costs.types.iter().find(|t| t.name[0] == *name),
         None => costs.types.get(costs.default_type),

@@ -1,0 +1,225 @@
+//! Commits: the files of a profile, or of a compaction, take their places in all tables, or in none.
+//!
+//! Engines read each table by itself and know nothing of complete profiles, so no table may hold a file whose companions
+//! in the other tables are missing. A commit has three steps:
+//!
+//! 1. All files are written and synced in `_tmp`. Who ends here leaves nothing in a table.
+//! 2. `_tmp/commit-NAME.json` says where the files belong and which files they replace. From here on the commit is done:
+//!    whoever comes next completes it.
+//! 3. Renames put the files in place, that of samples last, and then the replaced files are removed.
+//!
+//! One lock makes commits follow each other, so a commit that its successor finds belongs to a process that was killed. A
+//! file is moved, never copied, so whoever completes a commit can't bring back what was compacted since. A killed
+//! process shows engines part of a commit only if it ended between the first and the last rename, and only until the next
+//! `add` or `compact`.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::compact::compacted_stem;
+use super::files::{self, Lock, find_link};
+use super::select::{COMPACTED, Partition};
+use super::table::Table;
+use super::{Store, TABLES, TMP, is_id, read_entries};
+use crate::error::{Error, Result};
+use crate::output::{STAGED_PREFIX, Staged};
+
+const PREFIX: &str = "commit-";
+const SUFFIX: &str = ".json";
+/// The largest commit that is read: names of some 100,000 replaced files.
+const MAX_BYTES: u64 = 4 << 20;
+const COMMIT_LOCK: &str = "_commit.lock";
+const COMPACT_LOCK: &str = "_compact.lock";
+
+/// The content of a commit's file.
+#[derive(Serialize, Deserialize)]
+struct Commit {
+    keys: Vec<(String, String)>,
+    /// The name of the new files, without ending.
+    stem: String,
+    /// The names in `_tmp` of the new files, in the order of [`TABLES`].
+    files: Vec<String>,
+    /// The names of the files that the new ones replace, without ending.
+    replaces: Vec<String>,
+}
+
+impl Store {
+    /// Returns the folder for unfinished files, which is never a link.
+    pub(super) fn tmp(&self) -> Result<PathBuf> {
+        let tmp = self.dir.join(TMP);
+        match find_link(&self.dir, TMP.as_ref()) {
+            Some(path) => {
+                let detail = "this is not a folder, and a store writes to its own folders only; remove it";
+                Err(Error::malformed(detail).in_input(&path.display().to_string()))
+            }
+            None => {
+                fs::create_dir_all(&tmp).map_err(|e| Error::io(e).in_input(&tmp.display().to_string()))?;
+                Ok(tmp)
+            }
+        }
+    }
+
+    /// Waits until no other process commits. Compactions hold this lock for a moment only, so nobody waits for long.
+    pub(super) fn lock_commits(&self) -> Result<Lock> {
+        Lock::take(&self.dir.join(COMMIT_LOCK))
+    }
+
+    /// Waits until no other process compacts. Two compactions at once would copy the same profiles.
+    pub(super) fn lock_compactions(&self) -> Result<Lock> {
+        Lock::take(&self.dir.join(COMPACT_LOCK))
+    }
+
+    /// Completes the commits of processes that were killed.
+    pub(super) fn complete_commits(&self) -> Result<()> {
+        let tmp = self.tmp()?;
+        let commits = || -> Result<Vec<String>> {
+            let names = files::names(&tmp)?.into_iter();
+            Ok(names.filter(|name| name.starts_with(PREFIX) && name.ends_with(SUFFIX)).collect())
+        };
+        if commits()?.is_empty() {
+            return Ok(());
+        }
+        // What is left once the lock is held belongs to nobody who lives.
+        let _lock = self.lock_commits()?;
+        for name in commits()? {
+            let path = tmp.join(name);
+            let commit = self.read_commit(&path)?;
+            let partition = Partition::new(self, commit.keys.clone());
+            commit.create_folders(&partition)?;
+            commit.place(&partition)?;
+            commit.remove_replaced(&partition)?;
+            files::remove(&path)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a commit, which may be anybody's: it moves files of `_tmp` to partitions of this store, and nothing else.
+    fn read_commit(&self, path: &Path) -> Result<Commit> {
+        let damaged = || {
+            let detail = "this is not a commit of this store; remove it";
+            Error::malformed(detail).in_input(&path.display().to_string())
+        };
+        let commit: Commit = serde_json::from_slice(&files::read(path, MAX_BYTES)?).map_err(|_| damaged())?;
+        let has_keys = commit.keys.iter().map(|(key, _)| key).eq(&self.keys);
+        let are_stems = is_stem(&commit.stem) && commit.replaces.iter().all(|stem| is_stem(stem));
+        let is_staged = |name: &String| name.starts_with(STAGED_PREFIX) && !name.contains(['/', '\\']);
+        let is_right =
+            has_keys && are_stems && commit.files.len() == TABLES.len() && commit.files.iter().all(is_staged);
+        if is_right && self.ordered(&commit.keys).is_ok() { Ok(commit) } else { Err(damaged()) }
+    }
+}
+
+/// Returns true if a file of a table, without its ending, may be called so.
+pub(super) fn is_stem(stem: &str) -> bool {
+    is_id(stem.strip_prefix(COMPACTED).unwrap_or(stem))
+}
+
+impl Partition {
+    /// Puts new files in the places of all tables, in the order of [`TABLES`], and removes those that they replace. The
+    /// caller holds the lock. After an error nothing has changed, unless replaced files could be removed in part: then
+    /// the next writer completes the commit.
+    pub(super) fn commit(&self, stem: &str, staged: Vec<Staged>, replaces: Vec<String>) -> Result<()> {
+        let tmp = self.store().tmp()?;
+        let of_files = staged.iter().map(Staged::name).collect();
+        let commit = Commit { keys: self.keys().to_vec(), stem: stem.to_owned(), files: of_files, replaces };
+        commit.create_folders(self)?;
+        let path = tmp.join(format!("{PREFIX}{stem}{SUFFIX}"));
+        let named = |e: std::io::Error| Error::io(e).in_input(&path.display().to_string());
+        let text = serde_json::to_vec(&commit).map_err(|e| Error::query(e.to_string()))?;
+        let journal = Staged::write(&tmp, &text).map_err(named)?;
+        // No cancellation from here on.
+        let was_there = TABLES.map(|table| fs::symlink_metadata(self.file(table, stem)).is_ok());
+        let kept: std::io::Result<Vec<PathBuf>> = staged.into_iter().map(Staged::keep).collect();
+        let undo = |kept: &[PathBuf], e: Error| {
+            // Samples first, since they make a profile visible to our readers.
+            for (table, was_there) in TABLES.into_iter().zip(was_there).rev() {
+                if !was_there {
+                    let _ = fs::remove_file(self.file(table, stem));
+                }
+            }
+            kept.iter().chain([&path]).for_each(|file| drop(fs::remove_file(file)));
+            Err(e)
+        };
+        let kept = kept.map_err(named)?;
+        if let Err(e) = journal.persist(&path) {
+            return undo(&kept, named(e));
+        }
+        let _ = File::open(&tmp).and_then(|folder| folder.sync_all());
+        if let Err(e) = commit.place(self) {
+            return undo(&kept, e);
+        }
+        match commit.remove_replaced(self) {
+            Err(e) if commit.replaces.iter().all(|old| self.has_all_files(old)) => return undo(&kept, e),
+            removed => removed?,
+        }
+        // Lost, the names would be found in the commit again, so its file goes last.
+        for table in TABLES {
+            let _ = File::open(self.folder(table)).and_then(|folder| folder.sync_all());
+        }
+        files::remove(&path)
+    }
+
+    fn has_all_files(&self, stem: &str) -> bool {
+        TABLES.into_iter().all(|table| fs::symlink_metadata(self.file(table, stem)).is_ok())
+    }
+
+    /// Removes a file of a table if it is this store's: by its name, and by the profiles that it says it holds. Returns
+    /// false if it is another's, or gone.
+    pub(super) fn remove_own(&self, table: &Table, stem: &str) -> Result<bool> {
+        let path = self.file(table, stem);
+        let is_ours = || -> Result<bool> {
+            let entries = read_entries(&path)?;
+            Ok(match stem.starts_with(COMPACTED) {
+                true => stem == compacted_stem(entries.iter().map(|entry| &entry.id)),
+                false => entries.len() == 1 && entries[0].id == stem,
+            })
+        };
+        if !is_stem(stem)
+            || self.find_link(table).is_some()
+            || !files::is_own_file(&path)
+            || !is_ours().unwrap_or(false)
+        {
+            return Ok(false);
+        }
+        files::remove(&path).map(|()| true)
+    }
+}
+
+impl Commit {
+    /// Creates the folders that the files belong in, before the commit: where that fails, nothing has begun.
+    fn create_folders(&self, partition: &Partition) -> Result<()> {
+        for table in TABLES {
+            let folder = partition.folder(table);
+            fs::create_dir_all(&folder).map_err(|e| Error::io(e).in_input(&folder.display().to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// Moves the new files that are not in place yet.
+    fn place(&self, partition: &Partition) -> Result<()> {
+        let tmp = partition.store().dir.join(TMP);
+        for (table, name) in TABLES.into_iter().zip(&self.files) {
+            let (from, to) = (tmp.join(name), partition.file(table, &self.stem));
+            // What is gone was moved before.
+            if files::is_own_file(&from) {
+                fs::rename(&from, &to).map_err(|e| Error::io(e).in_input(&to.display().to_string()))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes the replaced files, if the new ones are in place in all tables. Samples go first, as in any removal.
+    fn remove_replaced(&self, partition: &Partition) -> Result<()> {
+        if self.replaces.is_empty() || !partition.has_all_files(&self.stem) {
+            return Ok(());
+        }
+        for table in TABLES.into_iter().rev() {
+            for stem in self.replaces.iter().filter(|stem| **stem != self.stem) {
+                partition.remove_own(table, stem)?;
+            }
+        }
+        Ok(())
+    }
+}

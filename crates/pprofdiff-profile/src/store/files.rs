@@ -1,0 +1,167 @@
+//! Access to the files and folders of a store, which a stranger may have made.
+//!
+//! A store holds regular files in folders. A pipe would block its reader and a device may never end, so both are refused
+//! before they are opened. Readers follow links to regular files; whatever removes or replaces files does not.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+#[cfg(unix)]
+use std::os::unix::fs::OpenOptionsExt;
+#[cfg(windows)]
+use std::os::windows::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::work;
+
+/// Pause between two attempts to take a lock, short beside a commit.
+const RETRY: Duration = Duration::from_millis(2);
+
+/// The names in a folder, sorted. A folder that does not exist has none.
+pub fn names(folder: &Path) -> Result<Vec<String>> {
+    let named = |e: Error| e.in_input(&folder.display().to_string());
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|e| named(Error::io(e)))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(|e| named(Error::io(e)))?.file_name();
+        names.push(name.into_string().map_err(|name| {
+            named(Error::malformed(format!("the name {name:?} is not UTF-8; move it out of the store")))
+        })?);
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Reads a regular file of at most `limit` bytes.
+pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let named = |e: Error| e.in_input(&path.display().to_string());
+    let (file, size) = open_regular(path)?;
+    let too_large = |size| {
+        let detail = format!("it has {size} bytes; a file of a store has at most {limit}");
+        Err(named(Error::new(ErrorKind::Limit, detail)))
+    };
+    if size > limit {
+        return too_large(size);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+    file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| named(Error::io(e)))?;
+    // The file may have grown, and some files of the system do not know their size.
+    if bytes.len() as u64 > limit { too_large(bytes.len() as u64) } else { Ok(bytes) }
+}
+
+/// Opens a regular file, or a link to one, and returns its size.
+pub fn open_regular(path: &Path) -> Result<(File, u64)> {
+    let named = |e: Error| e.in_input(&path.display().to_string());
+    let size = |file: io::Result<fs::Metadata>| match file {
+        Ok(file) if file.is_file() => Ok(file.len()),
+        Ok(_) => {
+            let detail =
+                "this is a folder, a pipe or a device, and a store holds regular files; move it out of the store";
+            Err(named(Error::malformed(detail)))
+        }
+        Err(e) => Err(named(Error::io(e))),
+    };
+    size(fs::metadata(path))?;
+    // What takes the file's place in this moment is opened without waiting, and is refused below.
+    let file = reading().open(path).map_err(|e| named(Error::io(e)))?;
+    let size = size(file.metadata())?;
+    Ok((file, size))
+}
+
+fn reading() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    options.custom_flags((rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY).bits() as i32);
+    options
+}
+
+/// Returns true if `path` is a regular file and not a link to one.
+pub fn is_own_file(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|file| file.is_file())
+}
+
+/// Returns the first part below `dir` of a path that exists and is not a folder: a link, for example.
+pub fn find_link(dir: &Path, below: &Path) -> Option<PathBuf> {
+    let mut path = dir.to_owned();
+    below.components().find_map(|part| {
+        path.push(part);
+        fs::symlink_metadata(&path).is_ok_and(|file| !file.is_dir()).then(|| path.clone())
+    })
+}
+
+/// Removes a file. Another process may have removed it already.
+pub fn remove(path: &Path) -> Result<()> {
+    match fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(e).in_input(&path.display().to_string())),
+        _ => Ok(()),
+    }
+}
+
+/// An exclusive lock among processes and threads. The system releases it when its holder ends, however it ends.
+pub struct Lock {
+    /// `None` on a file system without locks.
+    _file: Option<File>,
+}
+
+impl Lock {
+    /// Waits for the lock that a file stands for, and creates the file.
+    ///
+    /// # Errors
+    /// The operating system's; a link, a pipe or a device in the file's place.
+    pub fn take(path: &Path) -> Result<Lock> {
+        let named = |e: io::Error| Error::io(e).in_input(&path.display().to_string());
+        if fs::symlink_metadata(path).is_ok_and(|file| !file.is_file()) {
+            let detail = "this is the lock of a store, and not a regular file; remove it";
+            return Err(Error::malformed(detail).in_input(&path.display().to_string()));
+        }
+        loop {
+            work::poll();
+            match try_lock(path) {
+                Ok(file) => return Ok(Lock { _file: file }),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => thread::sleep(RETRY),
+                Err(e) => return Err(named(e)),
+            }
+        }
+    }
+}
+
+/// Takes a lock, or returns `WouldBlock`. A file system without locks grants nothing to wait for.
+#[cfg(unix)]
+fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    use rustix::fs::{FlockOperation, OFlags, flock};
+    use rustix::io::Errno;
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
+    let mut options = reading();
+    options.custom_flags(flags);
+    // Another user's file can be locked without being writable.
+    let file = match options.clone().write(true).create(true).open(path) {
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => options.open(path)?,
+        file => file?,
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Err(io::ErrorKind::WouldBlock.into()),
+        Err(_) => Ok(None),
+    }
+}
+
+/// A file that is opened without being shared is a lock on Windows.
+#[cfg(windows)]
+fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    const SHARING_VIOLATION: i32 = 32;
+    match OpenOptions::new().write(true).create(true).truncate(false).share_mode(0).open(path) {
+        Err(e) if e.raw_os_error() == Some(SHARING_VIOLATION) => Err(io::ErrorKind::WouldBlock.into()),
+        file => file.map(Some),
+    }
+}
+
+#[cfg(not(any(unix, windows)))]
+fn try_lock(_: &Path) -> io::Result<Option<File>> {
+    Ok(None)
+}

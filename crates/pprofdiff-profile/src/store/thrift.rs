@@ -1,0 +1,226 @@
+//! Sizes that a Parquet file announces, read before the library believes them.
+//!
+//! A page announces the size that it inflates to, and the library makes room for it. The file's metadata announce a sum for
+//! each column, which nobody holds against the pages. The schema announces the number of each group's fields, for which the
+//! library makes room, too. So this reads those numbers and skips everything else. Both are structs in Thrift's compact
+//! protocol.
+
+/// Fields of a page's header: the size it inflates to, and the size of the bytes behind the header.
+const INFLATED: i64 = 2;
+const PACKED: i64 = 3;
+/// The metadata's field for the list of a schema's elements, and an element's field for the number of its children.
+const SCHEMA: i64 = 2;
+const CHILDREN: i64 = 5;
+const INT32: u8 = 5;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
+/// Metadata have fewer levels of structs and lists.
+const MAX_DEPTH: usize = 12;
+
+/// Returns true if no element of the schema in a file's metadata announces more children than there are elements.
+pub fn is_schema_sound(metadata: &[u8]) -> bool {
+    Reader(metadata).check_metadata().is_some()
+}
+
+/// The bytes that all pages of a column inflate to; `None` if a header is damaged.
+pub fn pages_size(column: &[u8]) -> Option<u64> {
+    let (mut rest, mut sum) = (Reader(column), 0_u64);
+    while !rest.0.is_empty() {
+        let (inflated, packed) = rest.page_header()?;
+        rest.skip(packed)?;
+        sum = sum.saturating_add(inflated);
+    }
+    Some(sum)
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl Reader<'_> {
+    fn byte(&mut self) -> Option<u8> {
+        let (&first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+
+    fn skip(&mut self, bytes: u64) -> Option<()> {
+        self.0 = self.0.get(usize::try_from(bytes).ok()?..)?;
+        Some(())
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn int(&mut self) -> Option<i64> {
+        let value = self.varint()?;
+        Some((value >> 1) as i64 ^ -((value & 1) as i64))
+    }
+
+    /// A field's number and type; `None` in place of them ends a struct.
+    fn field(&mut self, last: i64) -> Option<Option<(i64, u8)>> {
+        let head = self.byte()?;
+        let (delta, kind) = (head >> 4, head & 0xf);
+        Some(match (delta, kind) {
+            (_, 0) => None,
+            (0, _) => Some((self.int()?, kind)),
+            _ => Some((last.checked_add(i64::from(delta))?, kind)),
+        })
+    }
+
+    /// The size that a page inflates to, and the size of what follows its header. A header with a field twice could be
+    /// read in two ways, so it is damaged.
+    fn page_header(&mut self) -> Option<(u64, u64)> {
+        let (mut inflated, mut packed, mut last) = (None, None, 0);
+        while let Some((number, kind)) = self.field(last)? {
+            let size = match number {
+                INFLATED => &mut inflated,
+                PACKED => &mut packed,
+                _ => {
+                    self.skip_value(kind, MAX_DEPTH)?;
+                    last = number;
+                    continue;
+                }
+            };
+            let value = u64::try_from(self.int()?).ok()?;
+            if kind != INT32 || size.replace(value).is_some() {
+                return None;
+            }
+            last = number;
+        }
+        inflated.zip(packed)
+    }
+
+    fn check_metadata(&mut self) -> Option<()> {
+        let mut last = 0;
+        while let Some((number, kind)) = self.field(last)? {
+            match (number, kind) {
+                (SCHEMA, LIST) => {
+                    let (elements, kind) = self.list()?;
+                    for _ in 0..elements {
+                        (kind == STRUCT).then_some(())?;
+                        self.check_element(elements)?;
+                    }
+                }
+                _ => self.skip_value(kind, MAX_DEPTH)?,
+            }
+            last = number;
+        }
+        Some(())
+    }
+
+    fn check_element(&mut self, elements: u64) -> Option<()> {
+        let mut last = 0;
+        while let Some((number, kind)) = self.field(last)? {
+            match (number, kind) {
+                (CHILDREN, INT32) => (u64::try_from(self.int()?).ok()? <= elements).then_some(())?,
+                _ => self.skip_value(kind, MAX_DEPTH)?,
+            }
+            last = number;
+        }
+        Some(())
+    }
+
+    /// A list's length and the type of its elements, each of which takes at least a byte.
+    fn list(&mut self) -> Option<(u64, u8)> {
+        let head = self.byte()?;
+        let length = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
+        (length <= self.0.len() as u64).then_some((length, head & 0xf))
+    }
+
+    fn skip_value(&mut self, kind: u8, depth: usize) -> Option<()> {
+        let depth = depth.checked_sub(1)?;
+        match kind {
+            // Booleans are in their field's type.
+            1 | 2 => Some(()),
+            3 => self.skip(1),
+            4..=6 => self.varint().map(drop),
+            7 => self.skip(8),
+            8 => {
+                let size = self.varint()?;
+                self.skip(size)
+            }
+            LIST | 10 => {
+                let (length, kind) = self.list()?;
+                // Booleans are bytes in a list.
+                let kind = if kind == 1 || kind == 2 { 3 } else { kind };
+                (0..length).try_for_each(|_| self.skip_value(kind, depth))
+            }
+            STRUCT => {
+                let mut last = 0;
+                while let Some((number, kind)) = self.field(last)? {
+                    self.skip_value(kind, depth)?;
+                    last = number;
+                }
+                Some(())
+            }
+            // Parquet has no maps.
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_schema_sound, pages_size};
+
+    /// A page: its type, the size it inflates to, the size of its bytes, a header of data with a number in it, the bytes.
+    fn page(inflated: u8, packed: u8) -> Vec<u8> {
+        let head = [0x15, 0, 0x15, inflated << 1, 0x15, packed << 1, 0x2c, 0x15, 8, 0, 0];
+        head.into_iter().chain(std::iter::repeat_n(0xff, packed.into())).collect()
+    }
+
+    #[test]
+    fn pages_count_as_what_their_headers_announce() {
+        assert_eq!(pages_size(&[]), Some(0));
+        assert_eq!(pages_size(&page(60, 3)), Some(60));
+        assert_eq!(pages_size(&[page(60, 3), page(7, 0), page(1, 1)].concat()), Some(68));
+        // A size of five bytes, which three bytes of data stand for.
+        let mut large = vec![0x15, 0, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x15, 0x06, 0, 1, 2, 3];
+        assert_eq!(pages_size(&large), Some((1 << 31) - 1));
+        large.pop();
+        assert_eq!(pages_size(&large), None);
+    }
+
+    #[test]
+    fn damaged_headers_are_refused() {
+        let whole = page(60, 3);
+        (1..whole.len()).for_each(|end| assert_eq!(pages_size(&whole[..end]), None, "{end}"));
+        // A size that is negative, that is given twice, that is no number; a header without one.
+        for damaged in [
+            &[0x15, 0, 0x15, 1, 0x15, 0, 0][..],
+            &[0x15, 0, 0x15, 2, 0x05, 4, 2, 0x15, 0, 0],
+            &[0x15, 0, 0x16, 2, 0x15, 0, 0],
+            &[0x15, 0, 0x25, 0, 0],
+            &[0x15, 0, 0x15, 2, 0x15, 0, 0x1b, 0, 0],
+        ] {
+            assert_eq!(pages_size(damaged), None, "{damaged:?}");
+        }
+        // Structs within structs, and lists within lists.
+        assert_eq!(pages_size(&[0x4c; 1 << 16]), None);
+        assert_eq!(pages_size(&[0x19; 1 << 16]), None);
+    }
+
+    #[test]
+    fn a_schema_has_no_more_children_than_elements() {
+        // A version, and a list of elements: a root with as many children, and a leaf.
+        let metadata = |children: &[u8]| {
+            let head = [0x15, 4, 0x19, 0x2c, 0x48, 1, b'a', 0x15];
+            let rest = [0, 0x15, 4, 0x38, 1, b'b', 0, 0x16, 0, 0x19, 0x0c, 0];
+            [&head, children, &rest].concat()
+        };
+        assert!(is_schema_sound(&metadata(&[2])));
+        assert!(is_schema_sound(&metadata(&[4])));
+        for children in [&[6][..], &[1], &[0xfe, 0xff, 0xff, 0xff, 0x0f]] {
+            assert!(!is_schema_sound(&metadata(children)), "{children:?}");
+        }
+        assert!(!is_schema_sound(&metadata(&[2])[..9]));
+    }
+}
