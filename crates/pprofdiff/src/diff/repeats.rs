@@ -101,10 +101,5 @@ fn has_same_content(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
 
 /// True of profiles with the same content that are one recording.
 fn is_same_run(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
-    Arc::ptr_eq(a, b) || a.time_nanos() != 0 || a.name() == b.name() && !is_nameless(a.name())
-}
-
-/// True of a name that stands for any bytes.
-fn is_nameless(name: &str) -> bool {
-    name.starts_with('<')
+    Arc::ptr_eq(a, b) || a.time_nanos() != 0
 }
