@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use pprofdiff::explain::ExplainOptions;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::top::SIGNIFICANT;
-use pprofdiff::explain::ExplainOptions;
 use pprofdiff::{Diff, LoadOptions, Measure, Normalize, Pair, Profile, Query, Sort, Source};
 use pprofdiff_report::{Cell, Table};
 

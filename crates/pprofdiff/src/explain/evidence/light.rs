@@ -139,6 +139,8 @@ impl Light {
     /// Makes a row of each, and says which each of the light ones belongs to.
     pub fn make_rows(self, found: &mut Collected<'_, '_>, row_of: &mut [u32], is_whole: &[bool]) {
         let mut made = vec![NONE; self.rows.values.len()];
+        // Doubled while it grows, it would be the largest of all.
+        found.rows.reserve_exact(self.rows.values.len());
         for (row, &light) in paced(row_of.iter_mut().zip(&self.row_of)).filter(|(_, light)| **light != NONE) {
             let made = &mut made[light as usize];
             if *made == NONE {

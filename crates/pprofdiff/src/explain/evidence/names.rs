@@ -1,9 +1,10 @@
 //! What frames are called as the search sees it: names that compilers number anew are one, and of each it is known what it is.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::read::Columns;
-use super::rows::Name;
+use super::rows::{Name, Shown};
 use crate::diff::matching::{Variants, canonical_of};
 use crate::diff::{Frames, Sort};
 use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
@@ -13,9 +14,10 @@ use pprofdiff_profile::work::paced;
 /// The distinct texts of frames, each looked at once for all sample types.
 pub(in crate::explain) struct Texts {
     pub runtime: &'static Runtime,
-    texts: Vec<String>,
+    texts: Vec<Arc<str>>,
     classes: Vec<Class>,
-    canonical: Vec<(String, Variants)>,
+    /// Most are their text itself, and share it: a profile may have a million of them.
+    canonical: Vec<(Arc<str>, Variants)>,
     /// Their numbers in the order of canonical names.
     order: Vec<u32>,
     /// By frame: its text.
@@ -26,7 +28,7 @@ impl Texts {
     /// Of what is left out alone it is not asked what else a name says.
     pub fn of(frames: &Frames, own: &UserRules, asked: Asked) -> Texts {
         let mut known: HashMap<u32, u32> = HashMap::default();
-        let mut texts: Vec<String> = Vec::new();
+        let mut texts: Vec<Arc<str>> = Vec::new();
         let mut of_frames = Vec::with_capacity(frames.len());
         // By file, whether it is of a library; by text, whether a function of that name is of none.
         let mut libraries: HashMap<u32, bool> = HashMap::default();
@@ -38,7 +40,7 @@ impl Texts {
                 None => {
                     let text = frames.short(name);
                     let nameless = text.is_empty();
-                    texts.push(if nameless { frames.label(frame) } else { text });
+                    texts.push(if nameless { frames.label(frame) } else { text }.into());
                     of_program.push(false);
                     let number = texts.len() as u32 - 1;
                     if !nameless {
@@ -53,7 +55,12 @@ impl Texts {
         }
         let (runtime, mut classes) = classify(&texts, own, asked);
         classes.iter_mut().zip(of_program).for_each(|(class, of_program)| class.program &= of_program);
-        let canonical: Vec<(String, Variants)> = paced(&texts).map(|text| canonical_of(text)).collect();
+        let canonical: Vec<(Arc<str>, Variants)> = paced(&texts)
+            .map(|text| {
+                let (canonical, variants) = canonical_of(text);
+                (if canonical == **text { text.clone() } else { canonical.into() }, variants)
+            })
+            .collect();
         let order = ordered(&canonical);
         Texts { runtime, texts, classes, canonical, order, of_frames }
     }
@@ -68,12 +75,12 @@ impl Texts {
             keep_apart(&self.texts, canonical.to_mut(), costs);
             *order.to_mut() = ordered(&canonical);
         }
-        let mut names: Vec<Name> = Vec::new();
+        let mut names: Vec<Name> = Vec::with_capacity(order.len());
         let mut name_of = vec![0; self.texts.len()];
         for i in order.iter().map(|&i| i as usize) {
             let text = &canonical[i].0;
             if names.last().is_none_or(|last| last.text != *text) {
-                names.push(Name { text: text.clone(), class: Class::default(), shown: Vec::new() });
+                names.push(Name { text: text.clone(), class: Class::default(), shown: Box::default() });
             }
             let number = names.len() - 1;
             let (class, other) = (&mut names[number].class, self.classes[i]);
@@ -105,17 +112,17 @@ impl Texts {
 }
 
 /// The numbers of texts in the order of canonical names.
-fn ordered(canonical: &[(String, Variants)]) -> Vec<u32> {
+fn ordered(canonical: &[(Arc<str>, Variants)]) -> Vec<u32> {
     let mut order: Vec<u32> = (0..canonical.len() as u32).collect();
     order.sort_unstable_by_key(|&i| &canonical[i as usize].0);
     order
 }
 
 /// Leaves names as they are where both sides have them, so that only what has no partner is looked for by another name.
-fn keep_apart(texts: &[String], canonical: &mut [(String, Variants)], costs: &[[f64; 2]]) {
+fn keep_apart(texts: &[Arc<str>], canonical: &mut [(Arc<str>, Variants)], costs: &[[f64; 2]]) {
     let is_on_both = |i: usize| costs[i].iter().all(|&cost| cost != 0.0);
     let is_on_one = |i: usize| !is_on_both(i) && costs[i] != [0.0; 2];
-    let mut changed: HashSet<String> = HashSet::default();
+    let mut changed: HashSet<Arc<str>> = HashSet::default();
     for (i, (text, variants)) in paced(canonical.iter().enumerate()) {
         if *variants == Variants::Numbered && is_on_one(i) {
             changed.insert(text.clone());
@@ -124,7 +131,7 @@ fn keep_apart(texts: &[String], canonical: &mut [(String, Variants)], costs: &[[
     for (i, (text, variants)) in paced(canonical.iter_mut().enumerate()) {
         let is_kept = match variants {
             Variants::Own => is_on_both(i),
-            Variants::Numbered => is_on_both(i) && !changed.contains(text.as_str()),
+            Variants::Numbered => is_on_both(i) && !changed.contains(text),
             Variants::One => false,
         };
         if is_kept {
@@ -133,15 +140,21 @@ fn keep_apart(texts: &[String], canonical: &mut [(String, Variants)], costs: &[[
     }
 }
 
-/// Lists the names that each canonical one has, with their costs; of a name that is its own there is nothing to choose.
-fn show(names: &mut [Name], texts: &[String], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
+/// Lists the names that each canonical one has, with their costs, unless the only one is the canonical name itself. Of a name
+/// that is its own there is nothing to choose.
+fn show(names: &mut [Name], texts: &[Arc<str>], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
     let mut sharing = vec![0u32; names.len()];
     name_of.iter().for_each(|&name| sharing[name as usize] += 1);
-    for (i, (text, name)) in texts.iter().zip(name_of).enumerate() {
+    let mut shown: HashMap<u32, Vec<Shown>> = HashMap::default();
+    for (i, (text, &name)) in texts.iter().zip(name_of).enumerate() {
         let cost = costs.map_or([0.0; 2], |costs| costs[i]);
-        if sharing[*name as usize] == 1 || cost != [0.0; 2] {
-            names[*name as usize].shown.push((text.clone(), cost));
+        let is_alone = sharing[name as usize] == 1;
+        if !(is_alone && *text == names[name as usize].text) && (is_alone || cost != [0.0; 2]) {
+            shown.entry(name).or_default().push((text.clone(), cost));
         }
     }
-    names.iter_mut().for_each(|name| name.shown.sort_unstable_by(|a, b| a.0.cmp(&b.0)));
+    for (name, mut shown) in shown {
+        shown.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        names[name as usize].shown = shown.into();
+    }
 }

@@ -129,16 +129,20 @@ impl Piece {
     }
 
     /// All of a profile, in order; nothing where sums depend on how they are made, or there was no room.
-    pub fn joined(pieces: Vec<Piece>) -> Option<OfRun> {
+    pub fn joined(mut pieces: Vec<Piece>) -> Option<OfRun> {
         let negative: f64 = pieces.iter().map(|piece| piece.visited.negative[0]).sum();
         if pieces.iter().any(|piece| piece.is_full) || negative >= EXACT {
             return None;
         }
         let lists: Vec<&[u128]> = pieces.iter().map(|piece| &*piece.stacks.hashes).collect();
         let numbers = Numbers::new(&lists);
+        let parts = added_up(&pieces, &numbers);
+        // Where each sample has a stack of its own, all that is kept of a piece is as large as what is made of it.
+        for piece in &mut pieces {
+            (piece.first, piece.further, piece.stacks.index) = Default::default();
+        }
         let firsts =
             parallel::map(&(0..pieces.len()).collect::<Vec<_>>(), |&at| Firsts::new(&pieces[at], at, &numbers));
-        let parts = added_up(&pieces, &numbers);
         let mut all = RunStacks {
             hashes: Vec::with_capacity(numbers.len),
             ties: Vec::with_capacity(numbers.len),
