@@ -234,6 +234,11 @@ fn what_a_bucket_refuses_is_said() {
     let said = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
     assert!(said.contains("aws configure export-credentials"), "{said}");
     assert!(!store.asked().last().unwrap().head.contains("X-Amz"));
+    // A password has no place in such an address, and is not shown.
+    for args in [["top", "s3://me:s3cret@prof/x"], ["series", "s3://me:s3cret@prof/*"]] {
+        let said = fails(&args);
+        assert!(said.contains("is no bucket") && !said.contains("s3cret"), "{said}");
+    }
     let mut nowhere = command(&store, &["top", "s3://prof/x"]);
     let said = failure(&nowhere.env("AWS_ENDPOINT_URL_S3", "host:port").output().unwrap());
     assert!(said.contains("AWS_ENDPOINT_URL_S3"), "{said}");

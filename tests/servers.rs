@@ -368,6 +368,10 @@ fn tokens_are_sent_to_whom_the_user_names() {
     // Nor does a password stand in an address.
     let line = failure(&run(&["top", &whole(&server).replace("//", "//user:s3cret@")]));
     assert!(line.contains("pyroscope://***@127.0.0.1") && line.contains("set PPROFDIFF_TOKEN in the"), "{line}");
+    for wrong in ["/{}?token=s3cret", "/{}x?token=s3cret", "/{}?type=a&token=s3cret"] {
+        let line = failure(&run(&["top", &server.address(wrong)]));
+        assert!(line.contains("token") && !line.contains("s3cret"), "{line}");
+    }
     assert!(server.asked().is_empty());
 }
 

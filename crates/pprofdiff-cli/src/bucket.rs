@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use pprofdiff::input::{Fetch, Objects, SIGNS};
+use pprofdiff::text::Secrets;
 use pprofdiff::{Error, Result, Source};
 
 use crate::Inputs;
@@ -22,6 +23,11 @@ pub fn is_address(text: &str) -> bool {
 /// True of what stands for several objects.
 pub fn is_pattern(text: &str) -> bool {
     is_address(text) && (text.contains(SIGNS) || text.ends_with('/'))
+}
+
+/// An error about an address, which may have a password where it must have none.
+fn named(e: Error, address: &str) -> Error {
+    e.in_input(address).without(&Secrets::of_url(address))
 }
 
 /// The bucket and the key, or the beginning of a key.
@@ -45,7 +51,7 @@ impl Objects for Inputs {
     }
 
     fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
-        let (bucket, key) = parts(prefix).map_err(|e| e.in_input(prefix))?;
+        let (bucket, key) = parts(prefix).map_err(|e| named(e, prefix))?;
         if bucket.len() == prefix.len() - SCHEME.len() {
             return Err(Error::query("a bucket has no pattern; such as s3://BUCKET/*/cpu.pb.gz").in_input(prefix));
         }
@@ -66,7 +72,7 @@ impl Objects for Inputs {
 /// # Errors
 /// What is no object's URL.
 pub fn source(fetcher: &Arc<Fetcher>, address: &str) -> Result<Source> {
-    let (bucket, key) = parts(address).map_err(|e| e.in_input(address))?;
+    let (bucket, key) = parts(address).map_err(|e| named(e, address))?;
     if key.is_empty() {
         return Err(Error::query("the name of a bucket, without a key: s3://BUCKET/KEY").in_input(address));
     }

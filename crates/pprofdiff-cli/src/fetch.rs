@@ -63,7 +63,7 @@ pub fn source(fetcher: &Arc<Fetcher>, url: &str, is_named_by_user: bool) -> ppro
     let fetch = if ServerQuery::is_address(url) {
         // Once: two loads are of the same time.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as i64);
-        let query = ServerQuery::parse(url, now).map_err(|e| e.in_input(&shown))?;
+        let query = ServerQuery::parse(url, now).map_err(|e| e.in_input(&shown).without(&Secrets::of_url(url)))?;
         Fetch::with_secrets(move || fetcher.ask(&query, is_named_by_user))
     } else {
         Fetch::with_secrets(move || Ok((fetcher.get(&address)?, Secrets::of_url(&address))))

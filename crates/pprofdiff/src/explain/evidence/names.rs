@@ -28,7 +28,7 @@ impl Texts {
     /// Of what is left out alone it is not asked what else a name says.
     pub fn of(frames: &Frames, own: &UserRules, asked: Asked) -> Texts {
         let mut known: HashMap<u32, u32> = HashMap::default();
-        let mut texts: Vec<Arc<str>> = Vec::new();
+        let mut texts: Vec<Arc<str>> = Vec::with_capacity(frames.len());
         let mut of_frames = Vec::with_capacity(frames.len());
         // By file, whether it is of a library; by text, whether a function of that name is of none.
         let mut libraries: HashMap<u32, bool> = HashMap::default();
@@ -55,12 +55,12 @@ impl Texts {
         }
         let (runtime, mut classes) = classify(&texts, own, asked);
         classes.iter_mut().zip(of_program).for_each(|(class, of_program)| class.program &= of_program);
-        let canonical: Vec<(Arc<str>, Variants)> = paced(&texts)
-            .map(|text| {
-                let (canonical, variants) = canonical_of(text);
-                (if canonical == **text { text.clone() } else { canonical.into() }, variants)
-            })
-            .collect();
+        texts.shrink_to_fit();
+        let mut canonical: Vec<(Arc<str>, Variants)> = Vec::with_capacity(texts.len());
+        canonical.extend(paced(&texts).map(|text| {
+            let (canonical, variants) = canonical_of(text);
+            (if canonical == **text { text.clone() } else { canonical.into() }, variants)
+        }));
         let order = ordered(&canonical);
         Texts { runtime, texts, classes, canonical, order, of_frames }
     }
