@@ -381,7 +381,7 @@ const TIMES_OF_NAMES: u64 = 9;
 fn names(n: u64, is_new: bool) -> Vec<u8> {
     let mut p = base(n);
     let first = p.string_table.len() as i64;
-    let side = |i: u64| u64::from(is_new && i % 3 == 0);
+    let side = |i: u64| u64::from(is_new && i.is_multiple_of(3));
     p.string_table.extend((0..n).map(|i| format!("name{i}_{}", side(i)).into_bytes()));
     p.function.iter_mut().zip(first..).for_each(|(function, name)| function.name = name);
     let value = |i: u64| vec![(1 + i % 7 + u64::from(is_new)) as i64];
