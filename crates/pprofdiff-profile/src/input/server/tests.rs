@@ -291,7 +291,7 @@ fn no_two_hosts_have_a_variable_in_common() {
             hosts.push((0..length).map(char_at).collect());
         }
     }
-    let mut variables = std::collections::HashMap::new();
+    let mut variables = std::collections::BTreeMap::new();
     for host in &hosts {
         let query = ServerQuery::parse(&format!("pyroscope://{host}"), NOW).unwrap_or_else(|e| panic!("{host}: {e}"));
         let Some(variable) = query.token_variable() else {

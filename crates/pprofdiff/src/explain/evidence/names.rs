@@ -16,12 +16,20 @@ pub(in crate::explain) struct Texts {
     pub runtime: &'static Runtime,
     texts: Vec<Arc<str>>,
     classes: Vec<Class>,
-    /// Most are their text itself, and share it: a profile may have a million of them.
-    canonical: Vec<(Arc<str>, Variants)>,
+    /// Of the texts that are not their canonical names. Most are, and a profile may have a million of them.
+    canonical: Canonical,
     /// Their numbers in the order of canonical names.
     order: Vec<u32>,
     /// By frame: its text.
     of_frames: Vec<u32>,
+}
+
+/// By number of a text: its canonical name, if that is another one, and what it is to others of that name.
+type Canonical = HashMap<u32, (Arc<str>, Variants)>;
+
+/// The canonical name of a text.
+fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t Canonical, text: u32) -> &'t Arc<str> {
+    canonical.get(&text).map_or(&texts[text as usize], |(name, _)| name)
 }
 
 impl Texts {
@@ -56,29 +64,30 @@ impl Texts {
         let (runtime, mut classes) = classify(&texts, own, asked);
         classes.iter_mut().zip(of_program).for_each(|(class, of_program)| class.program &= of_program);
         texts.shrink_to_fit();
-        let mut canonical: Vec<(Arc<str>, Variants)> = Vec::with_capacity(texts.len());
-        canonical.extend(paced(&texts).map(|text| {
+        let renamed = paced((0..).zip(&texts)).filter_map(|(number, text)| {
             let (canonical, variants) = canonical_of(text);
-            (if canonical == **text { text.clone() } else { canonical.into() }, variants)
-        }));
-        let order = ordered(&canonical);
+            (canonical != **text).then(|| (number, (Arc::from(canonical), variants)))
+        });
+        let canonical: Canonical = renamed.collect();
+        let order = ordered(&texts, &canonical);
         Texts { runtime, texts, classes, canonical, order, of_frames }
     }
 
     /// The canonical names in their order, and by frame which it has. Without columns it is not asked what a name costs.
     pub(super) fn names(&self, columns: Option<&Columns<'_>>) -> (Vec<Name>, Vec<u32>) {
-        let is_same = |pair: &[u32]| self.canonical[pair[0] as usize].0 == self.canonical[pair[1] as usize].0;
+        let name = |text: u32| name_of_text(&self.texts, &self.canonical, text);
+        let is_same = |pair: &[u32]| name(pair[0]) == name(pair[1]);
         let are_shared = self.order.windows(2).any(is_same);
         let costs = columns.filter(|_| are_shared).map(|columns| self.costs(columns));
         let (mut canonical, mut order) = (Cow::Borrowed(&self.canonical), Cow::Borrowed(&self.order));
         if let Some(costs) = &costs {
-            keep_apart(&self.texts, canonical.to_mut(), costs);
-            *order.to_mut() = ordered(&canonical);
+            keep_apart(canonical.to_mut(), costs);
+            *order.to_mut() = ordered(&self.texts, &canonical);
         }
         let mut names: Vec<Name> = Vec::with_capacity(order.len());
         let mut name_of = vec![0; self.texts.len()];
         for i in order.iter().map(|&i| i as usize) {
-            let text = &canonical[i].0;
+            let text = name_of_text(&self.texts, &canonical, i as u32);
             if names.last().is_none_or(|last| last.text != *text) {
                 names.push(Name { text: text.clone(), class: Class::default(), shown: Box::default() });
             }
@@ -112,32 +121,30 @@ impl Texts {
 }
 
 /// The numbers of texts in the order of canonical names.
-fn ordered(canonical: &[(Arc<str>, Variants)]) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..canonical.len() as u32).collect();
-    order.sort_unstable_by_key(|&i| &canonical[i as usize].0);
+fn ordered(texts: &[Arc<str>], canonical: &Canonical) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..texts.len() as u32).collect();
+    order.sort_unstable_by(|&a, &b| name_of_text(texts, canonical, a).cmp(name_of_text(texts, canonical, b)));
     order
 }
 
 /// Leaves names as they are where both sides have them, so that only what has no partner is looked for by another name.
-fn keep_apart(texts: &[Arc<str>], canonical: &mut [(Arc<str>, Variants)], costs: &[[f64; 2]]) {
-    let is_on_both = |i: usize| costs[i].iter().all(|&cost| cost != 0.0);
-    let is_on_one = |i: usize| !is_on_both(i) && costs[i] != [0.0; 2];
+fn keep_apart(canonical: &mut Canonical, costs: &[[f64; 2]]) {
+    let is_on_both = |i: u32| costs[i as usize].iter().all(|&cost| cost != 0.0);
+    let is_on_one = |i: u32| !is_on_both(i) && costs[i as usize] != [0.0; 2];
     let mut changed: HashSet<Arc<str>> = HashSet::default();
-    for (i, (text, variants)) in paced(canonical.iter().enumerate()) {
+    for (&i, (name, variants)) in paced(canonical.iter()) {
         if *variants == Variants::Numbered && is_on_one(i) {
-            changed.insert(text.clone());
+            changed.insert(name.clone());
         }
     }
-    for (i, (text, variants)) in paced(canonical.iter_mut().enumerate()) {
+    canonical.retain(|&i, (name, variants)| {
         let is_kept = match variants {
             Variants::Own => is_on_both(i),
-            Variants::Numbered => is_on_both(i) && !changed.contains(text),
+            Variants::Numbered => is_on_both(i) && !changed.contains(name),
             Variants::One => false,
         };
-        if is_kept {
-            text.clone_from(&texts[i]);
-        }
-    }
+        !is_kept
+    });
 }
 
 /// Lists the names that each canonical one has, with their costs, unless the only one is the canonical name itself. Of a name

@@ -73,6 +73,15 @@ impl Reading {
         found.number()
     }
 
+    /// Gives back the room that no stack came for.
+    fn shrink_to_fit(&mut self) {
+        self.hashes.shrink_to_fit();
+        self.ties.shrink_to_fit();
+        self.depths.shrink_to_fit();
+        self.owns.shrink_to_fit();
+        self.places.shrink_to_fit();
+    }
+
     /// Those of a profile that was read in one.
     pub fn finish(self, range: SampleRange, is_used: Vec<u8>) -> RunStacks {
         let Reading { hashes, ties, depths, owns, stacks: kept, places, .. } = self;
@@ -125,6 +134,9 @@ impl Piece {
             },
         );
         let is_full = further.len() > most;
+        stacks.shrink_to_fit();
+        first.shrink_to_fit();
+        further.shrink_to_fit();
         Piece { range: range.clone(), stacks, first, further, is_full, visited }
     }
 
