@@ -412,7 +412,7 @@ fn a_check_of_many_names_takes_memory_in_proportion() {
     std::fs::create_dir_all(&folder).unwrap();
     let mut size = 0;
     for (side, is_new) in [("base", false), ("new", true)] {
-        let bytes = names(half(300_000), is_new);
+        let bytes = names(300_000, is_new);
         size += bytes.len() as u64;
         std::fs::write(folder.join(side), bytes).unwrap();
     }
@@ -421,7 +421,7 @@ fn a_check_of_many_names_takes_memory_in_proportion() {
     assert_eq!(steps.len(), 2, "{steps:?}");
     for (what, peak, _) in steps {
         println!("{:.1} MB; {what}: {} MB", size as f64 / MB as f64, peak / MB);
-        let most = TIMES_OF_NAMES * size + floor();
+        let most = TIMES_OF_NAMES * size + FLOOR;
         assert!(peak <= most, "{what}: {} MB, and at most {} MB", peak / MB, most / MB);
     }
 }
