@@ -181,6 +181,8 @@ fn without(text: &str, hidden: Vec<Range<usize>>) -> Cow<'_, str> {
 const MIN_SECRET_BYTES: usize = 3;
 /// The fewest bytes of a secret that are hidden at the end of a message, where the rest may have been cut off.
 const MIN_CUT_BYTES: usize = 4;
+/// The most bytes that encode one.
+const MAX_ENCODING_BYTES: usize = 6;
 
 /// Everything secret that a request carries. Messages about it, and what its server answers, go through
 /// [`Secrets::redact`] before they are shortened.
@@ -240,13 +242,21 @@ impl Secrets {
             return Vec::new();
         }
         let plain = Plain::of(text);
+        // The text may have been cut off within an encoding.
+        let end = plain.bytes.len();
+        let last = plain.bytes.iter().rposition(|byte| b"%&\\".contains(byte));
+        let end_of_whole = last.filter(|at| end - at <= MAX_ENCODING_BYTES).unwrap_or(end);
         let (mut places, mut at) = (Vec::new(), 0);
-        while at < plain.bytes.len() {
-            let rest = &plain.bytes[at..];
-            let is_here = |secret: &&Vec<u8>| {
-                rest.starts_with(secret) || (rest.len() >= MIN_CUT_BYTES && secret.starts_with(rest))
-            };
-            let length = self.0.iter().find(is_here).map_or(0, |secret| secret.len().min(rest.len()));
+        while at < end {
+            let (rest, before) = (&plain.bytes[at..], &plain.bytes[at..end_of_whole.max(at)]);
+            let length = self.0.iter().find_map(|secret| {
+                let is_cut = |rest: &[u8]| rest.len() >= MIN_CUT_BYTES && secret.starts_with(rest);
+                match rest.starts_with(secret) {
+                    true => Some(secret.len()),
+                    false => (is_cut(rest) || is_cut(before)).then_some(rest.len()),
+                }
+            });
+            let length = length.unwrap_or(0);
             if length > 0 {
                 let place = plain.places[at].start as usize..plain.places[at + length - 1].end as usize;
                 places.push(whole_chars(text, place));
