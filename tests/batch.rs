@@ -162,6 +162,41 @@ fn every_view_works_for_many_pairs() {
 }
 
 #[test]
+fn ties_of_a_ranking_are_in_the_order_of_change_and_name_and_n_says_how_many_are_shown() {
+    let dir = std::env::temp_dir().join(format!("pprofdiff-ties-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&dir);
+    for side in ["main", "branch"] {
+        std::fs::create_dir_all(dir.join(side)).unwrap();
+        for i in 1..=30 {
+            // None of these changed beyond chance.
+            let more = if side == "branch" { [(9, 50), (21, -20), (4, 20)] } else { [(0, 0); 3] };
+            let more = more.iter().find(|(pair, _)| *pair == i).map_or(0, |(_, more)| *more);
+            std::fs::write(dir.join(side).join(format!("s{i:02}.folded")), format!("main;a {}\n", 1000 + more))
+                .unwrap();
+        }
+    }
+    let pairs = |args: &[&str]| -> Vec<String> {
+        let out = pprofdiff(&dir, &[&["batch", "main", "branch", "--rank"], args].concat());
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let text = String::from_utf8(out.stdout).unwrap();
+        let name = |at: usize| text[at - 3..at].to_owned();
+        text.match_indices(".folded").map(|(at, _)| name(at)).collect()
+    };
+    let all = pairs(&["-n", "0"]);
+    assert_eq!((all.len(), &all[..6]), (30, &["s09", "s04", "s21", "s01", "s02", "s03"].map(String::from)[..]));
+    assert!(all[3..].is_sorted(), "{all:?}");
+    for (args, count) in [(&[][..], 20), (&["-n", "2"], 2), (&["-n", "25", "--format", "markdown"], 25)] {
+        assert_eq!(pairs(args), all[..count], "{args:?}");
+    }
+    for format in ["csv", "json", "html"] {
+        assert_eq!(pairs(&["--format", format]), all, "{format}");
+        assert_eq!(pairs(&["--format", format, "-n", "0"]), all, "{format}");
+        assert_eq!(pairs(&["--format", format, "-n", "3"]), all[..3], "{format}");
+    }
+    std::fs::remove_dir_all(dir).unwrap();
+}
+
+#[test]
 fn pairs_are_ranked_in_one_answer() {
     let dir = trees("rank");
     for (side, name) in [("main", "story-cpu.base.pb.gz"), ("branch", "story-cpu.new.pb.gz")] {

@@ -234,9 +234,56 @@ fn what_a_bucket_refuses_is_said() {
     let said = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
     assert!(said.contains("aws configure export-credentials"), "{said}");
     assert!(!store.asked().last().unwrap().head.contains("X-Amz"));
+    // A password has no place in such an address, and is not shown.
+    for args in [["top", "s3://me:s3cret@prof/x"], ["series", "s3://me:s3cret@prof/*"]] {
+        let said = fails(&args);
+        assert!(said.contains("is no bucket") && !said.contains("s3cret"), "{said}");
+    }
     let mut nowhere = command(&store, &["top", "s3://prof/x"]);
     let said = failure(&nowhere.env("AWS_ENDPOINT_URL_S3", "host:port").output().unwrap());
     assert!(said.contains("AWS_ENDPOINT_URL_S3"), "{said}");
+}
+
+#[test]
+fn a_list_without_end_ends_when_the_time_is_over() {
+    let number = std::sync::atomic::AtomicUsize::new(0);
+    let endless = Server::new(move |_, stream| {
+        let next = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        let body = format!(
+            "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\"><NextContinuationToken>{next}\
+             </NextContinuationToken></ListBucketResult>"
+        );
+        send(stream, "200 OK", "", body.as_bytes());
+    });
+    let output = command(&endless, &["series", "s3://prof/x/*.pb.gz", "--timeout", "500ms"]).output().unwrap();
+    let said = failure(&output);
+    assert!(said.contains("the list has no end after") || said.contains("no answer within 0.500 s"), "{said}");
+    assert!(endless.asked().len() > 2);
+}
+
+#[test]
+fn what_a_store_repeats_of_a_request_is_not_shown() {
+    for is_xml in [false, true] {
+        let echoing = Server::new(move |asked, stream| {
+            let path = asked.head.split(' ').nth(1).unwrap();
+            let body = match is_xml {
+                true => format!("<?xml version=\"1.0\"?><Error><Message>no {}</Message></Error>", escaped(path)),
+                false => format!("no {} {path}\n", percent_decoded(path)),
+            };
+            send(stream, "403 Forbidden", "", body.as_bytes());
+        });
+        for args in [&["top", "s3://prof/x"][..], &["series", "s3://prof/*"]] {
+            let mut command = command(&echoing, args);
+            let said = failure(&command.env("AWS_SESSION_TOKEN", "SESSION/SECRET+==").output().unwrap());
+            assert!(said.contains("403 Forbidden: no /prof"), "{said}");
+            let asked = echoing.asked().last().unwrap().head.clone();
+            let signature = asked.split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
+            for secret in ["SESSION", "AKIDEXAMPLE", "Signature", signature.as_str()] {
+                assert!(!said.contains(secret), "{secret}: {said}");
+            }
+        }
+    }
 }
 
 #[test]

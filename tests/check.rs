@@ -173,7 +173,7 @@ fn the_table_of_cases() {
         (with(&["base", "zero"], &["total>+1%"]), error),
         (with(&["empty", "empty"], &["total>+1%", "flat:any>+1%", "flat:any>10%"]), error),
         (with(&["--base", "base", "--new", "base", "zero"], &["total>+1%"]), error),
-        (with(&["--base", "base", "--new", "base", "zero", "base"], &["total>+1%"]), pass),
+        (with(&["--base", "base", "--new", "base", "zero", "same"], &["total>+1%"]), pass),
         // The floor: 0.2 % and 0.8 % of the total are ignored unless it is lowered.
         (with(&["tiny-base", "tiny-new"], &["flat:any>+10%"]), pass),
         (with(&["tiny-base", "tiny-new"], &["flat:any>+10%", "--floor=0.5%"]), fail),
@@ -244,22 +244,25 @@ fn a_limit_on_a_share_is_compared_with_the_median() {
         d.write(&share.to_string(), second(share));
     }
     d.write("base", second(290));
+    // A file counts once, however often it is named.
+    d.write("900-again", second(900));
+    d.write("290-again", second(290));
     let strict = |new: &[&'static str], rule: &'static str| {
         let args = [&["--base", "base", "--new"], new, &["--fail-on", rule]].concat();
         d.run(&args).status.code()
     };
     let rule = "flat:regex=^enc/>30%";
-    assert_eq!(strict(&["900", "290", "900", "290"], rule), Some(1), "two of four");
+    assert_eq!(strict(&["900", "290", "900-again", "290-again"], rule), Some(1), "two of four");
     assert_eq!(strict(&["310", "290"], rule), Some(0), "at the limit");
     assert_eq!(strict(&["310", "290"], "flat:regex=^enc/>29.999999999%"), Some(1));
-    assert_eq!(strict(&["900", "290", "290"], rule), Some(0), "one of three");
+    assert_eq!(strict(&["900", "290", "290-again"], rule), Some(0), "one of three");
     assert_eq!(strict(&["900", "310", "290"], rule), Some(1), "two of three");
 }
 
 #[test]
 fn runs_of_the_new_side_are_normalized_each_by_itself() {
     let d = Dir::new("normalize");
-    d.write("base", longer(100, 1, 10));
+    ["base", "base2", "base3"].iter().for_each(|name| d.write(name, longer(100, 1, 10)));
     // As dear as the base, half as dear again, and that at three lengths.
     d.write("same2", longer(100, 2, 20));
     d.write("more2", longer(150, 2, 20));
@@ -267,7 +270,7 @@ fn runs_of_the_new_side_are_normalized_each_by_itself() {
     d.write("zero", profile(CPU, &[("main", &[0])]));
     d.write("timeless", second(100));
     let enc = "flat:regex=^enc/>+40%";
-    let runs = ["--base", "base", "base", "base", "--new", "more2-runs", "more3-runs", "more5-runs"];
+    let runs = ["--base", "base", "base2", "base3", "--new", "more2-runs", "more3-runs", "more5-runs"];
     let with = |files: &[&'static str], more: &[&'static str]| [files, more].concat();
     for how in ["--normalize=total", "--normalize=duration", "--normalize=0.5", "--normalize=1000/2000"] {
         let fail_on = |rule| ["--fail-on", rule, how];
@@ -302,7 +305,8 @@ fn runs_of_the_new_side_are_normalized_each_by_itself() {
     let values = |rule: usize| json["rules"][rule]["findings"][0]["new"]["values"].clone();
     assert_eq!((values(0), values(1)), (serde_json::json!([1002]), serde_json::json!([4])));
     // An empty run among others stays empty and is warned of.
-    let one_empty = ["--base", "base", "--new", "same2", "zero", "same2"];
+    d.write("same3", longer(100, 3, 30));
+    let one_empty = ["--base", "base", "--new", "same2", "zero", "same3"];
     let (code, json) = d.json(&with(&one_empty, &["--fail-on", "total>+0%", "--normalize=total"]));
     assert_eq!(code, 0);
     assert!(json["warnings"][0].as_str().unwrap().contains("nothing of cpu was measured in 1 of the 3"));
@@ -422,13 +426,14 @@ fn a_limit_without_a_unit_says_how_to_write_it() {
 fn an_empty_new_side_is_said() {
     let d = Dir::new("empty");
     d.write("base", second(100));
-    d.write("none", profile(CPU, &[]));
+    d.write("base2", second(100));
+    ["none", "none2"].iter().for_each(|name| d.write(name, profile(CPU, &[])));
     let out = d.run(&["base", "none", "--fail-on", "total>+1%"]);
     let stderr = String::from_utf8_lossy(&out.stderr);
     assert_eq!(stderr, "pprofdiff: none: nothing of cpu was measured: its total is 0; there is nothing to check\n");
-    let out = d.run(&["--base", "base", "--new", "base", "none", "none", "base", "--fail-on", "total>+1%"]);
+    let out = d.run(&["--base", "base", "--new", "base", "none", "none2", "base2", "--fail-on", "total>+1%"]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("as in 2 of the 4 new profiles"), "{out:?}");
-    let out = d.run(&["--base", "base", "--new", "base", "none", "base", "--fail-on", "total>+1%"]);
+    let out = d.run(&["--base", "base", "--new", "base", "none", "base2", "--fail-on", "total>+1%"]);
     let said = String::from_utf8_lossy(&out.stdout);
     assert!(said.contains("warning: nothing of cpu was measured in 1 of the 3 new profiles: none"), "{said}");
 }

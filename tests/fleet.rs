@@ -63,10 +63,11 @@ fn a_cause_that_services_share_is_one() {
     assert_eq!(base, ranking.summary.total.base as f64);
     assert!((shared.share - sum / base).abs() < 1e-9, "{}", shared.share);
     assert!((shared.base, shared.new) == (of_library().map(|c| c.base).sum(), of_library().map(|c| c.new).sum()));
-    // The largest change comes first, and what did not change stays in its order.
+    // The largest change comes first. What did not change beyond chance is in the order of its total's change, then of names.
     let size = |at: usize| ranking.pairs[at].causes.iter().map(|cause| cause.delta).sum::<f64>().abs();
     assert!((1..ranking.changed).all(|at| size(at) <= size(at - 1)));
-    let rest = ranking.pairs[ranking.changed..].iter().map(|pair| pair.pair[3..].parse::<usize>().unwrap());
+    let rest = ranking.pairs[ranking.changed..].iter();
+    let rest = rest.map(|pair| (std::cmp::Reverse(pair.total_delta.unsigned_abs()), &pair.pair));
     assert!(rest.is_sorted() && ranking.pairs[ranking.changed..].iter().all(|pair| pair.causes.is_empty()));
 }
 

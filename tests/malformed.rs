@@ -410,6 +410,117 @@ fn passwords_of_urls_are_no_part_of_a_name() {
     assert_eq!(keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["x", "y"]);
 }
 
+/// Small inputs of each format that is JSON, with most of the members that are read.
+const JSON: [&str; 5] = [
+    r#"{"nodes":[{"id":1,"callFrame":{"functionName":"(root)","url":""},"children":[2]},{"id":2,"hitCount":1,
+        "callFrame":{"functionName":"f","url":"u","lineNumber":1,"columnNumber":2}}],
+        "startTime":0,"endTime":10,"samples":[1,2],"timeDeltas":[1,2]}"#,
+    r#"{"head":{"callFrame":{"functionName":"(root)","url":""},"selfSize":0,"id":1,"children":[
+        {"callFrame":{"functionName":"f","url":"u","lineNumber":1,"columnNumber":2},"selfSize":5,
+        "children":[{"callFrame":{"functionName":"g","url":"u"},"selfSize":7,"children":[]}]}]}}"#,
+    r#"{"$schema":"https://www.speedscope.app/file-format-schema.json","shared":{"frames":[
+        {"name":"f","file":"a","line":1,"col":2},{"name":"g"}]},"profiles":[
+        {"type":"sampled","name":"x","unit":"seconds","startValue":0,"endValue":3,"samples":[[0,1]],"weights":[3]},
+        {"type":"evented","name":"y","unit":"seconds","startValue":0,"endValue":3,"events":[
+        {"type":"O","frame":0,"at":1},{"type":"C","frame":0,"at":2}]}]}"#,
+    r#"{"meta":{"preprocessedProfileVersion":57,"startTime":5,"profilingStartTime":10,"profilingEndTime":15,
+        "sampleUnits":{"threadCPUDelta":"ns"}},"libs":[{"name":"l","path":"/l","codeId":"ab"}],
+        "shared":{"stringArray":["f","g"],"funcTable":{"name":[0,1],"resource":[-1,-1]},
+        "frameTable":{"func":[0,1],"line":[3,null]},"stackTable":{"frame":[0,1],"prefix":[null,0]}},
+        "threads":[{"name":"t","processName":"p","pid":1,"tid":2,"samples":{"stack":[0,1],"time":[10,11],
+        "weight":[1,2],"weightType":"samples","threadCPUDelta":[5,6]}}]}"#,
+    r#"{"resourceProfiles":[{"resource":{"attributes":[{"key":"k","value":{"stringValue":"v"}}]},"scopeProfiles":[
+        {"profiles":[{"sampleType":{"typeStrindex":1,"unitStrindex":2},"periodType":{"typeStrindex":1,"unitStrindex":2},
+        "period":"7","timeUnixNano":"5","durationNano":"6","samples":[{"stackIndex":1,"attributeIndices":[1],
+        "values":["10"]}]}]}]}],"dictionary":{"stringTable":["","cpu","nanoseconds","main","file","key"],
+        "functionTable":[{},{"nameStrindex":3,"filenameStrindex":4,"startLine":"1"}],
+        "mappingTable":[{},{"filenameStrindex":4,"memoryStart":"1","memoryLimit":"9"}],
+        "locationTable":[{},{"mappingIndex":1,"address":"5","lines":[{"functionIndex":1,"line":"2","column":"3"}]}],
+        "stackTable":[{},{"locationIndices":[1]}],
+        "attributeTable":[{},{"keyStrindex":5,"value":{"intValue":"4"},"unitStrindex":2}]}}"#,
+];
+
+/// The text of a value. The `nth` member of all objects is there twice, with another value the second time.
+fn with_twice(value: &serde_json::Value, nth: &mut i64) -> String {
+    use serde_json::Value;
+    match value {
+        Value::Array(all) => format!("[{}]", all.iter().map(|v| with_twice(v, nth)).collect::<Vec<_>>().join(",")),
+        Value::Object(members) => {
+            let mut texts = Vec::new();
+            for (key, value) in members {
+                *nth -= 1;
+                let is_twice = *nth == 0;
+                texts.push(format!("{key:?}:{}", with_twice(value, nth)));
+                if is_twice {
+                    let other = match value {
+                        Value::Number(n) => (n.as_i64().unwrap() + 1).to_string(),
+                        Value::String(text) if text.parse::<i64>().is_ok() => "\"3\"".to_owned(),
+                        Value::String(_) => "\"other\"".to_owned(),
+                        Value::Array(_) => "[]".to_owned(),
+                        _ => "{}".to_owned(),
+                    };
+                    texts.push(format!("{key:?}:{other}"));
+                }
+            }
+            format!("{{{}}}", texts.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+#[test]
+fn a_json_key_that_comes_twice_is_an_error_or_is_not_read() {
+    let content = |text: &str| {
+        let profile = pprofdiff::Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())?;
+        Ok::<_, pprofdiff::Error>(profile.buffer().to_vec())
+    };
+    for text in JSON {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        let expected = content(&value.to_string()).unwrap_or_else(|e| panic!("{e}: {text}"));
+        let (mut n_refused, mut n_same) = (0, 0);
+        for nth in 1.. {
+            let mut left = nth;
+            let twice = with_twice(&value, &mut left);
+            if left > 0 {
+                break;
+            }
+            match content(&twice) {
+                Ok(found) => {
+                    assert_eq!(found, expected, "{twice}");
+                    n_same += 1;
+                }
+                Err(e) => {
+                    assert!(
+                        e.to_string().contains("comes twice in one object") && e.offset().is_some(),
+                        "{e}: {twice}"
+                    );
+                    n_refused += 1;
+                }
+            }
+        }
+        assert!(n_refused > 8 && n_refused > 3 * n_same, "{n_refused} refused, {n_same} not read: {text}");
+    }
+}
+
+#[test]
+fn messages_of_otlp_share_no_names() {
+    let message = |names: &str| {
+        format!(
+            r#"{{"resourceProfiles":[{{"scopeProfiles":[{{"profiles":[{{"sampleType":{{"typeStrindex":1,"unitStrindex":2}},
+            "samples":[{{"stackIndex":1,"values":["10"]}}]}}]}}]}}],"dictionary":{{"stringTable":["","cpu","nanoseconds"{names}],
+            "functionTable":[{{}},{{"nameStrindex":3}}],"locationTable":[{{}},{{"lines":[{{"functionIndex":1}}]}}],
+            "stackTable":[{{}},{{"locationIndices":[1]}}]}}}}"#
+        )
+    };
+    let (first, second) = (message(r#","first""#), message(""));
+    let error = load(format!("{first}\n{second}\n").as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("message 1") && error.contains("it refers to string 3, and there are 3"), "{error}");
+    // One of the values of an attribute counts, and nobody knows which.
+    let several = r#"{"resourceProfiles":[{"resource":{"attributes":[{"key":"k","value":{"stringValue":"v","intValue":"1"}}]}}]}"#;
+    let error = load(several.as_bytes()).unwrap_err().to_string();
+    assert!(error.contains("a value has several types"), "{error}");
+}
+
 #[test]
 fn a_real_profile_cut_off_at_any_byte_is_an_error() {
     let corpus = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");

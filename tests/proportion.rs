@@ -373,3 +373,55 @@ fn causes_take_memory_and_work_in_proportion() {
     }
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
+
+/// What a check of two profiles may take, as a multiple of their size, where each name is a stack.
+const TIMES_OF_NAMES: u64 = 9;
+
+/// One-frame stacks of as many functions, a third of which are other ones on the new side.
+fn names(n: u64, is_new: bool) -> Vec<u8> {
+    let mut p = base(n);
+    let first = p.string_table.len() as i64;
+    let side = |i: u64| u64::from(is_new && i.is_multiple_of(3));
+    p.string_table.extend((0..n).map(|i| format!("name{i}_{}", side(i)).into_bytes()));
+    p.function.iter_mut().zip(first..).for_each(|(function, name)| function.name = name);
+    let value = |i: u64| vec![(1 + i % 7 + u64::from(is_new)) as i64];
+    p.sample = (0..n).map(|i| Sample { location_id: vec![1 + i], value: value(i), label: Vec::new() }).collect();
+    p.encode_to_vec()
+}
+
+/// The child of [`a_check_of_many_names_takes_memory_in_proportion`].
+#[test]
+fn check_names() {
+    let Some(folder) = std::env::var_os("PPROFDIFF_NAMES") else { return };
+    let path = |side: &str| Path::new(&folder).join(side);
+    let diff = Diff::open(path("base"), path("new"), &LoadOptions::default()).unwrap();
+    for (rule, outcome) in [("flat:any>+20%", "passed"), ("total>+5%", "failed")] {
+        let mut rules = Rules::default();
+        rules.fail_on(rule).unwrap();
+        rules.how.explain = true;
+        let check = rules.check(&diff, &Query::default()).unwrap();
+        assert!(check.rules[0].why.is_some() || outcome == "failed", "{rule}");
+        println!("\npeak {outcome} {}", peak());
+    }
+}
+
+/// Each name is a frame, a row, a function to be named and a stack: all that a check keeps at once is a multiple of each.
+#[test]
+fn a_check_of_many_names_takes_memory_in_proportion() {
+    let folder = temporary("names");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut size = 0;
+    for (side, is_new) in [("base", false), ("new", true)] {
+        let bytes = names(300_000, is_new);
+        size += bytes.len() as u64;
+        std::fs::write(folder.join(side), bytes).unwrap();
+    }
+    let steps = child_of("check_names", "PPROFDIFF_NAMES", &folder, None, false);
+    std::fs::remove_dir_all(&folder).unwrap();
+    assert_eq!(steps.len(), 2, "{steps:?}");
+    for (what, peak, _) in steps {
+        println!("{:.1} MB; {what}: {} MB", size as f64 / MB as f64, peak / MB);
+        let most = TIMES_OF_NAMES * size + FLOOR;
+        assert!(peak <= most, "{what}: {} MB, and at most {} MB", peak / MB, most / MB);
+    }
+}

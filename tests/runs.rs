@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use pprofdiff::explain::ExplainOptions;
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::top::SIGNIFICANT;
-use pprofdiff::{Diff, Measure, Normalize, Pair, Profile, Query, Sort};
+use pprofdiff::{Diff, LoadOptions, Measure, Normalize, Pair, Profile, Query, Sort, Source};
 use pprofdiff_report::{Cell, Table};
 
 use crate::generated_series::Random;
@@ -215,6 +216,85 @@ fn chance_is_asked_of_runs_of_two_sides() {
     let top = measure(Diff::new(&[a], &[b]).unwrap()).top_of_runs(Sort::Flat).unwrap();
     let chance = top.chances.unwrap()[top.rows[0].frame as usize];
     assert!(chance.p.is_some() && chance.base_sd.is_none() && top.summary.chance.unwrap().rank_p.is_none());
+}
+
+/// Bytes of a folded profile, or of one that says when it was taken.
+fn bytes(value: i64, time_nanos: i64) -> Vec<u8> {
+    let mut message = stacks(&[("cpu", "nanoseconds")], &[(vec!["main", "work"], vec![value])]);
+    message.time_nanos = time_nanos;
+    prost::Message::encode_to_vec(&message)
+}
+
+#[test]
+fn a_run_that_a_side_names_several_times_is_one_run() {
+    let folder = std::env::temp_dir().join(format!("pprofdiff-repeats-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        Source::Path(path)
+    };
+    let timed = [file("a", &bytes(10, 5)), file("copy", &bytes(10, 5)), file("b", &bytes(10, 6))];
+    let untimed = [file("c", &bytes(10, 0)), file("other", &bytes(10, 0)), file("d", &bytes(20, 0))];
+    let _ = std::fs::hard_link(folder.join("c"), folder.join("link"));
+    let link = Source::Path(folder.join("link"));
+    let dotted = Source::Path(folder.join(".").join("c"));
+    let loaded = untimed[0].load(&LoadOptions::default()).unwrap();
+    let again = [Source::Profile(loaded.clone()), Source::Profile(loaded)];
+    let as_bytes = |time| Source::Bytes("<bytes>".to_owned(), bytes(10, time));
+    let all = |sources: &[&Source]| sources.iter().map(|&source| source.clone()).collect::<Vec<_>>();
+    let (once, copies) = ("it counts once", "have the same content");
+    for (side, runs, said) in [
+        (all(&[&timed[0]; 5]), 1, Some(once)),
+        (all(&[&timed[0], &timed[1], &timed[2], &timed[1]]), 2, Some(once)),
+        (all(&[&untimed[0], &dotted, &untimed[2], &link]), 2, Some(once)),
+        (again.to_vec(), 1, Some(once)),
+        (vec![as_bytes(7), as_bytes(7)], 1, Some(once)),
+        // Two runs may do exactly the same.
+        (all(&[&untimed[0], &untimed[1], &untimed[2]]), 3, Some(copies)),
+        (vec![as_bytes(0), as_bytes(0)], 2, Some(copies)),
+        (all(&[&timed[0], &timed[2]]), 2, None),
+    ] {
+        for is_base in [true, false] {
+            let other = all(&[&untimed[2]]);
+            let (base, new) = if is_base { (&side, &other) } else { (&other, &side) };
+            let diff = Diff::load(base, new, &LoadOptions::default()).unwrap();
+            let found = if is_base { diff.base().count() } else { diff.new_side().count() };
+            assert_eq!((found, diff.given(is_base).count()), (runs, side.len()), "{side:?}");
+            let top = diff.measure(&Query::default()).unwrap().top(Sort::Flat);
+            let warnings = &top.summary.warnings;
+            assert_eq!(warnings.len(), usize::from(said.is_some()), "{warnings:?}");
+            assert!(warnings.iter().zip(said).all(|(warning, said)| warning.contains(said)), "{warnings:?}");
+            // What adds up adds up as often as it is named.
+            let sum = diff.clone().summed().measure(&Query::default()).unwrap().top(Sort::Flat);
+            let total = if is_base { sum.summary.total.base } else { sum.summary.total.new };
+            let profiles = side.iter().map(|source| source.load(&LoadOptions::default()).unwrap().total(0).unwrap());
+            assert_eq!((total, sum.summary.warnings.len()), (profiles.sum(), 0));
+        }
+    }
+    // One file on both sides is a comparison of equals.
+    let equal = Diff::load(&timed[..1], &timed[..1], &LoadOptions::default()).unwrap();
+    let top = equal.measure(&Query::default()).unwrap().top(Sort::Flat);
+    assert_eq!((top.summary.total.delta(), top.summary.warnings.len()), (0, 0));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn noise_is_not_learned_from_a_run_that_is_named_again() {
+    let mut random = Random(5);
+    let [a, b, c, d] = std::array::from_fn(|_| noisy(&mut random, 1.0));
+    let explain = |base: &[&Arc<Profile>], noise_runs: usize| {
+        let base: Vec<Arc<Profile>> = base.iter().map(|&run| run.clone()).collect();
+        let diff = Diff::new(&base, std::slice::from_ref(&d)).unwrap();
+        let options = ExplainOptions::default().with_noise_runs(noise_runs);
+        diff.explain(&Query::default(), &[], &options).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(explain(&[&a, &b, &c], 2), Ok(()));
+    for base in [[&a, &b, &b], [&a, &a, &b]] {
+        let error = explain(&base, 2).unwrap_err();
+        assert!(error.contains("noise is learned from two runs"), "{error}");
+    }
 }
 
 /// The totals of real benchmarks, each run a profile: p-values of ranks as benchstat prints them, and the verdict of the

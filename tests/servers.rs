@@ -368,7 +368,212 @@ fn tokens_are_sent_to_whom_the_user_names() {
     // Nor does a password stand in an address.
     let line = failure(&run(&["top", &whole(&server).replace("//", "//user:s3cret@")]));
     assert!(line.contains("pyroscope://***@127.0.0.1") && line.contains("set PPROFDIFF_TOKEN in the"), "{line}");
+    for wrong in ["/{}?token=s3cret", "/{}x?token=s3cret", "/{}?type=a&token=s3cret"] {
+        let line = failure(&run(&["top", &server.address(wrong)]));
+        assert!(line.contains("token") && !line.contains("s3cret"), "{line}");
+    }
     assert!(server.asked().is_empty());
+}
+
+/// A proxy that notes the first request of each connection, also inside of a tunnel, and answers nothing.
+fn proxy() -> (String, Arc<Mutex<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
+    let seen = Arc::new(Mutex::new(String::new()));
+    let kept = seen.clone();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let Some(first) = read_request(&stream) else { continue };
+            kept.lock().unwrap().push_str(&first.head);
+            if first.head.starts_with("CONNECT") && stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").is_ok() {
+                let inner = read_request(&stream).map_or_else(String::new, |inner| inner.head);
+                kept.lock().unwrap().push_str(&inner);
+            }
+            send(&mut stream, "500 No", "", b"");
+        }
+    });
+    (address, seen)
+}
+
+#[test]
+fn what_is_for_this_machine_goes_through_no_proxy() {
+    let (server, window, _) = recorded();
+    let (proxy, seen) = proxy();
+    let through = |args: &[&str]| {
+        let mut command = command(args);
+        command.env("PPROFDIFF_TOKEN", "s3cret").env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE");
+        command
+            .env("AWS_ENDPOINT_URL", format!("http://localhost:{}", server.port))
+            .env("AWS_SECRET_ACCESS_KEY", "KEY");
+        ["http_proxy", "https_proxy", "all_proxy"].iter().for_each(|name| _ = command.env(name, &proxy));
+        command.output().unwrap()
+    };
+    for address in [server.address(&format!("?{window}")), server.address("").replace("127.0.0.1", "localhost")] {
+        let output = through(&["labels", &address]);
+        let line = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() || line.contains("Not Recorded") || line.contains("answers 500"), "{line}");
+    }
+    for address in
+        ["http://127.0.0.1:PORT/x", "http://me:s3cret@localhost:PORT/x", "http://127.1:PORT/x", "s3://bucket/key"]
+    {
+        let line = failure(&through(&["top", &address.replace("PORT", &server.port.to_string())]));
+        assert!(line.contains("the server answers 500") && !line.contains("s3cret"), "{line}");
+    }
+    assert_eq!(*seen.lock().unwrap(), "");
+    assert_eq!(server.asked().len(), 6);
+    // What is for others does, without a token that anyone on the way could read.
+    let line = failure(&through(&["top", "pyroscope+http://pyroscope.example/{}?type=a:b:c:d:e", "--timeout", "5s"]));
+    assert!(line.contains("500"), "{line}");
+    let seen = seen.lock().unwrap().to_ascii_lowercase();
+    assert!(
+        seen.contains("pyroscope.example") && !seen.contains("authorization") && !seen.contains("s3cret"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn a_token_is_for_the_exact_host_of_its_variable_and_not_for_plain_http() {
+    let (proxy, seen) = proxy();
+    let folder = std::env::temp_dir().join(format!("pprofdiff-hosts-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let manifest = folder.join("pairs.csv");
+    let batch = |address: &str, variable: &str| {
+        std::fs::write(&manifest, format!("base,new\n{address},{address}\n")).unwrap();
+        let mut command = command(&["batch", manifest.to_str().unwrap(), "--allow-urls", "--timeout", "5s"]);
+        let output = command.env("http_proxy", &proxy).env(variable, "s3cret").output().unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let query = "{}?type=a:b:c:d:e";
+    // The variable of pyroscope.example.com.
+    batch(&format!("pyroscope+http://pyroscope-example.com/{query}"), "PPROFDIFF_TOKEN_PYROSCOPE_EXAMPLE_COM");
+    let asked = seen.lock().unwrap().to_ascii_lowercase();
+    assert!(asked.contains("pyroscope-example.com") && !asked.contains("s3cret"), "{asked}");
+    let said =
+        batch(&format!("pyroscope+http://pyroscope-example.com/{query}"), "PPROFDIFF_TOKEN_PYROSCOPE__EXAMPLE_COM");
+    assert!(said.contains("is not sent over plain http, where others can read it"), "{said}");
+    assert!(!seen.lock().unwrap().contains("s3cret"));
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+fn redirects_of_pages_lead_to_pages_without_secrets() {
+    let profile = std::fs::read(corpus().join("go-mutex.base.pb.gz")).unwrap();
+    let elsewhere = Server::new(move |asked, stream| match asked.head.split(' ').nth(1).unwrap() {
+        "/profile" => send(stream, "200 OK", "", &profile),
+        path => send(stream, "403 No", "", format!("no {path}").as_bytes()),
+    });
+    let port = elsewhere.port;
+    let server = Server::new(move |asked, stream| {
+        let path = asked.head.split(' ').nth(1).unwrap();
+        let (_, query) = path.split_once('?').unwrap_or((path, ""));
+        let to = match path.split('?').next().unwrap() {
+            "/there" => format!("http://127.0.0.1:{port}/profile"),
+            "/copy" => format!("http://127.0.0.1:{port}/no?{query}"),
+            "/other" => format!("http://127.0.0.1:{port}/no?sig=0therS3cret"),
+            "/relative/x" => "../there".to_owned(),
+            "/file" => "file:///etc/passwd".to_owned(),
+            _ => "/loop?again".to_owned(),
+        };
+        send(stream, "302 Found", &format!("Location: {to}\r\n"), b"");
+    });
+    let page = |path: &str| format!("http://me:s3cret@127.0.0.1:{}/{path}", server.port);
+    for path in ["there", "relative/x"] {
+        assert_eq!(
+            succeed(&["top", &page(path), "--format", "csv"]),
+            succeed(&["top", "go-mutex.base.pb.gz", "--format", "csv"])
+        );
+    }
+    assert!(elsewhere.asked().iter().all(|asked| !asked.head.to_ascii_lowercase().contains("authorization")));
+    assert!(server.asked()[0].head.to_ascii_lowercase().contains("authorization: basic"));
+    for (path, why) in [
+        ("copy?token=s3cret%2F1", "the server answers 403 Forbidden: no /no?token=***"),
+        ("other", "the server answers 403 Forbidden: no /no?sig=***"),
+        ("file", "it is redirected to an address with file, which is not followed"),
+        ("loop", "it is redirected more than 10 times"),
+    ] {
+        let line = failure(&run(&["top", &page(path)]));
+        assert!(line.contains(why) && !line.contains("3cret") && !line.contains("S3cret"), "{line}");
+    }
+}
+
+#[test]
+fn secrets_of_a_signed_url_are_in_no_answer() {
+    let profile = b"main;a 10\nmain;b 5\n";
+    let server = Server::new(|_, stream| send(stream, "200 OK", "", profile));
+    let url =
+        |side: &str| format!("http://127.0.0.1:{}/{side}?X-Amz-Security-Token=s3cret%2Ftoken&debug=0", server.port);
+    let (base, new) = (url("base"), url("new"));
+    for format in ["text", "json", "markdown", "html", "csv", "folded", "dot"] {
+        for sides in [&[&base, &new][..], &[&new]] {
+            let args: Vec<&str> = sides.iter().map(|side| side.as_str()).chain(["--format", format]).collect();
+            let output = run(&[&["top"], args.as_slice()].concat());
+            let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            assert!(output.status.success() && !text.contains("s3cret"), "{format}: {text}");
+        }
+    }
+    let text = succeed(&["top", &base]);
+    assert!(text.contains("/base?X-Amz-Security-Token=***&debug=0"), "{text}");
+    let folder = std::env::temp_dir().join(format!("pprofdiff-signed-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("pairs.csv"), format!("base,new\n{base},{new}\n")).unwrap();
+    for more in [&["--rank"][..], &["--format", "jsonl"], &[]] {
+        let manifest = folder.join("pairs.csv");
+        let output = run(&[&["batch", manifest.to_str().unwrap(), "--allow-urls"], more].concat());
+        let text = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(output.status.success() && !text.contains("s3cret"), "{more:?}: {text}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+    // A profile and an error that repeat it.
+    let echoing = Server::new(|asked, stream| {
+        let path = asked.head.split(' ').nth(1).unwrap();
+        send(stream, "200 OK", "", format!("main;{path} 10\n").as_bytes());
+    });
+    let line = succeed(&["top", &format!("http://127.0.0.1:{}/x?sig=s3cret-of-many-characters", echoing.port)]);
+    assert!(line.contains("/x?sig=*****") && !line.contains("s3cret"), "{line}");
+}
+
+#[cfg(all(unix, feature = "serve", feature = "terminal"))]
+#[test]
+fn the_address_that_serve_opens_is_no_argument_of_a_process() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("pprofdiff-open-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (browser, opened) = (folder.join("xdg-open"), folder.join("opened"));
+    // Another name first, so that no part of the arguments is read.
+    let script = format!("#!/bin/sh\nprintf %s \"$*\" >'{0}.part'\nmv '{0}.part' '{0}'\n", opened.display());
+    std::fs::write(&browser, script).unwrap();
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = command(&["serve", "go-mutex.base.pb.gz", "--open"]);
+    command.env("PATH", format!("{}:{}", folder.display(), std::env::var("PATH").unwrap()));
+    let mut serve = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(serve.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.split(' ').find(|word| word.starts_with("http://")).unwrap().to_owned();
+    let begin = Instant::now();
+    while !opened.exists() && begin.elapsed() < Duration::from_secs(60) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let argument = std::fs::read_to_string(&opened).unwrap();
+    let (page, mode) = (PathBuf::from(&argument), |path: &Path| std::fs::metadata(path).unwrap().permissions().mode());
+    let content = std::fs::read_to_string(&page).unwrap();
+    assert!(content.contains(&format!("content=\"0; url={address}\"")), "{content}");
+    assert_eq!(mode(&page) & 0o777, 0o600);
+    let (host, secret) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
+    assert!(!argument.contains(secret.trim_end_matches('/')) && !argument.contains("http"), "{argument}");
+    // What is asked without the secret is not by the browser.
+    let get = |path: &str| {
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+    };
+    assert_eq!((get("wrong/").as_str(), page.exists()), ("HTTP/1.1 404 Not Found", true));
+    assert_eq!((get(secret).as_str(), page.exists()), ("HTTP/1.1 200 OK", false));
+    serve.kill().unwrap();
+    serve.wait().unwrap();
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]

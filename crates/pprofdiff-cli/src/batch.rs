@@ -106,7 +106,9 @@ fn rank(
         say(&format!("interrupted after {done} pairs; a ranking is of all, and none is written"));
         return Ok(130);
     }
-    let report = Report::Ranking(Box::new(fleet.ranking(args.fdr)?));
+    let mut ranking = fleet.ranking(args.fdr)?;
+    ranking.rows = args.ranked_rows();
+    let report = Report::Ranking(Box::new(ranking));
     write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;
     match failed {
         0 => Ok(0),

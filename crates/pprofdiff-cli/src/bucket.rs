@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use pprofdiff::input::{Fetch, Objects, SIGNS};
+use pprofdiff::text::Secrets;
 use pprofdiff::{Error, Result, Source};
 
 use crate::Inputs;
@@ -22,6 +23,11 @@ pub fn is_address(text: &str) -> bool {
 /// True of what stands for several objects.
 pub fn is_pattern(text: &str) -> bool {
     is_address(text) && (text.contains(SIGNS) || text.ends_with('/'))
+}
+
+/// An error about an address, which may have a password where it must have none.
+fn named(e: Error, address: &str) -> Error {
+    e.in_input(address).without(&Secrets::of_url(address))
 }
 
 /// The bucket and the key, or the beginning of a key.
@@ -45,7 +51,7 @@ impl Objects for Inputs {
     }
 
     fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
-        let (bucket, key) = parts(prefix).map_err(|e| e.in_input(prefix))?;
+        let (bucket, key) = parts(prefix).map_err(|e| named(e, prefix))?;
         if bucket.len() == prefix.len() - SCHEME.len() {
             return Err(Error::query("a bucket has no pattern; such as s3://BUCKET/*/cpu.pb.gz").in_input(prefix));
         }
@@ -66,20 +72,21 @@ impl Objects for Inputs {
 /// # Errors
 /// What is no object's URL.
 pub fn source(fetcher: &Arc<Fetcher>, address: &str) -> Result<Source> {
-    let (bucket, key) = parts(address).map_err(|e| e.in_input(address))?;
+    let (bucket, key) = parts(address).map_err(|e| named(e, address))?;
     if key.is_empty() {
         return Err(Error::query("the name of a bucket, without a key: s3://BUCKET/KEY").in_input(address));
     }
     let (fetcher, bucket, key) = (fetcher.clone(), bucket.to_owned(), key.to_owned());
-    Ok(Source::Fetch(address.to_owned(), Fetch::new(move || fetcher.object(&bucket, &key))))
+    Ok(Source::Fetch(address.to_owned(), Fetch::with_secrets(move || fetcher.object(&bucket, &key))))
 }
 
 #[cfg(feature = "network")]
 mod network {
     use std::env::var;
-    use std::time::Duration;
+    use std::time::{Duration, Instant};
 
-    use pprofdiff::{Error, Result, work};
+    use pprofdiff::text::Secrets;
+    use pprofdiff::{Error, ErrorKind, Result, work};
     use rusty_s3::actions::{GetObject, ListObjectsV2, S3Action};
     use rusty_s3::{Bucket, Credentials, UrlStyle};
     use xmlparser::{ElementEnd, Token, Tokenizer};
@@ -89,53 +96,122 @@ mod network {
     /// How long a request is valid: it is sent at once, but clocks differ.
     const VALID: Duration = Duration::from_secs(900);
 
+    /// The most pages that are listed, of up to a thousand keys, and the most bytes of one and of the keys of all. A server
+    /// can go on without end, and each page can be empty.
+    const MAX_PAGES: usize = 10_000;
+    const MAX_PAGE_BYTES: u64 = 64 << 20;
+    const MAX_KEY_BYTES: usize = 256 << 20;
+
     impl Fetcher {
-        /// An object's content.
-        pub(super) fn object(&self, name: &str, key: &str) -> Result<Vec<u8>> {
+        /// An object's content, with what is secret in the request for it.
+        pub(super) fn object(&self, name: &str, key: &str) -> Result<(Vec<u8>, Secrets)> {
             let (bucket, credentials) = (bucket(name)?, credentials());
-            self.signed(GetObject::new(&bucket, credentials.as_ref(), key).sign(VALID).as_str(), credentials.is_some())
+            let url = GetObject::new(&bucket, credentials.as_ref(), key).sign(VALID);
+            let secrets = secrets(url.as_str(), credentials.as_ref());
+            Ok((self.signed(url.as_str(), credentials.as_ref(), self.timeout, self.limit)?, secrets))
         }
 
-        /// Names the keys that begin so, of a thousand in each answer.
+        /// Names the keys that begin so. All pages together take no longer than one profile may.
         pub(super) fn list_objects(&self, name: &str, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
             let (bucket, credentials) = (bucket(name)?, credentials());
-            let mut next: Option<String> = None;
-            loop {
-                work::poll();
+            let begin = Instant::now();
+            let mut page = |number: usize, next: Option<&str>| {
+                let left = self.timeout.saturating_sub(begin.elapsed());
+                if left.is_zero() {
+                    let detail = format!(
+                        "the list has no end after {number} pages and {} s; list fewer keys (a longer beginning), or wait \
+                         longer (--timeout)",
+                        self.timeout.as_secs_f64()
+                    );
+                    return Err(Error::io(std::io::Error::other(detail)));
+                }
                 let mut list = ListObjectsV2::new(&bucket, credentials.as_ref());
                 list.with_prefix(prefix);
-                if let Some(token) = &next {
-                    list.with_continuation_token(token.clone());
+                if let Some(token) = next {
+                    list.with_continuation_token(token.to_owned());
                 }
-                let body = self.signed(list.sign(VALID).as_str(), credentials.is_some())?;
-                let invalid =
-                    |why: &dyn std::fmt::Display| Error::malformed(format!("it is no list of a bucket: {why}"));
-                let text = std::str::from_utf8(&body).map_err(|e| invalid(&e))?;
-                if is_deep(text) {
-                    return Err(invalid(&"its elements lie deep in each other"));
+                let (url, limit) = (list.sign(VALID), self.limit.min(MAX_PAGE_BYTES));
+                let body = self.signed(url.as_str(), credentials.as_ref(), left, limit)?;
+                parse_page(&body).map_err(|e| e.without(&secrets(url.as_str(), credentials.as_ref())))
+            };
+            each_key(&mut page, &mut |key| {
+                if key.starts_with(prefix) {
+                    found(key);
                 }
-                let page = ListObjectsV2::parse_response(text).map_err(|e| invalid(&e))?;
-                page.contents.into_iter().filter(|object| object.key.starts_with(prefix)).for_each(|o| found(o.key));
-                match page.next_continuation_token {
-                    None => return Ok(()),
-                    token if token == next => return Err(invalid(&"it goes on where it was")),
-                    token => next = token,
-                }
-            }
+            })
         }
 
         /// What is behind a signed URL, which no error repeats.
-        fn signed(&self, url: &str, is_by_someone: bool) -> Result<Vec<u8>> {
-            self.body(url).map_err(|reason| {
-                let shown = &url[..url.find('?').unwrap_or(url.len())];
-                let advice = match reason.contains(" 403 ") && !is_by_someone {
+        fn signed(&self, url: &str, by: Option<&Credentials>, time: Duration, limit: u64) -> Result<Vec<u8>> {
+            self.body(url, &secrets(url, by), time, limit).map_err(|reason| {
+                let advice = match reason.contains(" 403 ") && by.is_none() {
                     true => "; nobody asked: no AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are set, which by AWS's own tools \
                              are: eval \"$(aws configure export-credentials --format env)\"",
                     false => "",
                 };
-                Error::io(std::io::Error::other(reason.replace(url, shown) + advice))
+                Error::io(std::io::Error::other(reason + advice))
             })
         }
+    }
+
+    /// Everything secret in a request to a store.
+    fn secrets(url: &str, by: Option<&Credentials>) -> Secrets {
+        let mut secrets = Secrets::of_url(url);
+        // Messages name the object, so the whole query can go.
+        if let Some((_, query)) = url.split_once('?') {
+            secrets.add(query);
+        }
+        if let Some(by) = by {
+            [Some(by.key()), Some(by.secret()), by.token()].into_iter().flatten().for_each(|part| secrets.add(part));
+        }
+        secrets
+    }
+
+    /// The keys of a page of a list, and where the next page begins.
+    type Page = (Vec<String>, Option<String>);
+
+    /// Calls `found` with the keys of all pages, which `page` has by their number and by what the page before says.
+    ///
+    /// # Errors
+    /// Those of `page`, and a list that goes on for too long.
+    fn each_key(
+        page: &mut dyn FnMut(usize, Option<&str>) -> Result<Page>,
+        found: &mut dyn FnMut(String),
+    ) -> Result<()> {
+        let too_long = |what: String| {
+            Error::new(ErrorKind::Limit, format!("the list has more than {what}; list fewer keys (a longer beginning)"))
+        };
+        let (mut next, mut bytes): (Option<String>, usize) = (None, 0);
+        for number in 0..MAX_PAGES {
+            work::poll();
+            let (keys, token) = page(number, next.as_deref())?;
+            for key in keys {
+                bytes += key.len() + size_of::<String>();
+                if bytes > MAX_KEY_BYTES {
+                    return Err(too_long(format!("{MAX_KEY_BYTES} bytes of keys")));
+                }
+                found(key);
+            }
+            match token {
+                None => return Ok(()),
+                token if token == next => return Err(invalid(&"it goes on where it was")),
+                token => next = token,
+            }
+        }
+        Err(too_long(format!("{MAX_PAGES} pages")))
+    }
+
+    fn parse_page(body: &[u8]) -> Result<Page> {
+        let text = std::str::from_utf8(body).map_err(|e| invalid(&e))?;
+        if is_deep(text) {
+            return Err(invalid(&"its elements lie deep in each other"));
+        }
+        let page = ListObjectsV2::parse_response(text).map_err(|e| invalid(&e))?;
+        Ok((page.contents.into_iter().map(|object| object.key).collect(), page.next_continuation_token))
+    }
+
+    fn invalid(why: &dyn std::fmt::Display) -> Error {
+        Error::malformed(format!("it is no list of a bucket: {why}"))
     }
 
     /// True of elements in which the parser, which calls itself for each, would run out of stack. A list is four deep.
@@ -173,11 +249,35 @@ mod network {
         let endpoint = endpoint.parse().map_err(|e| invalid(&e))?;
         Bucket::new(endpoint, style, name.to_owned(), region).map_err(|e| invalid(&e))
     }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_list_without_end_is_an_error() {
+            // Pages of no keys, or of many, each of which names another one.
+            for (key, pages, error) in [
+                (None, MAX_PAGES, "the list has more than 10000 pages; list fewer keys"),
+                (Some("k".repeat(1 << 20)), 256, "the list has more than 268435456 bytes of keys"),
+            ] {
+                let (mut n_pages, mut n_keys) = (0, 0);
+                let mut page = |number: usize, next: Option<&str>| {
+                    assert_eq!(next.map(str::to_owned), number.checked_sub(1).map(|before| before.to_string()));
+                    n_pages += 1;
+                    Ok((key.iter().cloned().collect(), Some(number.to_string())))
+                };
+                let listed = each_key(&mut page, &mut |_| n_keys += 1).err().map(|e| e.to_string()).unwrap_or_default();
+                assert!(listed.contains(error), "{listed}");
+                assert_eq!((n_pages, n_keys), (pages, key.map_or(0, |_| pages - 1)));
+            }
+        }
+    }
 }
 
 #[cfg(not(feature = "network"))]
 impl Fetcher {
-    fn object(&self, _: &str, _: &str) -> Result<Vec<u8>> {
+    fn object(&self, _: &str, _: &str) -> Result<(Vec<u8>, pprofdiff::text::Secrets)> {
         Err(Error::query("this build reads no object stores (it has no feature \"network\")"))
     }
 

@@ -13,7 +13,7 @@ pub use network::Fetcher;
 use pprofdiff::Source;
 use pprofdiff::input::{Fetch, ServerQuery};
 use pprofdiff::loading::Loading;
-use pprofdiff::text::redacted;
+use pprofdiff::text::{Secrets, redacted};
 
 use crate::bucket;
 
@@ -63,10 +63,10 @@ pub fn source(fetcher: &Arc<Fetcher>, url: &str, is_named_by_user: bool) -> ppro
     let fetch = if ServerQuery::is_address(url) {
         // Once: two loads are of the same time.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_millis() as i64);
-        let query = ServerQuery::parse(url, now).map_err(|e| e.in_input(&shown))?;
-        Fetch::new(move || fetcher.ask(&query, is_named_by_user))
+        let query = ServerQuery::parse(url, now).map_err(|e| e.in_input(&shown).without(&Secrets::of_url(url)))?;
+        Fetch::with_secrets(move || fetcher.ask(&query, is_named_by_user))
     } else {
-        Fetch::new(move || fetcher.get(&address))
+        Fetch::with_secrets(move || Ok((fetcher.get(&address)?, Secrets::of_url(&address))))
     };
     Ok(Source::Fetch(shown, fetch))
 }
@@ -90,62 +90,89 @@ mod network {
     use std::io::{self, Read};
     use std::time::{Duration, Instant};
 
-    use pprofdiff::input::{Answer, Request, ServerQuery};
-    use pprofdiff::text::{redacted, sanitize};
+    use pprofdiff::input::{Answer, Request, ServerQuery, is_loopback};
+    use pprofdiff::text::{Secrets, redacted, sanitize};
     use pprofdiff::{Error, Result};
     use ureq::http::{HeaderMap, Response};
     use ureq::tls::{RootCerts, TlsConfig};
     use ureq::{Agent, Body};
+    use url::{Host, Url};
 
     use super::{SECURE, begins_with};
 
     /// Most bytes of an answer that is an error which are read for the server's own words.
     const MAX_MESSAGE_BYTES: u64 = 4096;
+    /// The most redirects that are followed, one after the other.
+    const MAX_REDIRECTS: usize = 10;
     /// How often who is busy is asked again, and after how long first.
     const RETRIES: u32 = 4;
     const FIRST_WAIT: Duration = Duration::from_millis(250);
 
     /// Fetches profiles; from one place, again and again over one connection.
     pub struct Fetcher {
+        /// Asks through the proxy that the environment names.
         agent: Agent,
-        timeout: Duration,
+        /// Asks servers on this machine. A proxy would take what is sent off the machine.
+        direct: Agent,
+        pub(crate) timeout: Duration,
         /// Most bytes of an answer.
-        limit: u64,
+        pub(crate) limit: u64,
     }
 
     impl Fetcher {
         pub fn new(timeout: Duration, limit: u64) -> Fetcher {
-            let config = Agent::config_builder()
-                .timeout_global(Some(timeout))
-                // We say it in our words.
-                .http_status_as_error(false)
-                .user_agent(concat!("pprofdiff/", env!("CARGO_PKG_VERSION")))
-                .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build());
-            Fetcher { agent: config.build().into(), timeout, limit }
+            let config = || {
+                Agent::config_builder()
+                    .timeout_global(Some(timeout))
+                    // We say it in our words.
+                    .http_status_as_error(false)
+                    // We follow redirects ourselves: each address has its own proxy, and its own secrets.
+                    .max_redirects(0)
+                    .max_redirects_will_error(false)
+                    .user_agent(concat!("pprofdiff/", env!("CARGO_PKG_VERSION")))
+                    .tls_config(TlsConfig::builder().root_certs(RootCerts::PlatformVerifier).build())
+            };
+            Fetcher { agent: config().build().into(), direct: config().proxy(None).build().into(), timeout, limit }
+        }
+
+        /// What asks the host of this address.
+        fn agent(&self, url: &str) -> &Agent {
+            let is_here = match Url::parse(url).ok().as_ref().and_then(Url::host) {
+                Some(Host::Domain(name)) => is_loopback(name),
+                Some(Host::Ipv4(ip)) => ip.is_loopback(),
+                Some(Host::Ipv6(ip)) => ip.is_loopback(),
+                None => false,
+            };
+            if is_here { &self.direct } else { &self.agent }
         }
 
         /// The body of the answer. What begins with https is not redirected to http.
         ///
         /// # Errors
-        /// No answer in time, one that is longer than the limit, or one that says no; without passwords of the URL.
+        /// No answer in time, one that is longer than the limit, or one that says no; without secrets of the URL.
         pub fn get(&self, url: &str) -> Result<Vec<u8>> {
-            self.body(url).map_err(|reason| {
-                // The reason may repeat the URL.
-                Error::io(io::Error::other(redacted(&reason).into_owned())).in_input(&redacted(url))
-            })
+            self.body(url, &Secrets::of_url(url), self.timeout, self.limit)
+                .map_err(|reason| Error::io(io::Error::other(reason)).in_input(&redacted(url)))
         }
 
         /// The profile that a server is asked for. All its answers together take no longer than one page may.
         ///
         /// # Errors
         /// As [`Fetcher::get`], and what the server says; without tokens.
-        pub fn ask(&self, query: &ServerQuery, is_named_by_user: bool) -> Result<Vec<u8>> {
-            let token = query.token(is_named_by_user, |name| std::env::var(name).ok())?;
+        pub fn ask(&self, query: &ServerQuery, is_named_by_user: bool) -> Result<(Vec<u8>, Secrets)> {
+            let credentials = query.credentials(is_named_by_user, |name| std::env::var(name).ok())?;
+            if credentials.has_token() && query.is_plain() && !is_here(query.host()) {
+                let host = query.host();
+                return Err(Error::query(format!(
+                    "{host} is not an address of this machine, so no token is sent to it over plain http"
+                )));
+            }
             let begin = Instant::now();
-            query.fetch(token.as_ref(), self.limit, &|request| {
+            let profile = query.fetch(&credentials, self.limit, &|request| {
                 let left = self.timeout.saturating_sub(begin.elapsed());
                 self.send(request, left).map_err(|reason| Error::io(io::Error::other(reason)))
-            })
+            })?;
+            Ok((profile, query.secrets(&credentials)))
         }
 
         fn send(&self, request: Request, left: Duration) -> Result<Answer, String> {
@@ -164,24 +191,15 @@ mod network {
             if left.is_zero() {
                 return Err(late());
             }
+            let agent = self.agent(&request.url);
             let ask = |left: Duration| match &request.body {
                 Some(body) => {
-                    let post = request.headers.iter().fold(self.agent.post(&request.url), |r, (k, v)| r.header(*k, v));
-                    post.config()
-                        .timeout_global(Some(left))
-                        .max_redirects(0)
-                        .max_redirects_will_error(false)
-                        .build()
-                        .send(body)
+                    let post = request.headers.iter().fold(agent.post(&request.url), |r, (k, v)| r.header(*k, v));
+                    post.config().timeout_global(Some(left)).build().send(body)
                 }
                 None => {
-                    let get = request.headers.iter().fold(self.agent.get(&request.url), |r, (k, v)| r.header(*k, v));
-                    get.config()
-                        .timeout_global(Some(left))
-                        .max_redirects(0)
-                        .max_redirects_will_error(false)
-                        .build()
-                        .call()
+                    let get = request.headers.iter().fold(agent.get(&request.url), |r, (k, v)| r.header(*k, v));
+                    get.config().timeout_global(Some(left)).build().call()
                 }
             };
             let mut response = patiently(left, ask).map_err(failure)?;
@@ -203,33 +221,66 @@ mod network {
             match e {
                 ureq::Error::Timeout(_) => format!("no answer within {}", seconds(self.timeout)),
                 ureq::Error::BodyExceedsLimit(limit) => format!("the answer is longer than the limit of {limit} bytes"),
-                ureq::Error::RequireHttpsOnly(_) => {
-                    "it is redirected from https to http, which is not followed".to_owned()
-                }
                 e => e.to_string(),
             }
         }
 
-        /// The body of the answer, or why there is none.
-        pub(crate) fn body(&self, url: &str) -> Result<Vec<u8>, String> {
-            let is_secure = begins_with(url, SECURE);
+        /// The body of the answer, or why there is none, without these secrets. Redirects are followed, except from https to
+        /// http.
+        pub(crate) fn body(&self, url: &str, secrets: &Secrets, time: Duration, limit: u64) -> Result<Vec<u8>, String> {
+            let mut secrets = secrets.clone();
+            let body = self.follow(url, &mut secrets, time, limit);
+            body.map_err(|reason| secrets.redact(&reason).into_owned())
+        }
+
+        fn follow(&self, url: &str, secrets: &mut Secrets, time: Duration, limit: u64) -> Result<Vec<u8>, String> {
+            let begin = Instant::now();
             let failure = |e| self.reason(e);
-            let ask = |left: Duration| {
-                self.agent.get(url).config().timeout_global(Some(left)).https_only(is_secure).build().call()
-            };
-            let mut response = patiently(self.timeout, ask).map_err(failure)?;
-            let status = response.status();
-            if !status.is_success() {
+            let mut url = url.to_owned();
+            for _ in 0..=MAX_REDIRECTS {
+                let agent = self.agent(&url);
+                let ask = |left: Duration| agent.get(&url).config().timeout_global(Some(left)).build().call();
+                let mut response = patiently(time.saturating_sub(begin.elapsed()), ask).map_err(failure)?;
+                let status = response.status();
+                let header = |name: &str| response.headers().get(name).and_then(|value| value.to_str().ok());
+                if let (301 | 302 | 303 | 307 | 308, Some(location)) = (status.as_u16(), header("location")) {
+                    url = redirected(&url, location)?;
+                    *secrets = std::mem::take(secrets).and(&Secrets::of_url(&url));
+                    continue;
+                }
+                if status.is_success() {
+                    return response.body_mut().with_config().limit(limit).read_to_vec().map_err(failure);
+                }
+                let region = header("x-amz-bucket-region");
+                let region = region.filter(|_| status.is_redirection() || status.as_u16() == 400);
+                let region = region.map_or_else(String::new, |is| format!("; the bucket is in {}", sanitize(is)));
                 // The server's own words, if it has some.
                 let mut text = Vec::new();
                 let _ = response.body_mut().as_reader().take(MAX_MESSAGE_BYTES).read_to_end(&mut text);
-                let region = response.headers().get("x-amz-bucket-region").and_then(|value| value.to_str().ok());
-                let region = region.filter(|_| status.is_redirection() || status.as_u16() == 400);
-                let region = region.map_or_else(String::new, |is| format!("; the bucket is in {}", sanitize(is)));
-                return Err(format!("the server answers {status}{}{region}", said(&String::from_utf8_lossy(&text))));
+                // Before they are shortened: a part of a secret is not found.
+                let text = secrets.redact(&String::from_utf8_lossy(&text)).into_owned();
+                return Err(format!("the server answers {status}{}{region}", said(&text)));
             }
-            response.body_mut().with_config().limit(self.limit).read_to_vec().map_err(failure)
+            Err(format!("it is redirected more than {MAX_REDIRECTS} times"))
         }
+    }
+
+    /// The address that another one redirects to.
+    fn redirected(url: &str, location: &str) -> Result<String, String> {
+        let next = Url::parse(url).and_then(|url| url.join(location));
+        let next = next.map_err(|e| format!("it is redirected to an invalid address: {e}"))?;
+        match next.scheme() {
+            "https" => Ok(next.into()),
+            "http" if !begins_with(url, SECURE) => Ok(next.into()),
+            "http" => Err("it is redirected from https to http, which is not followed".to_owned()),
+            scheme => Err(format!("it is redirected to an address with {scheme}, which is not followed")),
+        }
+    }
+
+    /// True if the name of a host of this machine has addresses of this machine only. A name server may say otherwise.
+    fn is_here(host: &str) -> bool {
+        use std::net::ToSocketAddrs;
+        (host, 0).to_socket_addrs().is_ok_and(|mut addresses| addresses.all(|address| address.ip().is_loopback()))
     }
 
     /// What a server says of an error in its own words: in a first line, or as object stores do.
@@ -285,7 +336,7 @@ impl Fetcher {
         Err(pprofdiff::Error::query(detail).in_input(&redacted(url)))
     }
 
-    pub fn ask(&self, _: &ServerQuery, _: bool) -> pprofdiff::Result<Vec<u8>> {
+    pub fn ask(&self, _: &ServerQuery, _: bool) -> pprofdiff::Result<(Vec<u8>, Secrets)> {
         Err(pprofdiff::Error::query("this build asks no servers (it has no feature \"network\")"))
     }
 }

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::{Failure, Result};
 
@@ -50,9 +50,9 @@ fn push(all: &mut Vec<(String, Vec<f64>)>, name: &str, count: f64) {
 
 fn counts(path: &Path) -> Result<Counts> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::Message(format!("{}: {e}", path.display())))?;
-    let counts = match serde_json::from_str::<Value>(&text) {
-        Ok(json) => of_json(&json),
-        Err(_) => of_go(text.lines()),
+    let counts = match text.trim_start().starts_with('{') {
+        true => of_json(&text).map_err(|e| Failure::Message(format!("{}: {e}", path.display())))?,
+        false => of_go(text.lines()),
     };
     if counts.is_empty() {
         let what = "`go test -bench` writes, criterion's sample.json, or pytest-benchmark's JSON";
@@ -91,21 +91,43 @@ fn of_go<L: AsRef<str>>(lines: impl Iterator<Item = L>) -> Counts {
     mean(all)
 }
 
+/// The part of criterion's `sample.json` and of pytest-benchmark's JSON that is read. A key that comes twice is an error.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Written {
+    iters: Option<Vec<f64>>,
+    benchmarks: Vec<WrittenBenchmark>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct WrittenBenchmark {
+    name: Option<String>,
+    fullname: Option<String>,
+    stats: WrittenStats,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct WrittenStats {
+    rounds: Option<f64>,
+    iterations: Option<f64>,
+}
+
 /// Criterion's `iters`, or pytest-benchmark's rounds of several iterations.
-fn of_json(json: &Value) -> Counts {
-    if let Some(iters) = json["iters"].as_array() {
-        return mean(vec![(String::new(), vec![iters.iter().filter_map(Value::as_f64).sum()])]);
+fn of_json(text: &str) -> serde_json::Result<Counts> {
+    let written: Written = serde_json::from_str(text)?;
+    if let Some(iters) = written.iters {
+        return Ok(mean(vec![(String::new(), vec![iters.into_iter().sum()])]));
     }
     let mut all = Vec::new();
-    for benchmark in json["benchmarks"].as_array().into_iter().flatten() {
-        let stats = &benchmark["stats"];
-        let count = stats["rounds"].as_f64().zip(stats["iterations"].as_f64()).map(|(rounds, each)| rounds * each);
-        let name = benchmark["fullname"].as_str().or(benchmark["name"].as_str());
-        if let (Some(name), Some(count)) = (name, count) {
-            push(&mut all, name, count);
+    for WrittenBenchmark { name, fullname, stats } in written.benchmarks {
+        let count = stats.rounds.zip(stats.iterations).map(|(rounds, each)| rounds * each);
+        if let (Some(name), Some(count)) = (fullname.or(name), count) {
+            push(&mut all, &name, count);
         }
     }
-    mean(all)
+    Ok(mean(all))
 }
 
 #[cfg(test)]
@@ -118,7 +140,7 @@ mod tests {
                   BenchmarkWrite/small-size-4 7 6 ns/op\nBenchmarkNone\nPASS\n";
         let wanted = [("BenchmarkRead".to_owned(), 200.0), ("BenchmarkWrite/small-size".to_owned(), 7.0)];
         assert_eq!(of_go(go.lines()), Counts::from(wanted));
-        let json = |text: &str| of_json(&serde_json::from_str(text).unwrap_or_default());
+        let json = |text: &str| of_json(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!(
             json(r#"{"sampling_mode":"Linear","iters":[1.0,2.0,4.0],"times":[3.0,5.0,9.0]}"#),
             [(String::new(), 7.0)]
@@ -127,5 +149,7 @@ mod tests {
             r#"{"benchmarks":[{"name":"a","fullname":"t.py::a","stats":{"rounds":5,"iterations":20}},{"name":"b"}]}"#;
         assert_eq!(json(pytest), Counts::from([("t.py::a".to_owned(), 100.0)]));
         assert!(json("{}").is_empty() && of_go("".lines()).is_empty());
+        let twice = of_json(r#"{"iters":[1.0],"iters":[9.0]}"#).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(twice.contains("duplicate field `iters`"), "{twice}");
     }
 }

@@ -5,6 +5,8 @@
 //! that no other name can be made to lead here) and, where it says which page sends it, this page. Paths and URLs are read
 //! if the command line names them; the page sends contents.
 //!
+//! `--open` starts the browser with a file of ours that leads to the address: arguments of processes are no secret.
+//!
 //! Each tab has sessions of its own, under names that it makes; the first has the files of the command line.
 //! So a bad file closes nothing, tabs share nothing, and no answer that comes late is taken for another's. Nobody hears
 //! of a tab that is closed: the sessions that were used last are kept, and share the command line's profiles.
@@ -21,6 +23,7 @@ use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderName, HeaderValue, 
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use pprofdiff::output::PrivateFile;
 use pprofdiff::recording::Recording;
 use pprofdiff::{Source, Work};
 use pprofdiff_web::{ASSETS, Engine, Question, Session, Sides, choices, index, style};
@@ -83,13 +86,22 @@ pub fn run(args: &ServeArgs) -> Result<()> {
             secret: secret(),
             limit,
             first: session,
+            opened: Mutex::default(),
             sessions: Mutex::default(),
             pool: rayon::ThreadPoolBuilder::new().build().ok(),
         });
         let address = format!("http://{}/{}/", server.hosts[0], server.secret);
         say(&format!("{address} (Ctrl-C ends it)"));
         if args.open {
-            terminal::open_address(&address)?;
+            let page = PrivateFile::new(".html", redirect(&address).as_bytes())?;
+            let opened = terminal::open_page(page.path());
+            *server.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(page);
+            opened?;
+            let server = server.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(OPENED_TIMEOUT).await;
+                server.forget_opened();
+            });
         }
         loop {
             // A client that is gone again, or too many of them, end no server.
@@ -108,6 +120,19 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     })
 }
 
+/// How long a browser may take to ask for the page that it was told to open.
+const OPENED_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A page that leads a browser to an address. Every user of the machine can read the arguments of its processes, so the
+/// browser is started with this page's file, which only we can read, and not with the address, which is a secret.
+fn redirect(address: &str) -> String {
+    format!(
+        "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
+         <meta http-equiv=\"refresh\" content=\"0; url={address}\">\n<title>pprofdiff</title>\n\
+         <p><a href=\"{address}\">pprofdiff serve</a></p>\n"
+    )
+}
+
 /// 128 random bits: hashers have keys from the system's random source.
 fn secret() -> String {
     let part = || RandomState::new().hash_one(0u8);
@@ -123,6 +148,8 @@ struct Server {
     /// That of the command line's files, with which each tab begins.
     first: Session,
     sessions: Mutex<Sessions>,
+    /// The page that the browser was started with, until it has asked for ours.
+    opened: Mutex<Option<PrivateFile>>,
     pool: Option<rayon::ThreadPool>,
 }
 
@@ -211,6 +238,7 @@ impl Server {
         let path = request.uri().path().strip_prefix('/').and_then(|path| path.split_once('/')).ok_or_else(missing)?;
         // Who can guess 128 bits by how long this takes has no need to.
         let (_, name) = Some(path).filter(|(secret, _)| *secret == self.secret).ok_or_else(missing)?;
+        self.forget_opened();
         if request.method() == Method::GET {
             return self.file(name).ok_or_else(missing);
         }
@@ -269,6 +297,11 @@ impl Server {
             None => answer(),
         };
         answer.unwrap_or_else(|e| Err((StatusCode::SERVICE_UNAVAILABLE, e.to_string())))
+    }
+
+    /// Removes the page that the browser was started with.
+    fn forget_opened(&self) {
+        drop(self.opened.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
 
     /// A file of the page.

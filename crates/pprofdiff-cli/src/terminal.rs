@@ -267,14 +267,16 @@ pub fn stop_at_interrupt(work: &Work, at_interrupt: AtInterrupt) {
     let _ = (work, at_interrupt);
 }
 
-/// Opens an address in the browser.
+/// Opens a page of ours in the browser. The path becomes an argument of a process, so it must not be a secret.
 #[cfg(feature = "serve")]
-pub fn open_address(address: &str) -> Result<()> {
+pub fn open_page(path: &Path) -> Result<()> {
     #[cfg(feature = "terminal")]
-    let opened = open::that(address).map_err(|e| e.to_string());
+    let opened = open::that(path).map_err(|e| e.to_string());
     #[cfg(not(feature = "terminal"))]
-    let opened = Err("this build has no feature \"terminal\"".to_owned());
-    opened.map_err(|e: String| crate::Failure::Message(format!("no browser would open {address}: {e}")))
+    let opened = Err(format!("this build has no feature \"terminal\", which opens {}", path.display()));
+    opened.map_err(|e: String| {
+        crate::Failure::Message(format!("no browser was started; open the address above without --open ({e})"))
+    })
 }
 
 /// Opens a file that was written, in the browser.

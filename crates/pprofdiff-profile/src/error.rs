@@ -8,6 +8,7 @@
 use std::fmt;
 use std::io;
 
+use crate::redact::Secrets;
 use crate::sanitize::sanitize;
 
 /// What the engine's functions return.
@@ -84,6 +85,23 @@ impl Error {
     /// Puts words in front of the detail.
     pub fn prefixed(mut self, words: &str) -> Error {
         self.0.detail.insert_str(0, words);
+        self
+    }
+
+    /// The same error, without what a request keeps secret.
+    #[must_use]
+    pub fn without(mut self, secrets: &Secrets) -> Error {
+        let redact = |text: &mut String| *text = secrets.redact(text).into_owned();
+        let inner = &mut *self.0;
+        [Some(&mut inner.detail), inner.input.as_mut(), inner.record.as_mut(), inner.advice.as_mut()]
+            .into_iter()
+            .flatten()
+            .for_each(redact);
+        if let Some(io) = inner.io.take() {
+            let text = io.to_string();
+            let shown = secrets.redact(&text);
+            inner.io = Some(if shown == text { io } else { io::Error::new(io.kind(), shown.into_owned()) });
+        }
         self
     }
 

@@ -47,7 +47,7 @@ pub use work::Work;
 
 /// Text of profiles and URLs, made safe to show.
 pub mod text {
-    pub use crate::redact::redacted;
+    pub use crate::redact::{Secrets, redacted};
     pub use crate::sanitize::{is_harmful, sanitize};
 }
 

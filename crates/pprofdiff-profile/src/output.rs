@@ -128,10 +128,40 @@ pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::R
     fresh.persist(path).map(drop).map_err(|e| e.error)
 }
 
+/// A file that only its owner can read. It is removed when this is dropped, or by Ctrl-C.
+#[derive(Debug)]
+pub struct PrivateFile {
+    file: tempfile::TempPath,
+    _unfinished: Unfinished,
+}
+
+impl PrivateFile {
+    /// A new file in the folder for temporary files, with this content.
+    ///
+    /// # Errors
+    /// The operating system's.
+    pub fn new(suffix: &str, content: &[u8]) -> Result<PrivateFile> {
+        // The crate gives no rights to others, and takes no file that is there.
+        let create = || {
+            let mut file = tempfile::Builder::new().prefix("pprofdiff-").suffix(suffix).tempfile()?;
+            let unfinished = Unfinished::new(file.path());
+            file.write_all(content)?;
+            Ok(PrivateFile { file: file.into_temp_path(), _unfinished: unfinished })
+        };
+        create().map_err(|e| Error::io(e).in_input(&std::env::temp_dir().display().to_string()))
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.file
+    }
+}
+
 /// The temporary files of this process.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A temporary file, as long as it is there.
+#[derive(Debug)]
 struct Unfinished(PathBuf);
 
 impl Unfinished {

@@ -1,49 +1,379 @@
-//! URLs without their secrets: user, password or token before the `@` are never shown.
+//! Messages and names without secrets: passwords and tokens in URLs, and everything secret that a request carries.
 //!
-//! Every name of a profile goes through here ([`profile/input.rs`](crate::Profile)), so errors, tables, pages and JSON
-//! hold no secrets. The command and Python also pass messages of other libraries through it, which may repeat a URL.
+//! Every name of a profile goes through [`redacted`] ([`profile/input.rs`](crate::Profile)), so errors, tables, pages and
+//! JSON hold no secrets. The command and Python also pass messages of other libraries through it, which may repeat a URL.
 //!
-//! They are cut off where a URL becomes a profile's name, so no view can forget it.
+//! A server can repeat a secret without its URL: in the body of an error, in a redirect, in XML. A request therefore has
+//! [`Secrets`], which know the exact texts, and every message about the request goes through [`Secrets::redact`].
 
 use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::Arc;
 
-/// What stands in place of a user and password.
+/// Replaces a secret.
 const HIDDEN: &str = "***";
 
-/// The text with the user and password of every URL in it replaced by `***`: `https://***@host/path`.
+/// Words in the name of a parameter whose value is a secret, whatever the scheme.
+const SECRET_WORDS: [&str; 18] = [
+    "auth", "bearer", "code", "cookie", "cred", "jwt", "key", "nonce", "otp", "pass", "policy", "pwd", "sas", "secret",
+    "session", "sig", "ticket", "token",
+];
+
+/// Parameters of web addresses whose values say which profile is meant. The values of others are hidden unless they are
+/// numbers: anything can be a capability.
+const HARMLESS: [&str; 50] = [
+    "algorithm",
+    "app",
+    "branch",
+    "build",
+    "cluster",
+    "commit",
+    "date",
+    "debug",
+    "delimiter",
+    "duration",
+    "encoding-type",
+    "end",
+    "env",
+    "expires",
+    "file",
+    "format",
+    "from",
+    "gc",
+    "host",
+    "instance",
+    "job",
+    "limit",
+    "name",
+    "namespace",
+    "offset",
+    "page",
+    "part",
+    "path",
+    "pod",
+    "prefix",
+    "profile",
+    "query",
+    "rate",
+    "raw",
+    "ref",
+    "region",
+    "rev",
+    "seconds",
+    "service",
+    "signedheaders",
+    "since",
+    "start",
+    "tag",
+    "tenant",
+    "time",
+    "to",
+    "type",
+    "until",
+    "version",
+    "zone",
+];
+/// Prefixes that stores put before the parameters of signed addresses.
+const STORE_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-ms-"];
+
+/// The text with the user, the password and the secret parameters of every URL in it replaced by `***`:
+/// `https://***@host/path?debug=0&token=***`.
 ///
 /// A host whose port is not a number is taken for the beginning of a password with a `/`, `?` or `#` in it, which is
 /// invalid in a URL; then everything up to the text's last `@` is hidden.
 pub fn redacted(text: &str) -> Cow<'_, str> {
-    let mut shown = String::new();
-    let mut rest = text;
-    while let Some(begin) = rest.find("://").map(|at| at + 3) {
-        let (before, after) = rest.split_at(begin);
-        shown.push_str(before);
+    let mut hidden = Vec::new();
+    each_secret(text, |place| hidden.push(place));
+    hidden.sort_by_key(|place| place.start);
+    without(text, hidden)
+}
+
+/// Calls `found` with the place of each secret in the URLs of a text. A place may lie in another one.
+fn each_secret(text: &str, mut found: impl FnMut(Range<usize>)) {
+    // Without blanks it is a name, and the URL ends where the text does.
+    let is_name = !text.contains(char::is_whitespace);
+    let mut at = 0;
+    while let Some(begin) = text[at..].find("://").map(|place| at + place + 3) {
+        let scheme = text[at..begin - 3].rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
+        let after = &text[begin..];
         let end = after.find(|c: char| c.is_whitespace() || "/?#".contains(c)).unwrap_or(after.len());
         let authority = &after[..end];
         let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
         // The last colon of `[::1]` does not begin a port.
         let odd = !port.bytes().all(|b| b.is_ascii_digit()) && !authority.ends_with(']');
-        let secret = authority.rfind('@').or_else(|| after.rfind('@').filter(|_| odd));
-        rest = match secret {
-            Some(at) => {
-                shown.push_str(HIDDEN);
-                &after[at..]
+        let user = authority.rfind('@').or_else(|| after.rfind('@').filter(|_| odd));
+        at = begin;
+        if let Some(user) = user {
+            found(begin..begin + user);
+            at += user;
+        }
+        let rest = &text[at..];
+        // A URL in a URL is looked at by itself.
+        let next = rest.find("://").map_or(rest.len(), |next| {
+            let scheme = rest[..next].rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
+            scheme.map_or(0, |scheme| scheme + 1)
+        });
+        let blank = if is_name { rest.len() } else { end_of_url(rest) };
+        let Some(query) = rest[..next.min(blank)].find(['?', '#']) else { continue };
+        let mut param = at + query + 1;
+        let end = at + blank;
+        while param < end {
+            let length = text[param..end].find(['&', ';', '#']).unwrap_or(end - param);
+            let part = &text[param..param + length];
+            let (name, value) = part.split_once('=').map_or(("", part), |(name, value)| (name, value));
+            if is_secret(name, value, is_web) {
+                found(param + length - value.len()..param + length);
             }
-            None => after,
-        };
+            param += length + 1;
+        }
     }
-    if shown.is_empty() {
+}
+
+/// Where a URL ends that begins in a sentence: before a blank, or before a quote or bracket around it.
+fn end_of_url(text: &str) -> usize {
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let is_last = chars.peek().is_none_or(|(_, next)| next.is_whitespace() || ":,;.)".contains(*next));
+        if c.is_whitespace() || "\"<>`".contains(c) || (c == '\'' && is_last) {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// True if the value of a URL's parameter must not be shown. A value without a name has the name "".
+fn is_secret(name: &str, value: &str, is_web: bool) -> bool {
+    let name = String::from_utf8_lossy(&Plain::of(name).bytes).into_owned();
+    let name = STORE_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(&name);
+    let is_number = value.len() <= 13 && value.bytes().all(|b| b.is_ascii_digit() || b".-".contains(&b));
+    let is_harmless = |name: &str| HARMLESS.contains(&name);
+    match name {
+        "signedheaders" => false,
+        _ if value.is_empty() || value == HIDDEN => false,
+        "" => is_web && !is_number && !is_harmless(value),
+        name if SECRET_WORDS.iter().any(|word| name.contains(word)) => true,
+        name => is_web && !is_number && !is_harmless(name) && value != "true" && value != "false",
+    }
+}
+
+/// The text with these places, which are in the order of their beginnings, replaced.
+fn without(text: &str, hidden: Vec<Range<usize>>) -> Cow<'_, str> {
+    if hidden.is_empty() {
         return text.into();
     }
-    shown.push_str(rest);
+    let (mut shown, mut at) = (String::with_capacity(text.len()), 0);
+    for place in hidden {
+        if place.end <= at {
+            continue;
+        }
+        if place.start >= at {
+            shown.push_str(&text[at..place.start]);
+            shown.push_str(HIDDEN);
+        }
+        at = place.end;
+    }
+    shown.push_str(&text[at..]);
     shown.into()
+}
+
+/// The fewest bytes that are searched for in a message. What is shorter is part of any word.
+const MIN_SECRET_BYTES: usize = 3;
+/// The fewest bytes of a secret that are hidden at the end of a message, where the rest may have been cut off.
+const MIN_CUT_BYTES: usize = 4;
+/// The most bytes that encode one.
+const MAX_ENCODING_BYTES: usize = 6;
+
+/// Everything secret that a request carries. Messages about it, and what its server answers, go through
+/// [`Secrets::redact`] before they are shortened.
+#[derive(Clone, Default)]
+pub struct Secrets(Arc<Vec<Vec<u8>>>);
+
+impl Secrets {
+    /// The passwords and secret parameters of a URL, or of several in a text.
+    pub fn of_url(url: &str) -> Secrets {
+        let mut secrets = Secrets::default();
+        each_secret(url, |place| {
+            let secret = &url[place];
+            secrets.add(secret);
+            // A user's name by itself is a token; with a password it is none.
+            if let Some((_, password)) = secret.split_once(':') {
+                secrets.add(password);
+            }
+        });
+        secrets
+    }
+
+    /// Adds a secret.
+    pub fn add(&mut self, secret: &str) {
+        let plain = Plain::of(secret).bytes;
+        if plain.len() >= MIN_SECRET_BYTES && !self.0.contains(&plain) {
+            let all = Arc::make_mut(&mut self.0);
+            all.push(plain);
+            // The longest first: one may begin with another.
+            all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        }
+    }
+
+    /// The same, with those of others.
+    #[must_use]
+    pub fn and(mut self, others: &Secrets) -> Secrets {
+        for secret in &*others.0 {
+            if !self.0.contains(secret) {
+                Arc::make_mut(&mut self.0).push(secret.clone());
+            }
+        }
+        Arc::make_mut(&mut self.0).sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        self
+    }
+
+    /// The text without these secrets, and without those in URLs. It does not matter whether a secret is percent-encoded,
+    /// escaped as in XML or JSON, or in other letters of upper and lower case.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let known = without(text, self.places(text));
+        match redacted(&known) {
+            Cow::Borrowed(_) => known,
+            Cow::Owned(shown) => shown.into(),
+        }
+    }
+
+    fn places(&self, text: &str) -> Vec<Range<usize>> {
+        if self.0.is_empty() {
+            return Vec::new();
+        }
+        let plain = Plain::of(text);
+        // The text may have been cut off within an encoding.
+        let end = plain.bytes.len();
+        let last = plain.bytes.iter().rposition(|byte| b"%&\\".contains(byte));
+        let end_of_whole = last.filter(|at| end - at <= MAX_ENCODING_BYTES).unwrap_or(end);
+        let (mut places, mut at) = (Vec::new(), 0);
+        while at < end {
+            let (rest, before) = (&plain.bytes[at..], &plain.bytes[at..end_of_whole.max(at)]);
+            let length = self.0.iter().find_map(|secret| {
+                let is_cut = |rest: &[u8]| rest.len() >= MIN_CUT_BYTES && secret.starts_with(rest);
+                match rest.starts_with(secret) {
+                    true => Some(secret.len()),
+                    false => (is_cut(rest) || is_cut(before)).then_some(rest.len()),
+                }
+            });
+            let length = length.unwrap_or(0);
+            if length > 0 {
+                let place = plain.places[at].start as usize..plain.places[at + length - 1].end as usize;
+                places.push(whole_chars(text, place));
+            }
+            at += length.max(1);
+        }
+        places
+    }
+
+    /// Overwrites these secrets in bytes with asterisks, as many as the secret is long, where they are written plainly.
+    pub(crate) fn mask(&self, bytes: &mut [u8]) {
+        for secret in self.0.iter().filter(|secret| secret.len() >= MIN_MASKED_BYTES) {
+            let is_it = |window: &[u8]| {
+                window.iter().zip(secret).all(|(b, s)| match b {
+                    b'+' => *s == b' ',
+                    b => b.to_ascii_lowercase() == *s,
+                })
+            };
+            let first = secret[0];
+            let mut at = 0;
+            while at + secret.len() <= bytes.len() {
+                if bytes[at].to_ascii_lowercase() == first && is_it(&bytes[at..at + secret.len()]) {
+                    bytes[at..at + secret.len()].fill(b'*');
+                    at += secret.len();
+                } else {
+                    at += 1;
+                }
+            }
+        }
+    }
+}
+
+/// The place with the rest of characters that begin or end outside of it: a part of a character can't be shown.
+fn whole_chars(text: &str, place: Range<usize>) -> Range<usize> {
+    let Range { mut start, mut end } = place;
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+    start..end
+}
+
+/// The fewest bytes of a secret that are overwritten in a profile: shorter ones may be words, or parts of numbers.
+const MIN_MASKED_BYTES: usize = 16;
+
+/// A text without its encodings, in lower case, and the place of each byte in the text.
+struct Plain {
+    bytes: Vec<u8>,
+    places: Vec<Range<u32>>,
+}
+
+impl Plain {
+    fn of(text: &str) -> Plain {
+        /// What is encoded more often than this is seen by nobody.
+        const MAX_ROUNDS: usize = 4;
+        let bytes = text.as_bytes().to_vec();
+        let mut plain = Plain { places: (0..bytes.len() as u32).map(|at| at..at + 1).collect(), bytes };
+        for _ in 0..MAX_ROUNDS {
+            let before = plain.bytes.len();
+            plain = plain.decoded();
+            if plain.bytes.len() == before {
+                break;
+            }
+        }
+        for byte in &mut plain.bytes {
+            *byte = if *byte == b'+' { b' ' } else { byte.to_ascii_lowercase() };
+        }
+        plain
+    }
+
+    /// One round of decoding. Half of a character that XML or JSON has as a number is left out: secrets are ASCII.
+    fn decoded(&self) -> Plain {
+        let (mut bytes, mut places, mut at) = (Vec::with_capacity(self.bytes.len()), Vec::new(), 0);
+        while let Some(&first) = self.bytes.get(at) {
+            let (byte, length) = decode_first(&self.bytes[at..]).unwrap_or((first, 1));
+            bytes.push(byte);
+            places.push(self.places[at].start..self.places[at + length - 1].end);
+            at += length;
+        }
+        Plain { bytes, places }
+    }
+}
+
+/// The byte that an encoding at the beginning of a text stands for, and how long that is.
+fn decode_first(text: &[u8]) -> Option<(u8, usize)> {
+    let number = |digits: &[u8], radix: u32| {
+        let text = std::str::from_utf8(digits).ok().filter(|text| !text.starts_with(['+', '-']))?;
+        u8::from_str_radix(text, radix).ok()
+    };
+    match text {
+        [b'%', a, b, ..] => Some((number(&[*a, *b], 16)?, 3)),
+        [b'\\', b'u', b'0', b'0', a, b, ..] => Some((number(&[*a, *b], 16)?, 6)),
+        [b'\\', b'x', a, b, ..] => Some((number(&[*a, *b], 16)?, 4)),
+        [b'\\', c @ (b'/' | b'"' | b'\\' | b'\''), ..] => Some((*c, 2)),
+        [b'&', ..] => {
+            let end = text.iter().take(10).position(|b| *b == b';')?;
+            let byte = match &text[1..end] {
+                b"amp" => b'&',
+                b"lt" => b'<',
+                b"gt" => b'>',
+                b"quot" => b'"',
+                b"apos" => b'\'',
+                [b'#', b'x' | b'X', digits @ ..] => number(digits, 16)?,
+                [b'#', digits @ ..] => number(digits, 10)?,
+                _ => return None,
+            };
+            Some((byte, end + 1))
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::redacted;
+    use super::{Secrets, redacted};
 
     #[test]
     fn users_and_passwords_are_not_shown() {
@@ -70,5 +400,71 @@ mod tests {
             assert_eq!(redacted(text), shown);
             assert_eq!(redacted(shown), shown, "twice is once");
         }
+    }
+
+    #[test]
+    fn secret_parameters_of_urls_are_not_shown() {
+        for (text, shown) in [
+            ("http://h/x?X-Amz-Security-Token=SECRET", "http://h/x?X-Amz-Security-Token=***"),
+            (
+                "https://h/x?X-Amz-Date=20260101&X-Amz-Signature=ab&x=1",
+                "https://h/x?X-Amz-Date=20260101&X-Amz-Signature=***&x=1",
+            ),
+            (
+                "https://h/x?X-Amz-Securit%79-Tok%65n=SECRET#access_token=S",
+                "https://h/x?X-Amz-Securit%79-Tok%65n=***#access_token=***",
+            ),
+            ("https://a.blob/x?sv=2024-01-01&sig=a%2Fb%3D;se=S", "https://a.blob/x?sv=2024-01-01&sig=***;se=***"),
+            ("az://c/x?sig=SECRET&sv=a", "az://c/x?sig=***&sv=a"),
+            ("http://h/x?SECRET", "http://h/x?***"),
+            ("http://h/x?k=SECRET&debug", "http://h/x?k=***&debug"),
+            ("http://h/x?token=a'b\"SECRET", "http://h/x?token=***"),
+            ("no 'http://h/x?token=S': 404, http://h?k=S.", "no 'http://h/x?token=***': 404, http://h?k=***"),
+            ("http://h/x?path=http://u:SECRET@h/y?t=SECRET", "http://h/x?path=http://***@h/y?t=***"),
+            ("http://h/x?path=http://u:SECRET@h/&token=S", "http://h/x?path=http://***@h/&token=***"),
+            ("http://h/?token=http://u:SECRET@h/&t=S", "http://h/?token=***&t=***"),
+            ("http://u:p@h/x?token=S&debug=1", "http://***@h/x?token=***&debug=1"),
+            ("pyroscope://h/{}?token=SECRET&type=cpu", "pyroscope://h/{}?token=***&type=cpu"),
+            // Nothing to hide.
+            ("http://h/heap?debug=0&seconds=30&gc=1", "http://h/heap?debug=0&seconds=30&gc=1"),
+            ("http://h/x?build=9fceb02&raw#top", "http://h/x?build=9fceb02&raw#***"),
+            (r#"pyroscope://h/{a="b?c"}?type=cpu&from=-1h"#, r#"pyroscope://h/{a="b?c"}?type=cpu&from=-1h"#),
+            ("s3://b/k?x=y", "s3://b/k?x=y"),
+            ("why? token=x", "why? token=x"),
+        ] {
+            assert_eq!(redacted(text), shown);
+            assert_eq!(redacted(shown), shown, "twice is once");
+        }
+    }
+
+    #[test]
+    fn what_a_request_carries_is_in_no_message() {
+        let mut secrets = Secrets::of_url("https://user:pass word@h/x?X-Amz-Security-Token=Ab%2Fc%2Bd%3D%3D&debug=1");
+        secrets.add("tok\"en/<1>");
+        for (text, shown) in [
+            ("Ab/c+d==", "***"),
+            ("got Ab%2Fc%2Bd%3D%3D, ab%2fc%2bd%3d%3d!", "got ***, ***!"),
+            ("twice: Ab%252Fc%252Bd%253D%253D", "twice: ***"),
+            ("<Message>Ab&#47;c&#x2B;d==&amp;x</Message>", "<Message>***&amp;x</Message>"),
+            (r#"{"said":"Ab\/c\u002bd=="}"#, r#"{"said":"***"}"#),
+            ("form: Ab%2Fc+d==", "form: ***"),
+            (r#"tok"en/<1> tok\"en/<1> tok&quot;en/&lt;1&gt;"#, "*** *** ***"),
+            ("pass word and pass%20word", "*** and ***"),
+            ("it was cut: X=Ab%2Fc%2", "it was cut: X=***"),
+            // Other URLs, too; what is no secret stays.
+            ("to http://other/?sig=zz", "to http://other/?sig=***"),
+            ("debug=1 of user é 100% &c; \\u12", "debug=1 of user é 100% &c; \\u12"),
+            ("%C3%A9Ab/c+d==é", "%C3%A9***é"),
+        ] {
+            assert_eq!(secrets.redact(text), shown);
+        }
+        // What is too short would be found everywhere.
+        secrets = Secrets::default();
+        secrets.add("a");
+        assert_eq!(secrets.redact("a bad cat"), "a bad cat");
+        secrets.add("sixteen-bytes-it");
+        let mut bytes = b"x Sixteen-bytes-it sixteen".to_vec();
+        secrets.mask(&mut bytes);
+        assert_eq!(bytes, b"x **************** sixteen");
     }
 }

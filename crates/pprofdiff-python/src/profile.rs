@@ -183,8 +183,8 @@ impl Diff {
             None => Profile::new(py, profile.clone()),
         };
         let sides = Diff {
-            base: base.into_iter().zip(diff.base()).map(wrap).collect::<PyResult<_>>()?,
-            new: new.into_iter().zip(diff.new_side()).map(wrap).collect::<PyResult<_>>()?,
+            base: base.into_iter().zip(diff.given(true)).map(wrap).collect::<PyResult<_>>()?,
+            new: new.into_iter().zip(diff.given(false)).map(wrap).collect::<PyResult<_>>()?,
             of_profile: false,
         };
         Py::new(py, (sides, Views { diff, query: Query::default(), selected: Arc::default(), profile: None }))

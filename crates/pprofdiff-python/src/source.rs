@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use pprofdiff::Source;
-use pprofdiff::input::Finder;
+use pprofdiff::input::{Fetch, Finder};
 use pprofdiff::recording::RecordedSide;
-use pprofdiff::text::redacted;
+use pprofdiff::text::{Secrets, redacted};
 use pyo3::exceptions::{PyModuleNotFoundError, PyOSError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyString, PyTuple};
@@ -25,7 +25,10 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         if let Some(source) = pprofdiff_cli::server_source(&url) {
             return source.map_err(|e| error::from_engine(object.py(), &e));
         }
-        return Ok(Source::Bytes(redacted(&url).into_owned(), fetch(object.py(), &url)?));
+        // With the bytes at hand, neither errors about them nor the profile repeat what is secret in the URL.
+        let (bytes, secrets) = (fetch(object.py(), &url)?, Secrets::of_url(&url));
+        let fetch = Fetch::with_secrets(move || Ok((bytes.clone(), secrets.clone())));
+        return Ok(Source::Fetch(redacted(&url).into_owned(), fetch));
     }
     if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
         let path = object.extract::<PathBuf>()?;
@@ -59,7 +62,7 @@ pub fn url(object: &Bound<'_, PyAny>) -> Option<String> {
 }
 
 /// What is behind another URL, through fsspec: it knows the schemes, and its errors are told as they are, unless the URL has
-/// a password, which they may repeat.
+/// a secret, which they may repeat.
 fn fetch(py: Python<'_>, url: &str) -> PyResult<Vec<u8>> {
     let shown = redacted(url);
     fetch_as(py, url, &shown).map_err(|e| as_shown(py, url, e))
@@ -82,13 +85,13 @@ pub fn list(py: Python<'_>, folder: &str) -> PyResult<Vec<String>> {
 
 /// An error about a URL.
 fn as_shown(py: Python<'_>, url: &str, e: PyErr) -> PyErr {
-    if redacted(url) == url { e } else { without_passwords(py, &e) }
+    if redacted(url) == url { e } else { without_secrets(py, url, &e) }
 }
 
-/// An error of the same builtin kind with the same words, except passwords of URLs, and without what led to it.
-fn without_passwords(py: Python<'_>, e: &PyErr) -> PyErr {
+/// An error of the same builtin kind with the same words, except the secrets of the URL, and without what led to it.
+fn without_secrets(py: Python<'_>, url: &str, e: &PyErr) -> PyErr {
     let text = e.value(py).str().map_or_else(|_| String::new(), |s| s.to_string_lossy().into_owned());
-    let text = redacted(&text).into_owned();
+    let text = Secrets::of_url(url).redact(&text).into_owned();
     let builtin = || {
         let is_builtin = |class: &Bound<'_, PyAny>| class.getattr("__module__")?.eq("builtins");
         let class = e.get_type(py).mro().iter().find(|class| is_builtin(class).unwrap_or(false))?;

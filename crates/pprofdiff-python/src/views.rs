@@ -227,8 +227,8 @@ impl Views {
                 return Explanation::new(&request.answer(&diff)?);
             }
             let noise = noise.iter().map(|source| source.load(&load)).collect::<pprofdiff::Result<Vec<_>>>()?;
-            let base: Vec<_> = diff.base().cloned().chain(noise).collect();
-            let new: Vec<_> = diff.new_side().cloned().collect();
+            let base: Vec<_> = diff.given(true).cloned().chain(noise).collect();
+            let new: Vec<_> = diff.given(false).cloned().collect();
             let mut with_noise = pprofdiff::Diff::new(&base, &new)?;
             if let Some(folder) = diff.folder() {
                 with_noise = with_noise.with_folder(folder);

@@ -83,7 +83,9 @@ impl Report {
             Report::Table(table) | Report::Traces(table) => Some(Cow::Borrowed(table)),
             Report::Stacks(stacks, most) => Some(Cow::Owned(Table::stacks(stacks, *most))),
             Report::Explain(explanation) => Some(Cow::Owned(Table::causes(explanation))),
-            Report::Ranking(ranking) => Some(Cow::Owned(Table::ranked_pairs(ranking))),
+            Report::Ranking(ranking) => {
+                Some(Cow::Owned(Table::ranked_pairs(ranking).head(ranking.rows.unwrap_or(usize::MAX))))
+            }
             _ => None,
         }
     }

@@ -226,7 +226,8 @@ pub struct Ranking {
     pub fdr: f64,
     /// How many pairs changed by more than chance: the first of all.
     pub changed: usize,
-    /// Those that changed, the largest change by causes first; then the others as they came.
+    /// Those that changed, the largest change by causes first; then the others. Ties are in the order of the totals' change,
+    /// then of the names.
     pub pairs: Vec<RankedPair>,
     /// Causes that two pairs or more have, the largest change first.
     pub shared: Vec<SharedCause>,
@@ -234,6 +235,9 @@ pub struct Ranking {
     pub common: Vec<CommonChange>,
     /// What could not be compared.
     pub failed: Vec<FailedPair>,
+    /// The most rows of each table that formats write, instead of their own limits.
+    #[serde(skip)]
+    pub rows: Option<usize>,
 }
 
 impl Fleet {
@@ -312,12 +316,15 @@ impl Fleet {
             .filter(|pair| !is_changed(pair))
             .for_each(|pair| (pair.causes, pair.account) = (Vec::new(), None));
         let size = |pair: &RankedPair| size(&pair.causes);
-        // Those without causes stay in their order.
-        pairs.sort_by(|a, b| is_changed(b).cmp(&is_changed(a)).then_with(|| size(b).total_cmp(&size(a))));
+        pairs.sort_by(|a, b| {
+            let by_causes = is_changed(b).cmp(&is_changed(a)).then_with(|| size(b).total_cmp(&size(a)));
+            let by_total = b.total_delta.unsigned_abs().cmp(&a.total_delta.unsigned_abs());
+            by_causes.then(by_total).then_with(|| a.pair.cmp(&b.pair))
+        });
         let changed = pairs.iter().filter(|pair| is_changed(pair)).count();
         let shared = shared(&pairs[..changed], summary.total.base as f64);
         let common = self.evidence.common(fdr, summary.total.base as f64);
-        Ok(Ranking { summary: Arc::new(summary), fdr, changed, pairs, shared, common, failed: self.failed })
+        Ok(Ranking { summary: Arc::new(summary), fdr, changed, pairs, shared, common, failed: self.failed, rows: None })
     }
 }
 

@@ -243,10 +243,14 @@ impl Settings {
 }
 
 /// The runtime that names belong to, and what each of them is.
-pub(crate) fn classify(names: &[String], own: &UserRules, asked: Asked) -> (&'static Runtime, Vec<Class>) {
+pub(crate) fn classify<S: AsRef<str> + Sync>(
+    names: &[S],
+    own: &UserRules,
+    asked: Asked,
+) -> (&'static Runtime, Vec<Class>) {
     let is_of = |(runtime, detect): (&Runtime, &OnceLock<Option<Regex>>)| {
         let Some(detect) = detect.get_or_init(|| compiled(runtime.detect.0)) else { return false };
-        let found = names.iter().filter(|name| detect.is_match(name)).count();
+        let found = names.iter().filter(|name| detect.is_match(name.as_ref())).count();
         found > 0 && found as f64 > runtime.detect.1 * names.len() as f64
     };
     let of = RUNTIMES.iter().zip(DETECT.iter()).position(is_of).unwrap_or(RUNTIMES.len() - 1);
@@ -264,7 +268,7 @@ pub(crate) fn classify(names: &[String], own: &UserRules, asked: Asked) -> (&'st
     let is = |regex: &Option<Regex>, name: &str| regex.as_ref().is_some_and(|regex| regex.is_match(name));
     let any = |own: &[bytes::Regex], name: &str| own.iter().any(|regex| regex.is_match(name.as_bytes()));
     let is_system = |name: &str| is(system, name) || any(&own.system, name);
-    let class = |name: &String| Class {
+    let class = |name: &str| Class {
         system: is_system(name),
         background: is(background, name) || any(&own.background, name),
         artefact: is(artefact, name),
@@ -274,7 +278,7 @@ pub(crate) fn classify(names: &[String], own: &UserRules, asked: Asked) -> (&'st
         allocates: is(allocates, name),
         program: !is_system(name) && !is(standard, name),
     };
-    (runtime, names.iter().map(class).collect())
+    (runtime, names.iter().map(|name| class(name.as_ref())).collect())
 }
 
 /// Of each name, whether it is of the language's runtime and not the program's.

@@ -174,6 +174,11 @@ impl BatchArgs {
         Some(Groups::new(self.group.as_ref()?, self.base.as_ref()?, self.new.as_ref()?))
     }
 
+    /// The most rows of a ranking's tables, if they are given.
+    pub fn ranked_rows(&self) -> Option<usize> {
+        self.rows.n.map(|n| if n == 0 { usize::MAX } else { n })
+    }
+
     /// What is asked of each pair, with so many rows unless others are given.
     pub fn view(&self, usual: Option<usize>) -> View {
         self.view.clone().ordered(self.rows.sort(), self.rows.limit(usual))

@@ -134,13 +134,12 @@ fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(Loca
     let begin = *json;
     let (mut name, mut url, mut line, mut column) = (None, None, 0, 0);
     let mut object = json.object()?;
-    while let Some(key) = json.key(&mut object)? {
-        match &*key.bytes() {
-            b"functionName" => name = Some(json.string()?.bytes()),
-            b"url" => url = Some(json.string()?.bytes()),
-            b"lineNumber" => line = place(json.number()?)?,
-            b"columnNumber" => column = place(json.number()?)?,
-            _ => json.skip()?,
+    while let Some(key) = json.member(&mut object, &["functionName", "url", "lineNumber", "columnNumber"])? {
+        match key {
+            "functionName" => name = Some(json.string()?.bytes()),
+            "url" => url = Some(json.string()?.bytes()),
+            "lineNumber" => line = place(json.number()?)?,
+            _ => column = place(json.number()?)?,
         }
     }
     let name = name.ok_or_else(|| missing("its call frame has no functionName", begin))?;

@@ -45,9 +45,14 @@ pub(super) struct Number<'t> {
     at: usize,
 }
 
-/// An object or array that is being read: true before its first member.
+/// An object or array that is being read.
 #[derive(Debug)]
-pub(super) struct Opened(bool);
+pub(super) struct Opened {
+    /// True before its first member.
+    is_first: bool,
+    /// A bit for each name that [`Json::member`] has returned.
+    seen: u64,
+}
 
 impl<'t> Json<'t> {
     /// The beginning of a text; a mark of the encoding is passed over.
@@ -99,7 +104,7 @@ impl<'t> Json<'t> {
             return Err(self.unlike(expected));
         }
         self.at += 1;
-        Ok(Opened(true))
+        Ok(Opened { is_first: true, seen: 0 })
     }
 
     /// Begins an object.
@@ -116,7 +121,7 @@ impl<'t> Json<'t> {
     fn more(&mut self, opened: &mut Opened, close: u8, expected: &str) -> Result<bool> {
         self.skip_blanks();
         self.pace.left(self.text.len() - self.at);
-        let first = std::mem::replace(&mut opened.0, false);
+        let first = std::mem::replace(&mut opened.is_first, false);
         match self.byte() {
             Some(b) if b == close => {
                 self.at += 1;
@@ -131,18 +136,26 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// The next key of an object, whose value comes then; `None` at its end.
-    pub fn key(&mut self, object: &mut Opened) -> Result<Option<Text<'t>>> {
+    /// The next key of an object, whose value comes then; `None` at its end. [`Json::member`] also refuses a key that
+    /// comes twice.
+    fn key(&mut self, object: &mut Opened) -> Result<Option<Text<'t>>> {
+        Ok(self.key_with_place(object)?.map(|(_, key)| key))
+    }
+
+    /// The next key of an object, and its offset.
+    pub fn key_with_place(&mut self, object: &mut Opened) -> Result<Option<(usize, Text<'t>)>> {
         if !self.more(object, b'}', "',' or '}'")? {
             return Ok(None);
         }
+        self.skip_blanks();
+        let at = self.at;
         let key = self.string()?;
         self.skip_blanks();
         if self.byte() != Some(b':') {
             return Err(self.unlike("':'"));
         }
         self.at += 1;
-        Ok(Some(key))
+        Ok(Some((at, key)))
     }
 
     /// True if an array has one more element, which comes then.
@@ -150,9 +163,27 @@ impl<'t> Json<'t> {
         self.more(array, b']', "',' or ']'")
     }
 
+    /// The next member of an object that has one of these names, which comes then; others are skipped. `None` at the end.
+    ///
+    /// # Errors
+    /// A name that comes twice in one object. Parsers disagree which of the two values counts, so neither does.
+    pub fn member<'n>(&mut self, object: &mut Opened, names: &[&'n str]) -> Result<Option<&'n str>> {
+        while let Some((at, key)) = self.key_with_place(object)? {
+            let key = key.bytes();
+            match names.iter().position(|name| *name.as_bytes() == *key) {
+                Some(i) => {
+                    object.mark(i, names[i]).map_err(|e| e.at(at))?;
+                    return Ok(Some(names[i]));
+                }
+                None => self.skip()?,
+            }
+        }
+        Ok(None)
+    }
+
     /// Goes on in an object or array that has members before this place.
     pub fn within() -> Opened {
-        Opened(false)
+        Opened { is_first: false, seen: 0 }
     }
 
     /// Reads a string.
@@ -252,7 +283,7 @@ impl<'t> Json<'t> {
         loop {
             // A value begins here.
             let kind = self.kind()?;
-            let mut opened = Opened(false);
+            let mut opened = Json::within();
             match kind {
                 Kind::Object => (opened, _) = (self.object()?, open.push(kind)),
                 Kind::Array => (opened, _) = (self.array()?, open.push(kind)),
@@ -276,16 +307,17 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// Where the values of the members of an object are that are looked for, but for words such as `null`; the last one of a
-    /// name counts, as it does in JavaScript.
+    /// Where the values of these members of an object are, except for words such as `null`.
+    ///
+    /// # Errors
+    /// As [`Json::member`].
     pub fn members<const N: usize>(&mut self, names: [&str; N]) -> Result<[Option<Json<'t>>; N]> {
         let mut found = [None; N];
         let mut object = self.object()?;
-        while let Some(key) = self.key(&mut object)? {
-            let key = key.bytes();
+        while let Some(name) = self.member(&mut object, &names)? {
             let kind = self.kind()?;
-            if let Some(i) = names.iter().position(|name| *name.as_bytes() == *key) {
-                found[i] = Some(*self).filter(|_| kind != Kind::Word);
+            for (place, _) in found.iter_mut().zip(names).filter(|(_, other)| *other == name) {
+                *place = Some(*self).filter(|_| kind != Kind::Word);
             }
             self.skip()?;
         }
@@ -296,6 +328,21 @@ impl<'t> Json<'t> {
     pub fn end(&mut self) -> Result<()> {
         self.skip_blanks();
         if self.byte().is_some() { Err(self.unlike("the end")) } else { Ok(()) }
+    }
+}
+
+impl Opened {
+    /// Notes that the name with this number was read.
+    ///
+    /// # Errors
+    /// It was read before in this object.
+    pub fn mark(&mut self, number: usize, name: &str) -> Result<()> {
+        let bit = 1 << number;
+        if self.seen & bit != 0 {
+            return Err(Error::malformed(format!("the key \"{name}\" comes twice in one object; only one may stay")));
+        }
+        self.seen |= bit;
+        Ok(())
     }
 }
 
@@ -569,6 +616,20 @@ mod tests {
         ] {
             let error = check(text).unwrap_err();
             assert!(error.to_string().contains(words) && error.offset() == Some(offset), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_is_an_error_if_it_is_read() {
+        for (text, error) in [
+            (r#"{"a":1,"b":2,"a":1}"#, Some(13)),
+            (r#"{"a":null,"x":0, "\u0061":1}"#, Some(17)),
+            (r#"{"x":1,"x":2,"a":[{"a":1},{"a":2}],"b":{"a":1,"a":2}}"#, None),
+        ] {
+            let members = Json::new(text.as_bytes()).members(["a", "b"]);
+            assert_eq!(members.as_ref().err().map(Error::offset), error.map(Some), "{text}");
+            let said = members.err().map(|e| e.to_string()).unwrap_or_default();
+            assert!(error.is_none() || said.contains(r#"the key "a" comes twice in one object"#), "{said}");
         }
     }
 

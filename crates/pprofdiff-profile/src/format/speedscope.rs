@@ -130,12 +130,11 @@ impl File {
         let mut json = Json::new(text);
         let (mut shared, mut profiles, mut written) = (None, None, None);
         let mut object = json.object()?;
-        while let Some(key) = json.key(&mut object)? {
-            match &*key.bytes() {
-                b"shared" => shared = Some(json),
-                b"profiles" => profiles = Some(json),
-                b"pprofdiff" => written = Some(json),
-                _ => {}
+        while let Some(key) = json.member(&mut object, &["shared", "profiles", "pprofdiff"])? {
+            match key {
+                "shared" => shared = Some(json),
+                "profiles" => profiles = Some(json),
+                _ => written = Some(json),
             }
             json.skip()?;
         }
@@ -143,11 +142,8 @@ impl File {
         let Some(mut shared) = shared else { return Err(Error::malformed("it has no `shared`, the table of frames")) };
         let Some(mut profiles) = profiles else { return Err(Error::malformed("it has no `profiles`")) };
         let mut object = shared.object()?;
-        while let Some(key) = shared.key(&mut object)? {
-            match &*key.bytes() {
-                b"frames" => self.read_frames(&mut shared)?,
-                _ => shared.skip()?,
-            }
+        while shared.member(&mut object, &["frames"])?.is_some() {
+            self.read_frames(&mut shared)?;
         }
         let written = written.map(written_by_us).transpose()?;
         // A name is a label only if there are others.
@@ -194,13 +190,12 @@ impl File {
         let begin = json.offset();
         let (mut name, mut file, mut line, mut column) = (None, Vec::new(), 0, 0);
         let mut object = json.object()?;
-        while let Some(key) = json.key(&mut object)? {
-            match &*key.bytes() {
-                b"name" => name = Some(json.string()?.bytes()),
-                b"file" => file = optional_text(json)?,
-                b"line" => line = optional_number(json)?,
-                b"col" => column = optional_number(json)?,
-                _ => json.skip()?,
+        while let Some(key) = json.member(&mut object, &["name", "file", "line", "col"])? {
+            match key {
+                "name" => name = Some(json.string()?.bytes()),
+                "file" => file = optional_text(json)?,
+                "line" => line = optional_number(json)?,
+                _ => column = optional_number(json)?,
             }
         }
         let name = name.ok_or_else(|| Error::malformed("it has no name").at(begin))?;
@@ -217,15 +212,16 @@ impl File {
         written: Option<&Written>,
         options: &LoadOptions,
     ) -> Result<()> {
+        const MEMBERS: [&str; 8] = ["type", "name", "unit", "startValue", "endValue", "samples", "weights", "events"];
         let begin = json.offset();
         let (mut kind, mut name, mut unit, mut start, mut end) = (None, Vec::new(), None, None, None);
         let (mut samples, mut weights, mut events) = (None, None, None);
         let mut object = json.object()?;
-        while let Some(key) = json.key(&mut object)? {
-            match &*key.bytes() {
-                b"type" => kind = Some(json.string()?.bytes()),
-                b"name" => name = optional_text(json)?,
-                b"unit" => {
+        while let Some(key) = json.member(&mut object, &MEMBERS)? {
+            match key {
+                "type" => kind = Some(json.string()?.bytes()),
+                "name" => name = optional_text(json)?,
+                "unit" => {
                     let place = json.offset();
                     let read = json.string()?.bytes();
                     let detail = || {
@@ -238,12 +234,11 @@ impl File {
                     let kind = json.kind()?;
                     let place = *json;
                     match key {
-                        b"startValue" => start = Some(place).filter(|_| kind == Kind::Number),
-                        b"endValue" => end = Some(place).filter(|_| kind == Kind::Number),
-                        b"samples" => samples = Some(place),
-                        b"weights" => weights = Some(place),
-                        b"events" => events = Some(place),
-                        _ => {}
+                        "startValue" => start = Some(place).filter(|_| kind == Kind::Number),
+                        "endValue" => end = Some(place).filter(|_| kind == Kind::Number),
+                        "samples" => samples = Some(place),
+                        "weights" => weights = Some(place),
+                        _ => events = Some(place),
                     }
                     json.skip()?;
                 }
@@ -376,12 +371,11 @@ impl File {
                 let begin = json.offset();
                 let (mut kind, mut at, mut frame) = (None, None, None);
                 let mut object = json.object()?;
-                while let Some(key) = json.key(&mut object)? {
-                    match &*key.bytes() {
-                        b"type" => kind = Some(json.string()?.bytes()),
-                        b"at" => at = Some(time(&mut json, unit)?),
-                        b"frame" => frame = Some(self.frame(&mut json)?),
-                        _ => json.skip()?,
+                while let Some(key) = json.member(&mut object, &["type", "at", "frame"])? {
+                    match key {
+                        "type" => kind = Some(json.string()?.bytes()),
+                        "at" => at = Some(time(&mut json, unit)?),
+                        _ => frame = Some(self.frame(&mut json)?),
                     }
                 }
                 let wrong = |what: &str| Error::malformed(what).at(begin);
@@ -478,12 +472,11 @@ fn written_by_us(mut json: Json<'_>) -> Result<Written> {
     let mut written = Written { kind: String::new(), unit: String::new(), two_sided: false };
     let text = |json: &mut Json<'_>| Ok(String::from_utf8_lossy(&json.string()?.bytes()).into_owned());
     let mut object = json.object()?;
-    while let Some(key) = json.key(&mut object)? {
-        match &*key.bytes() {
-            b"sample_type" => written.kind = text(&mut json)?,
-            b"unit" => written.unit = text(&mut json)?,
-            b"two_sided" => written.two_sided = json.flag()?,
-            _ => json.skip()?,
+    while let Some(key) = json.member(&mut object, &["sample_type", "unit", "two_sided"])? {
+        match key {
+            "sample_type" => written.kind = text(&mut json)?,
+            "unit" => written.unit = text(&mut json)?,
+            _ => written.two_sided = json.flag()?,
         }
     }
     Ok(written)

@@ -311,14 +311,37 @@ impl ListedFile {
     }
 }
 
-/// Values as they are written; of JSON numbers, too.
+/// Reads values as they are written, JSON numbers among them. A key that comes twice is an error: nobody can tell which
+/// of its values is meant.
 fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTreeMap<String, String>, D::Error> {
-    let values = BTreeMap::<String, serde_json::Value>::deserialize(from)?;
-    let text = |value: serde_json::Value| match value {
-        serde_json::Value::String(text) => text,
-        other => other.to_string(),
-    };
-    Ok(values.into_iter().map(|(name, value)| (name, text(value))).collect())
+    struct Texts;
+
+    impl<'de> serde::de::Visitor<'de> for Texts {
+        type Value = BTreeMap<String, String>;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("keys with values")
+        }
+
+        fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> std::result::Result<Self::Value, A::Error> {
+            let mut texts = BTreeMap::new();
+            while let Some((name, value)) = map.next_entry::<String, serde_json::Value>()? {
+                let text = match value {
+                    serde_json::Value::String(text) => text,
+                    other => other.to_string(),
+                };
+                if texts.contains_key(&name) {
+                    return Err(serde::de::Error::custom(format_args!(
+                        "the key {name:?} comes twice; only one may stay"
+                    )));
+                }
+                texts.insert(name, text);
+            }
+            Ok(texts)
+        }
+    }
+
+    from.deserialize_map(Texts)
 }
 
 /// What a manifest lists: CSV with a column `profile`, whose other columns are keys, or lines of JSON with such names.
@@ -521,5 +544,19 @@ mod tests {
         let error = by_signs.unwrap_err().to_string();
         assert!(error.contains("they are names, such as service,version"), "{error}");
         std::fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_key_that_comes_twice_in_a_manifest_is_an_error() {
+        for (file, text) in [
+            ("twice.jsonl", "{\"profile\":\"a\",\"build\":\"1\",\"build\":\"2\"}\n"),
+            ("twice.csv", "profile,build,build\na,1,2\n"),
+        ] {
+            let path = std::env::temp_dir().join(format!("pprofdiff-{}-{file}", std::process::id()));
+            std::fs::write(&path, text).unwrap();
+            let error = listed_files(&path).unwrap_err().to_string();
+            std::fs::remove_file(path).unwrap();
+            assert!(error.contains("the key \"build\" comes twice"), "{error}");
+        }
     }
 }

@@ -21,25 +21,30 @@ pub use groups::{Groups, ListedFile, listed_files};
 pub use pairs::{BatchItem, manifest_pairs};
 #[cfg(feature = "files")]
 pub use patterns::{Finder, Objects, SIGNS};
-pub use server::{Answer, Request, ServerQuery, Token};
+pub use server::{Answer, Credentials, Request, ServerQuery, Token, is_loopback};
 
 pub use crate::format::InputFormat;
 
 use crate::error::{Error, Result};
 use crate::parallel;
 use crate::profile::{LoadOptions, Profile, merge_as};
-use crate::redact::redacted;
+use crate::redact::{Secrets, redacted};
 #[cfg(feature = "store")]
 use crate::store::StoredProfile;
 
 /// What gives a source's bytes when they are wanted: of a URL, an archive, a database. Called once each time that the
 /// profile is loaded, on the thread that loads it.
 #[derive(Clone)]
-pub struct Fetch(Arc<dyn Fn() -> Result<Vec<u8>> + Send + Sync>);
+pub struct Fetch(Arc<dyn Fn() -> Result<(Vec<u8>, Secrets)> + Send + Sync>);
 
 impl Fetch {
     /// Bytes that `fetch` gives, or an error that says why there are none.
     pub fn new(fetch: impl Fn() -> Result<Vec<u8>> + Send + Sync + 'static) -> Fetch {
+        Fetch(Arc::new(move || Ok((fetch()?, Secrets::default()))))
+    }
+
+    /// Bytes with the secrets of the request for them. Neither an error about the bytes nor the profile repeats these.
+    pub fn with_secrets(fetch: impl Fn() -> Result<(Vec<u8>, Secrets)> + Send + Sync + 'static) -> Fetch {
         Fetch(Arc::new(fetch))
     }
 }
@@ -82,8 +87,9 @@ impl Source {
             Source::Path(path) => Profile::open(path, options).map(Arc::new),
             Source::Bytes(name, bytes) => Profile::from_bytes(name, bytes, options).map(Arc::new),
             Source::Fetch(name, fetch) => {
-                let bytes = (fetch.0)().map_err(|e| e.in_input(&redacted(name)))?;
-                Profile::from_bytes(name, &bytes, options).map(Arc::new)
+                let (bytes, secrets) = (fetch.0)().map_err(|e| e.in_input(&redacted(name)))?;
+                let profile = Profile::from_bytes(name, &bytes, options);
+                Ok(Arc::new(profile.map_err(|e| e.without(&secrets))?.without(&secrets)))
             }
             // It may be loaded as this part of its recording already.
             Source::Profile(profile) if options.time.is_none() || profile.window() == options.time.as_ref() => {
@@ -182,5 +188,23 @@ mod tests {
         let failed = source.load(&options).err().map(|e| e.to_string());
         assert_eq!(failed.as_deref(), Some("http://***@host/x: nobody is there"));
         assert_eq!(asked.load(Ordering::Relaxed), 3);
+    }
+
+    #[test]
+    fn a_profile_that_repeats_a_secret_of_its_request_does_not_show_it() {
+        let load = |bytes: &'static [u8]| {
+            let fetch = Fetch::with_secrets(move || {
+                let mut secrets = Secrets::default();
+                secrets.add("s3cret-of-24-bytes-or-so");
+                Ok((bytes.to_vec(), secrets))
+            });
+            Source::Fetch("http://host/x".to_owned(), fetch).load(&LoadOptions::default())
+        };
+        let profile = load(b"main;GET /x?t=s3cret-of-24-bytes-or-so 10\nmain;other 5\n");
+        let names = |p: &Profile| (1..p.n_strings() as u32).map(|id| p.text(crate::profile::StringId(id))).collect();
+        let names: Vec<String> = profile.map(|p| names(&p)).unwrap_or_default();
+        assert!(names.iter().any(|name| name == "GET /x?t=************************"), "{names:?}");
+        let error = load(b"main;f 1\ns3cret-of-24-bytes-or-so\n").err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(!error.is_empty() && !error.contains("s3cret"), "{error}");
     }
 }

@@ -14,6 +14,7 @@ use serde::Deserialize;
 use super::Source;
 use super::patterns::{Finder, SIGNS, below, inside, is_pipe_or_device, not_waited_for};
 use crate::error::{Error, ErrorKind, Result};
+use crate::redact::redacted;
 
 /// Two sides under one name.
 #[derive(Debug)]
@@ -188,7 +189,10 @@ fn read_manifest(
 ) -> Box<dyn Iterator<Item = BatchItem> + Send> {
     let invalid = move |line: u64, why: String| BatchItem {
         name: format!("line {line}"),
-        sides: Err(Error::malformed(why).in_input(&manifest).in_record(|| format!("line {line}"))),
+        // It may quote a URL.
+        sides: Err(Error::malformed(redacted(&why).into_owned())
+            .in_input(&manifest)
+            .in_record(|| format!("line {line}"))),
     };
     if json {
         let mut numbered = (1..).zip(Lines(input));

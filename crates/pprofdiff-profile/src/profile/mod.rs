@@ -56,6 +56,7 @@ use crate::advice;
 use crate::binary::Binaries;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashSet;
+use crate::redact::Secrets;
 use crate::window::TimeWindow;
 
 /// A loaded, validated profile.
@@ -244,6 +245,15 @@ impl Profile {
     /// The same profile, with what else a user should know of how it was loaded.
     pub(crate) fn with_notes(mut self, mut notes: Vec<String>) -> Self {
         self.notes.append(&mut notes);
+        self
+    }
+
+    /// The same profile, with asterisks for what a request for it keeps secret.
+    pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
+        secrets.mask(&mut self.data);
+        for text in self.notes.iter_mut().chain([&mut self.name]) {
+            *text = secrets.redact(text).into_owned();
+        }
         self
     }
 

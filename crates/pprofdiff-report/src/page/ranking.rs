@@ -35,7 +35,8 @@ pub(super) fn ranking_page(of: &Ranking) -> String {
         escape(&of.summary.sample_type),
         escape_ours(&total(&of.summary, "→"))
     );
-    let shared = &of.shared[..of.shared.len().min(MAX_SHARED)];
+    let most = of.rows.unwrap_or(usize::MAX);
+    let shared = &of.shared[..of.shared.len().min(MAX_SHARED).min(most)];
     if !shared.is_empty() {
         let _ = writeln!(
             html,
@@ -46,7 +47,7 @@ pub(super) fn ranking_page(of: &Ranking) -> String {
         shared.iter().for_each(|cause| push_shared(of, cause, cost, &mut html));
         html.push_str("</section>\n");
     }
-    let common = &of.common[..of.common.len().min(MAX_SHARED)];
+    let common = &of.common[..of.common.len().min(MAX_SHARED).min(most)];
     if !common.is_empty() {
         let _ = writeln!(
             html,
@@ -69,7 +70,7 @@ pub(super) fn ranking_page(of: &Ranking) -> String {
         }
         html.push_str("</section>\n");
     }
-    let pairs = &of.pairs[..of.pairs.len().min(MAX_PAIRS)];
+    let pairs = &of.pairs[..of.pairs.len().min(MAX_PAIRS).min(most)];
     let (changed, others) = pairs.split_at(of.changed.min(pairs.len()));
     let _ = writeln!(
         html,

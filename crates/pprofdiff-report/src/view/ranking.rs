@@ -161,8 +161,8 @@ pub(crate) fn head(of: &Ranking) -> String {
 }
 
 /// The tables with what is said above each; of causes none if pairs share none.
-fn tables(of: &Ranking, rows: Option<usize>) -> Vec<(String, Table)> {
-    let most = rows.unwrap_or(usize::MAX);
+fn tables(of: &Ranking) -> Vec<(String, Table)> {
+    let most = of.rows.unwrap_or(MAX_ROWS);
     let (shared, pairs) = (Table::shared_causes(of), Table::ranked_pairs(of));
     let counted = |what: &str, table: &Table| match table.len() <= most {
         true => what.to_owned(),
@@ -180,7 +180,7 @@ fn tables(of: &Ranking, rows: Option<usize>) -> Vec<(String, Table)> {
 pub(crate) fn ranking_text(of: &Ranking, out: &mut dyn Write, style: Style) -> io::Result<()> {
     writeln!(out, "{}", head(of))?;
     writeln!(out, "{} of all: {}", sanitize(&of.summary.sample_type), total(&of.summary, "->"))?;
-    for (what, table) in tables(of, Some(MAX_ROWS)) {
+    for (what, table) in tables(of) {
         writeln!(out, "\n{what}:\n")?;
         table.write_rows(out, style.text())?;
     }
@@ -190,7 +190,7 @@ pub(crate) fn ranking_text(of: &Ranking, out: &mut dyn Write, style: Style) -> i
 pub(crate) fn ranking_markdown(of: &Ranking, out: &mut dyn Write) -> io::Result<()> {
     use crate::format::markdown::escape;
     writeln!(out, "**{}**\n", escape(&head(of)))?;
-    for (what, table) in tables(of, Some(MAX_ROWS)) {
+    for (what, table) in tables(of) {
         writeln!(out, "{what}:\n")?;
         table.write_markdown(out)?;
         writeln!(out)?;
@@ -198,12 +198,17 @@ pub(crate) fn ranking_markdown(of: &Ranking, out: &mut dyn Write) -> io::Result<
     of.failed.iter().try_for_each(|failed| writeln!(out, "> failed: {}\n", escape(&failed.error)))
 }
 
-/// As one object, with all pairs.
+/// As one object, with all pairs unless a number of rows is given.
 pub(crate) fn ranking_json(of: &Ranking, out: &mut dyn Write) -> io::Result<()> {
     let mut object = object("ranking", header(&of.summary));
     // Of many pairs no files are named.
     object.retain(|name, _| !matches!(name.as_str(), "base" | "new"));
-    if let Value::Object(own) = json!(of) {
+    if let Value::Object(mut own) = json!(of) {
+        for name in ["pairs", "shared", "common"] {
+            if let (Some(rows), Some(Value::Array(all))) = (of.rows, own.get_mut(name)) {
+                all.truncate(rows);
+            }
+        }
         object.extend(own);
     }
     serde_json::to_writer_pretty(&mut *out, &object)?;

@@ -332,25 +332,6 @@ impl Rules {
             }
             rules.push(self.apply(rule, of_rule, &mut used, &mut warnings)?);
         }
-        for known in &measured {
-            let of_type = |rule: &RuleCheck| known.runs.measure().summary().sample_type == rule.sample_type;
-            let has_failed = rules.iter().any(|rule| of_type(rule) && rule.outcome == Outcome::Fail);
-            if !has_failed && !self.how.explain {
-                continue;
-            }
-            let kind = &known.runs.measure().summary().sample_type;
-            let query = query.clone().with_normalize(Normalize::None).with_sample_type(kind);
-            // Of other granularities nothing can be said, which is no error of the check.
-            let Ok(all) = diff.explain(&query, &[], &self.explain) else { continue };
-            if has_failed {
-                let failed = rules.iter_mut().zip(&self.rules).filter(|(found, _)| found.outcome == Outcome::Fail);
-                failed
-                    .filter(|(found, _)| of_type(found))
-                    .for_each(|(found, rule)| found.why = why::explain_rule(rule, found, &all, &known.runs));
-            } else if let Some(first) = rules.iter_mut().find(|rule| of_type(rule)) {
-                first.why = Some(all.into());
-            }
-        }
         let mut summary = Summary::clone(measured[0].runs.measure().summary());
         // Warnings about profiles do not depend on the sample type.
         warnings.splice(0..0, summary.warnings.drain(..));
@@ -358,6 +339,32 @@ impl Rules {
             let said = |w: &&String| !warnings.contains(w);
             let more: Vec<String> = first.runs.measure().summary().warnings.iter().filter(said).cloned().collect();
             warnings.extend(more);
+        }
+        // An explanation selects its own frames, which take as much memory as these.
+        drop((selection, followed));
+        for known in measured {
+            let kind = known.runs.measure().summary().sample_type.clone();
+            let of_type = |rule: &RuleCheck| kind == rule.sample_type;
+            let has_failed = rules.iter().any(|rule| of_type(rule) && rule.outcome == Outcome::Fail);
+            if !has_failed && !self.how.explain {
+                continue;
+            }
+            // Many frames are measured again for the rules that failed, and few are kept.
+            let number = known.number;
+            let known = Some(known).filter(|known| has_failed && known.runs.frames().len() <= MANY_FRAMES);
+            let measure_again = || Measured::new(&diff.select(query)?, number, query.normalize);
+            let query = query.clone().with_normalize(Normalize::None).with_sample_type(&kind);
+            // Of other granularities nothing can be said, which is no error of the check.
+            let Ok(all) = diff.explain(&query, &[], &self.explain) else { continue };
+            if has_failed {
+                let known = known.map_or_else(measure_again, Ok)?;
+                let failed = rules.iter_mut().zip(&self.rules).filter(|(found, _)| found.outcome == Outcome::Fail);
+                failed
+                    .filter(|(found, _)| of_type(found))
+                    .for_each(|(found, rule)| found.why = why::explain_rule(rule, found, &all, &known.runs));
+            } else if let Some(first) = rules.iter_mut().find(|rule| of_type(rule)) {
+                first.why = Some(all.into());
+            }
         }
         for allow in self.allow.iter().zip(&used).filter(|(_, used)| !**used).map(|(allow, _)| allow) {
             warnings.push(format!("the allow-list's {} allowed nothing", allow.name()));
@@ -538,6 +545,9 @@ impl Rules {
         Ok(found)
     }
 }
+
+/// The most frames that are kept while a cause is sought.
+const MANY_FRAMES: usize = 50_000;
 
 /// What rules on one sample type share.
 struct Measured {

@@ -120,11 +120,11 @@ struct ContentInterner {
 }
 
 impl ContentInterner {
-    /// With room for so many texts, and the empty one.
+    /// With room for so many texts and the empty one: one more would double a list that has no room for it.
     fn new(profile: Option<Arc<Profile>>, texts: usize, state: State) -> ContentInterner {
         let frames = FrameTable::with_capacity(texts, state.clone());
         let text_index = Index::with_capacity(texts);
-        let texts = Texts { profile, own: Vec::new(), texts: Vec::with_capacity(texts) };
+        let texts = Texts { profile, own: Vec::new(), texts: Vec::with_capacity(texts + 1) };
         let mut interner = ContentInterner { state, texts, text_index, frames };
         interner.text(b"");
         interner
@@ -208,8 +208,14 @@ impl FrameInterner {
     pub(crate) fn frames(self) -> Frames {
         let ContentInterner { texts, frames, .. } = self.interner;
         let numbered = (0..texts.texts.len() as u32).map(|i| (0, i)).collect();
-        let only =
-            InputFrames { texts, frames: Vec::new(), first: Vec::new(), expanded: Vec::new(), matched: (0, None) };
+        let only = InputFrames {
+            texts,
+            frames: Vec::new(),
+            len: 0,
+            first: Vec::new(),
+            expanded: Vec::new(),
+            matched: (0, None),
+        };
         let mut frames = Frames {
             inputs: vec![only],
             texts: numbered,
@@ -304,7 +310,13 @@ impl<'de> Deserialize<'de> for Frames {
 impl Frames {
     /// Brings the inputs' frames together. Also gives each input's translation from its own
     /// indexes to the common ones.
-    pub(crate) fn merge(inputs: Vec<InputFrames>, granularity: Granularity, state: &State) -> (Frames, Vec<Vec<u32>>) {
+    pub(crate) fn merge(
+        mut inputs: Vec<InputFrames>,
+        granularity: Granularity,
+        state: &State,
+    ) -> (Frames, Vec<Vec<u32>>) {
+        // From here on an input's own frames are only numbers.
+        let own: Vec<Vec<Frame>> = inputs.iter_mut().map(|input| std::mem::take(&mut input.frames)).collect();
         // The sides have most texts in common.
         let room = inputs.iter().map(|input| input.texts.texts.len()).max().unwrap_or(0);
         let mut text_index = Index::with_capacity(room + room / 8);
@@ -313,7 +325,7 @@ impl Frames {
         let mut translations = Vec::with_capacity(inputs.len());
         let bytes = |(m, i): (u32, u32)| inputs[m as usize].texts.get(i);
         let hash_of = |(m, i): (u32, u32)| inputs[m as usize].texts.texts[i as usize].hash;
-        for (m, input) in inputs.iter().enumerate() {
+        for ((m, input), own) in inputs.iter().enumerate().zip(own) {
             let mut common = Vec::with_capacity(input.texts.texts.len());
             for i in paced(0..input.texts.texts.len() as u32) {
                 let place = (m as u32, i);
@@ -330,13 +342,16 @@ impl Frames {
             }
             let text = |id: u32| common[id as usize];
             let mut translation = Vec::with_capacity(input.len());
-            for f in paced(&input.frames) {
+            for f in paced(&own) {
                 let frame = Frame { name: text(f.name), file: text(f.file), mapping: text(f.mapping), ..*f };
                 translation.push(frames.number(frame));
             }
             translations.push(translation);
         }
-        let frames = frames.frames.values;
+        // They were made room for by doubling, and stay as long as the selection.
+        let mut frames = frames.frames.values;
+        frames.shrink_to_fit();
+        texts.shrink_to_fit();
         let mut frames = Frames { inputs, texts, frames, granularity, longest_text: usize::MAX };
         frames.limit_labels();
         (frames, translations)

@@ -29,6 +29,7 @@ mod normalize;
 pub(crate) mod order;
 mod pattern;
 mod query;
+mod repeats;
 mod roots;
 mod selection;
 pub mod stacks;
@@ -176,7 +177,12 @@ impl Input {
 /// means, unless they are to add up ([`Diff::summed`]).
 #[derive(Debug, Clone)]
 pub struct Diff {
+    /// What counts: without the runs that a side names several times, unless they add up.
     pub(crate) inputs: Arc<[Input]>,
+    /// All profiles that were given.
+    named: Arc<[Input]>,
+    /// What is said of runs that are named several times.
+    repeats: Arc<[String]>,
     pub(crate) types: Arc<[CommonType]>,
     default_type: usize,
     /// Two sides; false for the views of a single profile.
@@ -218,9 +224,7 @@ impl Diff {
     /// # Errors
     /// As [`Profile::open`] and [`Diff::new`].
     pub fn load(base: &[Source], new: &[Source], options: &LoadOptions) -> Result<Diff> {
-        let load = |side: &[Source], options: &LoadOptions| -> Result<Vec<_>> {
-            parallel::map(side, |source| source.load(options)).into_iter().collect()
-        };
+        let load = repeats::load_side;
         let (base, new) = parallel::join(|| load(base, &options.of_base()), || load(new, options));
         Diff::new(&base?, &new?)
     }
@@ -251,13 +255,48 @@ impl Diff {
             None => common_types_of_sides(&base, &new)?,
         };
         let default_type = default_type(&new, &base, &types);
-        Ok(Diff { inputs: inputs.into(), types: types.into(), default_type, two_sided, sum: false, folder: None })
+        let named: Arc<[Input]> = inputs.into();
+        let (inputs, repeats) = match named.iter().any(|m| m.part.is_some()) {
+            true => (named.clone(), Vec::new()),
+            false => {
+                let (runs, repeats) = repeats::distinct(&named);
+                (runs.into(), repeats)
+            }
+        };
+        let (types, repeats, folder) = (types.into(), repeats.into(), None);
+        Ok(Diff { inputs, named, repeats, types, default_type, two_sided, sum: false, folder })
     }
 
     /// The same with the profiles of each side added up: parts of one run, such as those of several machines.
     #[must_use]
     pub fn summed(self) -> Diff {
-        Diff { sum: true, ..self }
+        Diff { sum: true, inputs: self.named.clone(), repeats: Arc::default(), ..self }
+    }
+
+    /// All profiles that were given for a side. [`Diff::base`] and [`Diff::new_side`] have a run once that is given several
+    /// times.
+    pub fn given(&self, is_base: bool) -> impl Iterator<Item = &Arc<Profile>> {
+        self.named.iter().filter(move |m| m.base == is_base).map(|m| &m.profile)
+    }
+
+    /// Warnings of runs that a side names several times.
+    pub(crate) fn repeats(&self) -> &[String] {
+        &self.repeats
+    }
+
+    /// How many different runs the last profiles are that were given for the base.
+    pub(crate) fn different_runs(&self, last: usize) -> usize {
+        let first = self.given(true).count().saturating_sub(last);
+        let is_kept = |given: &Arc<Profile>| self.base().any(|run| Arc::ptr_eq(run, given));
+        let mut known: Vec<&Arc<Profile>> = self.given(true).take(first).collect();
+        let mut runs = 0;
+        for profile in self.given(true).skip(first) {
+            if is_kept(profile) && !known.iter().any(|other| Arc::ptr_eq(other, profile)) {
+                known.push(profile);
+                runs += 1;
+            }
+        }
+        runs
     }
 
     /// The same, named by the folder that has these runs and no others: in the commands of an answer it takes the place of

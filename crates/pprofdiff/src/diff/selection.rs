@@ -116,6 +116,7 @@ impl Diff {
         for m in self.inputs.iter().filter(|m| m.part != Some(true)) {
             warnings.extend(m.profile.warnings());
         }
+        warnings.extend(self.repeats().iter().cloned());
         let plans = self.plans(query, &filters, &moves.folded, &mut warnings)?;
         let profiles: Vec<&Profile> = self.inputs.iter().map(|m| &*m.profile).collect();
         let shifts = match query.granularity {

@@ -179,6 +179,9 @@ impl Diff {
     /// functions; a normalization, since the scale is found; numbers of operations that are not positive; heap profiles
     /// that do not say what was allocated.
     pub fn explain(&self, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
+        // A run that is named several times is one.
+        let noise_runs = self.different_runs(options.noise_runs);
+        let options = &ExplainOptions { noise_runs, ..options.clone() };
         let own = self.check_explain(query, options)?;
         let asked = self.asked(query.sample_type.as_deref(), beside)?;
         work::begin_phase("explaining");
@@ -286,7 +289,7 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     let rows = asked.read(&selection, &value, 0, |columns| Look::new(columns, &texts).rows())?;
     let Names { rows, renamed, inlined, .. } = Names::matched(rows);
     let mut moves = Moves::default();
-    let name = |frame: u32| rows.names[frame as usize].text.clone();
+    let name = |frame: u32| rows.names[frame as usize].text.to_string();
     let (mut pairs, mut calls) = (Vec::new(), Vec::new());
     for pair in &renamed {
         pairs.push(format!("{} of the base is {}", name(pair.old), name(pair.new)));

@@ -1,6 +1,7 @@
 //! From numbers to names: what was found, as an answer says it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::account::Entry;
 use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split, Within};
@@ -43,19 +44,24 @@ impl Shown<'_> {
     pub(super) fn of_side(&self, frame: u32, first: usize) -> String {
         let name = &self.rows.names[frame as usize];
         if let [(text, _)] = &name.shown[..] {
-            return text.clone();
+            return text.to_string();
         }
         let of = |side: usize| {
             let there = name.shown.iter().filter(|(_, cost)| cost[side] > 0.0);
-            there.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(&a.0))).map(|(text, _)| text.clone())
+            there.max_by(|a, b| a.1[side].total_cmp(&b.1[side]).then(b.0.cmp(&a.0))).map(|(text, _)| text.to_string())
         };
-        of(first).or_else(|| of(1 - first)).unwrap_or_else(|| name.text.clone())
+        of(first).or_else(|| of(1 - first)).unwrap_or_else(|| name.text.to_string())
     }
 
     /// All that it is called on either side.
     fn spelled(&self, frame: u32) -> Vec<String> {
         let numbers = std::iter::once(frame).chain(self.renamed.get(&frame).copied());
-        numbers.flat_map(|f| &self.rows.names[f as usize].shown).map(|(text, _)| text.clone()).collect()
+        let names = numbers.map(|f| &self.rows.names[f as usize]);
+        let spelled = names.flat_map(|name| match &name.shown[..] {
+            [] => vec![name.text.to_string()],
+            shown => shown.iter().map(|(text, _)| text.to_string()).collect(),
+        });
+        spelled.collect()
     }
 }
 
@@ -63,13 +69,13 @@ impl Shown<'_> {
 pub(super) fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
     let mut moved = Vec::new();
     for name in rows.names.iter().filter(|name| name.shown.len() > 1) {
-        for (text, cost) in &name.shown {
+        for (text, cost) in &*name.shown {
             for side in [0, 1].into_iter().filter(|&s| cost[s] > MIN_SHOWN * total[s] && cost[1 - s] <= 0.0) {
-                let is_part = text.strip_prefix(name.text.as_str()).is_some_and(|rest| rest.starts_with('.'));
-                let on_both = |other: &&(String, [f64; 2])| other.0 != *text && other.1.iter().all(|c| *c > 0.0);
+                let is_part = text.strip_prefix(&*name.text).is_some_and(|rest| rest.starts_with('.'));
+                let on_both = |other: &&(Arc<str>, [f64; 2])| other.0 != *text && other.1.iter().all(|c| *c > 0.0);
                 if let Some((other, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {
                     let (function, from) = if side == 1 { (text, other) } else { (other, text) };
-                    let (function, from, how) = (function.clone(), from.clone(), How::Clone);
+                    let (function, from, how) = (function.to_string(), from.to_string(), How::Clone);
                     let delta = of_run(side, cost[side]);
                     moved.push(Moved { function, from, how, delta, cost: None, even: false, inside: None });
                 }

@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind, Result, explain as causes};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::{Source, check_history};
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::random::HashSet;
+use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::units;
 use pprofdiff_profile::{LoadOptions, Profile};
 
@@ -275,6 +275,7 @@ impl SeriesBuilder {
     /// No builds; the error of the first if none has values, or if all are compared with it; a history by keys of two
     /// names, which have no order between them.
     pub fn finish(self) -> Result<Series> {
+        let repeats = self.repeats();
         if (self.options.order, self.options.against) == (Order::Key, Against::Previous) {
             let keys: Vec<&str> = self.loaded.iter().map(|build| build.key.as_str()).collect();
             check_history(&keys)?;
@@ -352,7 +353,10 @@ impl SeriesBuilder {
             factor: 1.0,
             sum: false,
             chance: None,
-            warnings: warnings.into_iter().map(|(warning, keys)| of_some(&warning, &keys, columns.len())).collect(),
+            warnings: {
+                let of_builds = warnings.into_iter().map(|(warning, keys)| of_some(&warning, &keys, columns.len()));
+                of_builds.chain(repeats).collect()
+            },
             total: Pair { base: total(loaded.clone().next()), new: total(loaded.clone().next_back()) },
         };
         Ok(Series {
@@ -363,6 +367,34 @@ impl SeriesBuilder {
             errors,
             fetches,
         })
+    }
+
+    /// A warning of builds that are the profile of another build: they are no evidence that a level lasts. Profiles that do
+    /// not say when they were taken may be equal by chance.
+    fn repeats(&self) -> Option<String> {
+        let loaded = || self.loaded.iter().filter_map(|build| Some((&build.key, build.column.as_ref().ok()?)));
+        let is_same = |a: &Column, b: &Column| {
+            let head = |c: &Column| (c.time_nanos, c.duration_nanos, c.samples, c.total.sum, c.total.magnitude);
+            head(a) == head(b) && a.values == b.values
+        };
+        let mut firsts: HashMap<i64, Vec<(&String, &Column)>> = HashMap::default();
+        let (mut count, mut example) = (0, None);
+        for (key, column) in loaded().filter(|(_, column)| column.time_nanos != 0) {
+            let known = firsts.entry(column.time_nanos).or_default();
+            match known.iter().find(|(_, other)| is_same(other, column)) {
+                Some((first, _)) => {
+                    count += 1;
+                    example.get_or_insert((*first, key));
+                }
+                None => known.push((key, column)),
+            }
+        }
+        let (first, key) = example?;
+        let builds = if count == 1 { "1 build is" } else { &format!("{count} builds are") };
+        Some(format!(
+            "{builds} the same profile as another build ({key} as {first}): it counts once where a change is explained, and \
+             is no evidence that a level lasts"
+        ))
     }
 
     /// For each build: the finest unit of all that convert into that of the first, and what the build's values are to

@@ -94,18 +94,17 @@ fn read_nodes(place: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes, H
         let mut one = || -> Result<()> {
             let (mut id, mut hit) = (None, 0);
             let mut object = json.object()?;
-            while let Some(key) = json.key(&mut object)? {
-                match &*key.bytes() {
-                    b"id" => id = Some(json.number()?.whole()?),
-                    b"hitCount" => {
+            while let Some(key) = json.member(&mut object, &["id", "hitCount", "callFrame"])? {
+                match key {
+                    "id" => id = Some(json.number()?.whole()?),
+                    "hitCount" => {
                         let place = json;
                         hit = json.number()?.whole()?;
                         if hit < 0 {
                             return Err(missing(&format!("its hitCount {hit} is negative"), place));
                         }
                     }
-                    b"callFrame" => nodes.frames[number as usize] = Some(call_frame(&mut json, builder)?),
-                    _ => json.skip()?,
+                    _ => nodes.frames[number as usize] = Some(call_frame(&mut json, builder)?),
                 }
             }
             let id = id.ok_or_else(|| missing("it has no id", begin))?;
@@ -131,17 +130,16 @@ fn link(mut json: Json<'_>, nodes: &mut Nodes, ids: &HashMap<i64, u32>) -> Resul
     while json.element(&mut array)? {
         let mut one = || -> Result<()> {
             let mut object = json.object()?;
-            while let Some(key) = json.key(&mut object)? {
-                match &*key.bytes() {
-                    b"parent" => join(nodes, number, find(&mut json, ids)?, json)?,
-                    b"children" if !json.null() => {
+            while let Some(key) = json.member(&mut object, &["parent", "children"])? {
+                match key {
+                    "parent" => join(nodes, number, find(&mut json, ids)?, json)?,
+                    _ if json.null() => {}
+                    _ => {
                         let mut children = json.array()?;
                         while json.element(&mut children)? {
                             join(nodes, find(&mut json, ids)?, number, json)?;
                         }
                     }
-                    b"children" => {}
-                    _ => json.skip()?,
                 }
             }
             Ok(())

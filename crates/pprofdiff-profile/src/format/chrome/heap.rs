@@ -32,9 +32,11 @@ fn read_tree(mut json: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes,
     };
     let mut node = open(&mut nodes, &mut sizes, NONE)?;
     let mut object = json.object()?;
+    // The objects around this one, which is read between their members.
+    let mut above = Vec::new();
     loop {
         let of_node = |e: Error| e.in_record(|| format!("node {node}"));
-        let Some(key) = json.key(&mut object).map_err(of_node)? else {
+        let Some(key) = json.member(&mut object, &["callFrame", "selfSize", "children"]).map_err(of_node)? else {
             if nodes.frames[node as usize].is_none() {
                 return Err(of_node(missing("it has no callFrame", json)));
             }
@@ -46,25 +48,25 @@ fn read_tree(mut json: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes,
                 node = open(&mut nodes, &mut sizes, parent)?;
                 object = json.object().map_err(|e| e.in_record(|| format!("node {node}")))?;
             } else {
-                (node, object) = (parent, Json::within());
+                (node, object) = (parent, above.pop().unwrap_or_else(Json::within));
             }
             continue;
         };
-        match &*key.bytes() {
-            b"callFrame" => nodes.frames[node as usize] = Some(call_frame(&mut json, builder).map_err(of_node)?),
-            b"selfSize" => {
+        match key {
+            "callFrame" => nodes.frames[node as usize] = Some(call_frame(&mut json, builder).map_err(of_node)?),
+            "selfSize" => {
                 let size = json.number().and_then(|number| number.scaled(0)).map_err(of_node)?;
                 sizes[node as usize] = size.0;
             }
-            b"children" if !json.null() => {
+            _ if json.null() => {}
+            _ => {
                 let mut children = json.array().map_err(of_node)?;
                 if json.element(&mut children).map_err(of_node)? {
                     node = open(&mut nodes, &mut sizes, node)?;
-                    object = json.object().map_err(|e| e.in_record(|| format!("node {node}")))?;
+                    let child = json.object().map_err(|e| e.in_record(|| format!("node {node}")))?;
+                    above.push(std::mem::replace(&mut object, child));
                 }
             }
-            b"children" => {}
-            _ => json.skip().map_err(of_node)?,
         }
     }
 }

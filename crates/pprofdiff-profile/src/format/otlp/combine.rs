@@ -8,7 +8,8 @@
 //! where its own are: with the tables of `schema.rs` that is the same for JSON and protobuf. Records that are there
 //! several times are one for all who look at the profile by content.
 //!
-//! JSON is OTLP's: names are in lowerCamelCase, 64-bit numbers may be strings, unknown names are passed over
+//! JSON is OTLP's: names are in lowerCamelCase, 64-bit numbers may be strings, unknown names are passed over, and a name
+//! that comes twice in an object is an error
 //! (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>).
 
 #[cfg(test)]
@@ -16,7 +17,7 @@ mod tests;
 
 use super::dictionary::TABLES;
 use super::recognise::{is_json, length_of};
-use super::schema::{DICTIONARY, Field, Kind, PROFILE, PROFILE_1_8, RESOURCE_PROFILES};
+use super::schema::{ANY_VALUE, DICTIONARY, Field, Kind, PROFILE, PROFILE_1_8, RESOURCE_PROFILES};
 use super::{BEFORE, CURRENT, Message, Numbering, fixed64};
 use crate::base64;
 use crate::error::{Error, ErrorKind, Result};
@@ -145,13 +146,7 @@ impl Combined {
         let mut own = [0; TABLES.len()];
         if let Some(mut dictionary) = dictionary {
             let mut object = dictionary.object()?;
-            while let Some(key) = dictionary.key(&mut object)? {
-                let key = key.bytes();
-                let Some(field) = DICTIONARY.iter().find(|field| *field.name.as_bytes() == *key) else {
-                    dictionary.skip()?;
-                    continue;
-                };
-                own[field.number as usize] = 0;
+            while let Some(field) = next_field(&mut dictionary, &mut object, &DICTIONARY)? {
                 let mut array = dictionary.array()?;
                 while dictionary.element(&mut array)? {
                     dictionary.skip()?;
@@ -162,12 +157,7 @@ impl Combined {
         let mut moving = Moving { data: &[], numbering: CURRENT, own, before: self.counts, pace: &mut self.pace };
         if let Some(mut dictionary) = dictionary {
             let mut object = dictionary.object()?;
-            while let Some(key) = dictionary.key(&mut object)? {
-                let key = key.bytes();
-                let Some(field) = DICTIONARY.iter().find(|field| *field.name.as_bytes() == *key) else {
-                    dictionary.skip()?;
-                    continue;
-                };
+            while let Some(field) = next_field(&mut dictionary, &mut object, &DICTIONARY)? {
                 let table = &mut self.tables[field.number as usize];
                 let (mut array, mut place) = (dictionary.array()?, 0);
                 while dictionary.element(&mut array)? {
@@ -210,6 +200,28 @@ impl Combined {
         put::bytes(&mut made, 2, &dictionary);
         made
     }
+}
+
+/// The next field of an object that is read and is not `null`; its value comes then. A field has one name or the other,
+/// and only once, as protobuf's JSON has it.
+fn next_field(
+    json: &mut Json<'_>,
+    object: &mut json::Opened,
+    schema: &'static [Field],
+) -> Result<Option<&'static Field>> {
+    while let Some((at, key)) = json.key_with_place(object)? {
+        let key = key.bytes();
+        let is_named = |field: &Field| [field.name, field.old_name].iter().any(|name| *name.as_bytes() == *key);
+        let Some(number) = schema.iter().position(is_named) else {
+            json.skip()?;
+            continue;
+        };
+        object.mark(number, schema[number].name).map_err(|e| e.at(at))?;
+        if !json.null() {
+            return Ok(Some(&schema[number]));
+        }
+    }
+    Ok(None)
 }
 
 /// Writes a field of which the length is known afterwards.
@@ -310,23 +322,23 @@ impl Moving<'_> {
         Ok(())
     }
 
-    fn object(&mut self, json: &mut Json<'_>, schema: &[Field], depth: usize, out: &mut Vec<u8>) -> Result<()> {
+    fn object(&mut self, json: &mut Json<'_>, schema: &'static [Field], depth: usize, out: &mut Vec<u8>) -> Result<()> {
         self.pace.step(1);
+        let (begin, mut n_fields) = (json.offset(), 0);
         let mut object = json.object()?;
-        while let Some(key) = json.key(&mut object)? {
-            let key = key.bytes();
-            let is_named = |field: &&Field| [field.name, field.old_name].iter().any(|name| *name.as_bytes() == *key);
-            match schema.iter().find(is_named) {
-                _ if json.null() => {}
-                None => json.skip()?,
-                Some(field) if json.kind()? == json::Kind::Array => {
-                    let mut array = json.array()?;
-                    while json.element(&mut array)? {
-                        self.json(field, json, depth, out)?;
-                    }
+        while let Some(field) = next_field(json, &mut object, schema)? {
+            n_fields += 1;
+            if json.kind()? == json::Kind::Array {
+                let mut array = json.array()?;
+                while json.element(&mut array)? {
+                    self.json(field, json, depth, out)?;
                 }
-                Some(field) => self.json(field, json, depth, out)?,
+            } else {
+                self.json(field, json, depth, out)?;
             }
+        }
+        if n_fields > 1 && std::ptr::eq(schema, &raw const ANY_VALUE) {
+            return Err(Error::malformed("a value has several types; only one may stay").at(begin));
         }
         Ok(())
     }

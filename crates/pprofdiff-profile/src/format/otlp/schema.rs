@@ -133,7 +133,8 @@ static KEY_VALUE: [Field; 3] = [
     field(3, "keyStrindex", Kind::Index(STRINGS)),
 ];
 
-static ANY_VALUE: [Field; 8] = [
+/// One of these.
+pub(super) static ANY_VALUE: [Field; 8] = [
     field(1, "stringValue", Kind::Text),
     field(2, "boolValue", Kind::Flag),
     field(3, "intValue", Kind::Int),

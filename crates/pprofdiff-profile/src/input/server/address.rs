@@ -119,7 +119,7 @@ fn host(authority: &str) -> Result<&str> {
 }
 
 /// True of this machine, to which nobody listens on the way.
-fn is_loopback(host: &str) -> bool {
+pub fn is_loopback(host: &str) -> bool {
     let name = host.to_ascii_lowercase();
     let is_loopback = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
     is_loopback || name == "localhost" || name.ends_with(".localhost")

@@ -8,6 +8,8 @@
 //! and the type, its labels those of the series. All views show it, and two of them have a difference.
 //!
 //! No redirect is to be followed: a token is for the host that was named, and a page that asks for a login is no answer.
+//! What is secret in a request is in no error: all of them go through its [`Secrets`], and the server's words before they
+//! are shortened, since a part of a secret would not be found any more.
 
 mod address;
 mod parca;
@@ -16,12 +18,15 @@ mod time;
 
 use std::io;
 
+pub use address::is_loopback;
+
 use serde::Deserialize;
 
 use crate::base64;
 use crate::error::{Error, Result};
 use crate::profile::builder::ProfileBuilder;
 use crate::profile::{Compression, Label, LabelValue, WriteOptions, inflate_slice};
+use crate::redact::Secrets;
 
 /// The servers that are known. A file each: its scheme, and how it is asked.
 const SERVERS: [&Api; 2] = [&pyroscope::API, &parca::API];
@@ -31,8 +36,9 @@ const TOKEN_VARIABLE: &str = "PPROFDIFF_TOKEN";
 
 /// Most types that an error lists.
 const MAX_LISTED: usize = 20;
-/// Most characters of a server's own words.
+/// Most characters of a server's own words, and most bytes of a refusal that are searched for them.
 const MAX_WORDS: usize = 300;
+const MAX_REFUSAL: usize = 4096;
 
 /// How a server is asked.
 struct Api {
@@ -110,45 +116,113 @@ impl ServerQuery {
         address::parse(address, now)
     }
 
-    /// The token for the server: of the variable `PPROFDIFF_TOKEN_` and the host (in capitals, `_` for what is no letter or
-    /// digit), or else, if the user named the host and nobody on the way can read it, of `PPROFDIFF_TOKEN`.
+    /// The token for the server: from the variable of its host ([`ServerQuery::token_variable`]), or else, if the user
+    /// named the host and nobody on the way can read it, from `PPROFDIFF_TOKEN`.
     ///
     /// # Errors
-    /// One that fits in no header.
-    pub fn token(&self, is_named_by_user: bool, variable: impl Fn(&str) -> Option<String>) -> Result<Option<Token>> {
-        let of =
-            |name: &str| variable(name).filter(|secret| !secret.is_empty()).map(|secret| (name.to_owned(), secret));
-        let general = || of(TOKEN_VARIABLE).filter(|_| is_named_by_user && self.is_private);
-        let Some((variable, secret)) = of(&self.token_variable()).or_else(general) else { return Ok(None) };
-        if !secret.bytes().all(|b| b.is_ascii_graphic()) {
+    /// A token that fits in no header; a token of this host that would be sent where others can read it.
+    pub fn credentials(
+        &self,
+        is_named_by_user: bool,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Credentials> {
+        let token = |name: &str| {
+            let secret = variable(name).filter(|secret| !secret.is_empty())?;
+            Some(Token { variable: name.to_owned(), secret })
+        };
+        let own_name = self.token_variable();
+        let own = own_name.as_deref().and_then(token);
+        if let (Some(Token { variable, .. }), false) = (&own, self.is_private) {
+            let (scheme, host) = (self.api.scheme, &self.host);
+            return Err(Error::query(format!(
+                "the token in {variable} is not sent over plain http, where others can read it; write {scheme}://{host} \
+                 for https, or forward the server to a port of this machine"
+            )));
+        }
+        let outdated = match (&own, own_name) {
+            (None, Some(name)) => {
+                let old = outdated_variable(&self.host);
+                token(&old).filter(|_| old != name).map(|_| (old, name))
+            }
+            _ => None,
+        };
+        let token = own.or_else(|| token(TOKEN_VARIABLE).filter(|_| is_named_by_user && self.is_private));
+        if let Some(Token { variable, secret }) = &token
+            && !secret.bytes().all(|b| b.is_ascii_graphic())
+        {
             return Err(Error::query(format!(
                 "the token in {variable} has a blank or another character that no token has"
             )));
         }
-        Ok(Some(Token { variable, secret }))
+        Ok(Credentials { token, outdated })
     }
 
-    fn token_variable(&self) -> String {
-        let host = self.host.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
-        format!("{TOKEN_VARIABLE}_{}", host.collect::<String>())
+    /// The variable with the token of this host and of no other: in capitals, `_` for a dot, and `__` for a hyphen. An IPv6
+    /// address has its eight groups, with `___` between them. Other names, which no public host has, have no variable.
+    ///
+    /// A hyphen is never at the beginning or the end of a label, so a single `_` is a dot, and an even number of them is
+    /// hyphens: two hosts have no variable in common.
+    fn token_variable(&self) -> Option<String> {
+        if let Ok(ip) = self.host.parse::<std::net::Ipv6Addr>() {
+            let groups = ip.segments().map(|group| format!("{group:X}"));
+            return Some(format!("{TOKEN_VARIABLE}_{}", groups.join("___")));
+        }
+        let is_label = |label: &str| {
+            let is_inner = |b: u8| b.is_ascii_alphanumeric() || b == b'-';
+            !label.is_empty() && label.bytes().all(is_inner) && !label.starts_with('-') && !label.ends_with('-')
+        };
+        let is_name = self.host.split('.').all(is_label);
+        is_name.then(|| {
+            let host = self.host.to_ascii_uppercase().replace('-', "__").replace('.', "_");
+            format!("{TOKEN_VARIABLE}_{host}")
+        })
+    }
+
+    /// True if what is sent is protected only by being sent to this machine, so that the host's name must stand for it.
+    pub fn is_plain(&self) -> bool {
+        self.origin.starts_with("http:")
+    }
+
+    /// The host's name, without a port.
+    pub fn host(&self) -> &str {
+        &self.host
     }
 
     /// Asks for the profile by `send`, which does not judge the answer; `limit` is how many bytes it may be long.
     ///
     /// # Errors
-    /// Those of `send`; what the server says, or that it has nothing, in a line that says what to do.
+    /// Those of `send`; what the server says, or that it has nothing, in a line that says what to do. Without secrets.
     pub fn fetch(
         &self,
-        token: Option<&Token>,
+        credentials: &Credentials,
         limit: u64,
         send: &dyn Fn(Request) -> Result<Answer>,
     ) -> Result<Vec<u8>> {
-        let session = Session { query: self, token, limit, send };
-        if self.selector.is_none() {
-            return catalogue(&self.address, (self.api.series)(&session)?);
+        let secrets = self.secrets(credentials);
+        let session = Session { query: self, credentials, secrets: &secrets, limit, send };
+        self.fetch_in(&session).map_err(|e| e.without(&secrets))
+    }
+
+    /// Everything secret that the requests of this query carry.
+    pub fn secrets(&self, credentials: &Credentials) -> Secrets {
+        let mut secrets = Secrets::of_url(&self.address);
+        if let Some(token) = &credentials.token {
+            let header = token.header();
+            secrets.add(&token.secret);
+            secrets.add(header.split_once(' ').map_or(&header, |(_, encoded)| encoded));
+            if let Some((_, password)) = token.secret.split_once(':') {
+                secrets.add(password);
+            }
         }
-        let profile_type = self.choose_type(|| (self.api.types)(&session))?;
-        let profile = (self.api.profile)(&session, &profile_type)?;
+        secrets
+    }
+
+    fn fetch_in(&self, session: &Session<'_>) -> Result<Vec<u8>> {
+        if self.selector.is_none() {
+            return catalogue(&self.address, (self.api.series)(session)?);
+        }
+        let profile_type = self.choose_type(|| (self.api.types)(session))?;
+        let profile = (self.api.profile)(session, &profile_type)?;
         if profile.is_empty() {
             return Err(self.nothing(&format!(" of the type {profile_type}")));
         }
@@ -208,10 +282,32 @@ impl Token {
     }
 }
 
+/// What a query is sent with.
+#[derive(Default)]
+pub struct Credentials {
+    token: Option<Token>,
+    /// A variable that is set and once was this host's, and is another one's now; and this host's.
+    outdated: Option<(String, String)>,
+}
+
+impl Credentials {
+    /// True if there is a token to send.
+    pub fn has_token(&self) -> bool {
+        self.token.is_some()
+    }
+}
+
+/// The variable that a host had before hyphens and dots were told apart.
+fn outdated_variable(host: &str) -> String {
+    let host = host.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
+    format!("{TOKEN_VARIABLE}_{}", host.collect::<String>())
+}
+
 /// One query under way.
 struct Session<'s> {
     query: &'s ServerQuery,
-    token: Option<&'s Token>,
+    credentials: &'s Credentials,
+    secrets: &'s Secrets,
     limit: u64,
     send: &'s dyn Fn(Request) -> Result<Answer>,
 }
@@ -225,7 +321,8 @@ impl Session<'_> {
         if body.is_some() {
             headers.push(("Content-Type", content_type.to_owned()));
         }
-        headers.extend(self.token.map(|token| ("Authorization", token.header())));
+        let token = self.credentials.token.as_ref();
+        headers.extend(token.map(|token| ("Authorization", token.header())));
         headers.extend(self.query.tenant.clone().map(|tenant| ("X-Scope-OrgID", tenant)));
         let answer = (self.send)(Request { url: format!("{}{path}", self.query.origin), headers, body })?;
         let is_asked_for = answer.content_type.starts_with(content_type);
@@ -254,7 +351,7 @@ impl Session<'_> {
         let said = if words.is_empty() { String::new() } else { format!(": {words}") };
         let strange = || {
             let what = if answer.content_type.is_empty() { "something unnamed" } else { answer.content_type.as_str() };
-            let what: String = what.chars().take(MAX_WORDS).collect();
+            let what: String = self.secrets.redact(what).chars().take(MAX_WORDS).collect();
             format!(
                 "{origin} answers as no {name} does ({}, {what}); a path of it stands before the selector",
                 answer.status
@@ -262,23 +359,32 @@ impl Session<'_> {
         };
         let text = match answer.status {
             300..=399 => {
-                let location: String = answer.location.chars().take(MAX_WORDS).collect();
+                let location: String = self.secrets.redact(&answer.location).chars().take(MAX_WORDS).collect();
                 format!(
                     "the server redirects to {location:?}, which is not followed; write the address that it has there"
                 )
             }
             // Where several tenants share a server it is not enough to be known.
             401 if words.contains("org id") => format!("the server has several tenants; add tenant=NAME ({words})"),
-            401 | 403 => match self.token {
-                Some(Token { variable, .. }) => {
-                    format!("the server refuses the token of {variable} ({}{said})", answer.status)
+            401 | 403 => {
+                let status = answer.status;
+                let refusal = match &self.credentials.token {
+                    Some(Token { variable, .. }) => {
+                        format!("the server refuses the token of {variable} ({status}{said})")
+                    }
+                    None => {
+                        let variable = self.query.token_variable();
+                        let variable = variable.as_deref().unwrap_or(TOKEN_VARIABLE);
+                        format!("the server wants a token ({status}{said}); set {variable} to it, or to user:password")
+                    }
+                };
+                match &self.credentials.outdated {
+                    Some((old, name)) => {
+                        format!("{refusal}; {old} is another host's, since hyphens are __ now: rename it to {name}")
+                    }
+                    None => refusal,
                 }
-                None => format!(
-                    "the server wants a token ({}{said}); set {} to it, or to user:password",
-                    answer.status,
-                    self.query.token_variable()
-                ),
-            },
+            }
             // What the server itself does not find it says in JSON; Parca's gateway finds no method in two words.
             200..=299 => strange(),
             404 | 405 if !answer.content_type.starts_with("application/json") || words == "Not Found" => strange(),
@@ -296,8 +402,9 @@ impl Session<'_> {
         let body = self.unpacked(body.to_vec()).unwrap_or_default();
         let words = match serde_json::from_slice::<Refusal>(&body) {
             Ok(refusal) => refusal.message,
-            Err(_) => String::from_utf8_lossy(&body[..body.len().min(4 * MAX_WORDS)]).into_owned(),
+            Err(_) => String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL)]).into_owned(),
         };
+        let words = self.secrets.redact(&words);
         let line = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         if line.starts_with(['<', '{']) { String::new() } else { line.chars().take(MAX_WORDS).collect() }
     }

@@ -44,9 +44,10 @@ fn profile() -> Vec<u8> {
 
 /// What an address gives where the server gives such answers, in this order, and what it was asked.
 fn ask_with(address: &str, token: Option<Token>, answers: Vec<Answer>) -> (Result<Vec<u8>, String>, Vec<Request>) {
+    let credentials = Credentials { token, outdated: None };
     let (asked, answers) = (RefCell::new(Vec::new()), RefCell::new(answers.into_iter()));
     let query = ServerQuery::parse(address, NOW).unwrap_or_else(|e| panic!("{address}: {e}"));
-    let fetched = query.fetch(token.as_ref(), 1 << 20, &|request| {
+    let fetched = query.fetch(&credentials, 1 << 20, &|request| {
         asked.borrow_mut().push(request);
         Ok(answers.borrow_mut().next().unwrap_or_else(|| panic!("a question too many")))
     });
@@ -212,7 +213,7 @@ fn a_refusal_says_what_to_do() {
             "answers as no Pyroscope does (404, text/plain",
         ),
         (status(404, "application/json", r#"{"code":5,"message":"Not Found"}"#), "answers as no Pyroscope does (404"),
-        (redirected(302), "redirects to \"https://login.example/?a\", which is not followed"),
+        (redirected(302), "redirects to \"https://login.example/?***\", which is not followed"),
         (redirected(307), "redirects to"),
         (redirected(308), "redirects to"),
         (
@@ -245,10 +246,11 @@ fn tokens_are_for_the_host_that_was_named() {
     let token = |address: &str, is_named: bool, set: &[(&str, &str)]| {
         let query = ServerQuery::parse(address, NOW).unwrap_or_else(|e| panic!("{address}: {e}"));
         let variable = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        query.token(is_named, variable).map(|token| token.map(|token| token.header())).map_err(|e| e.to_string())
+        let found = query.credentials(is_named, variable);
+        found.map(|found| found.token.map(|token| token.header())).map_err(|e| e.to_string())
     };
     let general = &[("PPROFDIFF_TOKEN", "t")];
-    let own = &[("PPROFDIFF_TOKEN", "t"), ("PPROFDIFF_TOKEN_A_B_EXAMPLE", "own")];
+    let own = &[("PPROFDIFF_TOKEN", "t"), ("PPROFDIFF_TOKEN_A__B_EXAMPLE", "own")];
     let bearer = |token: &str| Ok(Some(format!("Bearer {token}")));
     assert_eq!(token("pyroscope://a-b.Example:4040", true, general), bearer("t"));
     assert_eq!(token("pyroscope://a-b.Example:4040", true, own), bearer("own"));
@@ -258,8 +260,12 @@ fn tokens_are_for_the_host_that_was_named() {
     assert_eq!(token("pyroscope://a-b.example", false, general), Ok(None));
     assert_eq!(token("pyroscope://a-b.example", false, own), bearer("own"));
     assert_eq!(token("pyroscope+http://a-b.example", true, general), Ok(None));
-    assert_eq!(token("pyroscope+http://a-b.example", true, own), bearer("own"));
-    assert_eq!(token("pyroscope://[::1]", true, &[("PPROFDIFF_TOKEN___1", "six")]), bearer("six"));
+    let plain = token("pyroscope+http://a-b.example", true, own).err().unwrap_or_default();
+    assert!(plain.contains("the token in PPROFDIFF_TOKEN_A__B_EXAMPLE is not sent over plain http"), "{plain}");
+    let six = &[("PPROFDIFF_TOKEN_0___0___0___0___0___0___0___1", "six")];
+    assert_eq!(token("pyroscope://[::1]", true, six), bearer("six"));
+    assert_eq!(token("pyroscope://[0:0::0001]", false, six), bearer("six"));
+    assert_eq!(token("pyroscope+http://localhost", false, &[("PPROFDIFF_TOKEN_LOCALHOST", "own")]), bearer("own"));
     assert_eq!(token("pyroscope://h", true, &[("PPROFDIFF_TOKEN", "")]), Ok(None));
     assert_eq!(
         token("pyroscope://h", true, &[("PPROFDIFF_TOKEN", "Aladdin:open-sesame")]),
@@ -273,4 +279,81 @@ fn tokens_are_for_the_host_that_was_named() {
     let (fetched, asked) = ask_with("pyroscope://h/{}?type=cpu", Some(made("s3cret")), vec![types(&[CPU]), refused]);
     assert!(asked.iter().all(|r| r.headers.contains(&("Authorization", "Bearer s3cret".to_owned()))));
     assert_eq!(fetched, Err("the server refuses the token of PPROFDIFF_TOKEN (401: bad token)".to_owned()));
+}
+
+#[test]
+fn no_two_hosts_have_a_variable_in_common() {
+    let mut hosts: Vec<String> = vec!["[::1]".into(), "[1::]".into(), "[a:b::]".into(), "0.0.0.0.0.0.0.1".into()];
+    // All names of few characters.
+    for length in 1..=6 {
+        for number in 0..4usize.pow(length) {
+            let char_at = |place: u32| ['a', '-', '.', '_'][number / 4usize.pow(place) % 4];
+            hosts.push((0..length).map(char_at).collect());
+        }
+    }
+    let mut variables = std::collections::BTreeMap::new();
+    for host in &hosts {
+        let query = ServerQuery::parse(&format!("pyroscope://{host}"), NOW).unwrap_or_else(|e| panic!("{host}: {e}"));
+        let Some(variable) = query.token_variable() else {
+            assert!(
+                host.contains('_')
+                    || host.starts_with(['-', '.'])
+                    || host.ends_with(['-', '.'])
+                    || host.contains("..")
+                    || host.contains("-.")
+                    || host.contains(".-"),
+                "{host}"
+            );
+            continue;
+        };
+        assert!(variable.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'), "{variable}");
+        assert_eq!(variables.insert(variable.clone(), host), None, "{host}: {variable}");
+    }
+    assert!(variables.len() > 50 && variables.contains_key("PPROFDIFF_TOKEN_A_A__A"), "{}", variables.len());
+}
+
+#[test]
+fn a_variable_whose_host_is_ambiguous_is_to_be_renamed() {
+    let query = ServerQuery::parse("pyroscope://a-b.example/{}?type=a:b:c:d:e", NOW).unwrap_or_else(|e| panic!("{e}"));
+    let refusal = |set: &[&str]| {
+        let variable = |name: &str| set.contains(&name).then(|| "s3cret".to_owned());
+        let credentials = query.credentials(true, variable).unwrap_or_else(|e| panic!("{e}"));
+        let refused = |_: Request| Ok(status(401, "text/plain", "who?"));
+        query.fetch(&credentials, 1 << 20, &refused).err().map(|e| e.to_string()).unwrap_or_default()
+    };
+    let renamed = "; PPROFDIFF_TOKEN_A_B_EXAMPLE is another host's, since hyphens are __ now: rename it to \
+                   PPROFDIFF_TOKEN_A__B_EXAMPLE";
+    for set in [&["PPROFDIFF_TOKEN_A_B_EXAMPLE"][..], &["PPROFDIFF_TOKEN_A_B_EXAMPLE", "PPROFDIFF_TOKEN"]] {
+        let said = refusal(set);
+        assert!(said.ends_with(renamed), "{said}");
+    }
+    for set in [&[][..], &["PPROFDIFF_TOKEN_A_B_EXAMPLE", "PPROFDIFF_TOKEN_A__B_EXAMPLE"]] {
+        let said = refusal(set);
+        assert!(said.contains("(401: who?)") && !said.contains("rename"), "{said}");
+    }
+}
+
+#[test]
+fn what_a_server_repeats_of_a_token_is_not_shown() {
+    let long = "x".repeat(MAX_WORDS - 10);
+    for (secret, echo) in [
+        ("s3cret-token", "s3cret-token"),
+        ("me:s3cret/pass", "s3cret%2Fpass"),
+        ("me:s3cret/pass", "bWU6czNjcmV0L3Bhc3M="),
+    ] {
+        let token = || Some(Token { variable: "PPROFDIFF_TOKEN".into(), secret: secret.into() });
+        let json_text = |text: &str| format!("{{\"message\":\"{text}\"}}");
+        for answer in [
+            status(401, "text/plain", &format!("no {echo}")),
+            status(400, "text/plain", &format!("{long}{echo}")),
+            status(400, "application/json", &json_text(&format!("no {echo}"))),
+            status(200, &format!("text/{echo}"), ""),
+            Answer { status: 302, location: format!("https://login/{echo}?next={echo}"), ..Answer::default() },
+            json(&format!("{{\"labelsSet\":\"{echo}\"}}")),
+            types(&[&format!("{echo}:a:b:c:d"), "x:a:b:c:d"]),
+        ] {
+            let said = ask_with("pyroscope://h/{}?type=cpu", token(), vec![answer]).0.err().unwrap_or_default();
+            assert!(!said.is_empty() && !said.contains(&echo[..8]), "{said}");
+        }
+    }
 }

@@ -17,7 +17,10 @@ use pprofdiff_profile::work::paced;
 /// The frames of one profile, and which of them each location expands to.
 pub(crate) struct InputFrames {
     pub(super) texts: Texts,
+    /// Until they are merged with those of other inputs.
     pub(super) frames: Vec<Frame>,
+    /// The number of frames.
+    pub(super) len: usize,
     /// The frames of location `l` are `expanded[first[l]..first[l + 1]]`, innermost first.
     pub(super) first: Vec<u32>,
     pub(super) expanded: Vec<u32>,
@@ -108,8 +111,11 @@ impl InputFrames {
             first.push(expanded.len() as u32);
         }
         let matched = b.matched;
-        let ContentInterner { texts, frames, .. } = b.interner;
-        InputFrames { texts, frames: frames.frames.values, first, expanded, matched }
+        let ContentInterner { mut texts, frames, .. } = b.interner;
+        let frames = frames.frames.values;
+        texts.texts.shrink_to_fit();
+        expanded.shrink_to_fit();
+        InputFrames { texts, len: frames.len(), frames, first, expanded, matched }
     }
 
     /// The frames of a location, innermost first; indexes of this input.
@@ -137,7 +143,7 @@ impl InputFrames {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.frames.len()
+        self.len
     }
 }
 

@@ -137,12 +137,16 @@ impl Light {
     }
 
     /// Makes a row of each, and says which each of the light ones belongs to.
-    pub fn make_rows(self, found: &mut Collected<'_, '_>, row_of: &mut [u32], is_whole: &[bool]) {
-        let mut made = vec![NONE; self.rows.values.len()];
+    pub fn make_rows(mut self, found: &mut Collected<'_, '_>, row_of: &mut [u32], is_whole: &[bool]) {
+        // Nothing is looked up any more.
+        let rows = std::mem::take(&mut self.rows).values;
+        let mut made = vec![NONE; rows.len()];
+        // Doubled while it grows, it would be the largest of all.
+        found.rows.reserve_exact(rows.len());
         for (row, &light) in paced(row_of.iter_mut().zip(&self.row_of)).filter(|(_, light)| **light != NONE) {
             let made = &mut made[light as usize];
             if *made == NONE {
-                let (stack, labels) = self.rows.values[light as usize];
+                let (stack, labels) = rows[light as usize];
                 let stack = found.stacks.push(self.stacks.get(stack).iter().copied());
                 *made = found.push_cut(stack, labels, is_whole);
             }

@@ -1,9 +1,10 @@
 //! What frames are called as the search sees it: names that compilers number anew are one, and of each it is known what it is.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use super::read::Columns;
-use super::rows::Name;
+use super::rows::{Name, Shown};
 use crate::diff::matching::{Variants, canonical_of};
 use crate::diff::{Frames, Sort};
 use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
@@ -13,20 +14,29 @@ use pprofdiff_profile::work::paced;
 /// The distinct texts of frames, each looked at once for all sample types.
 pub(in crate::explain) struct Texts {
     pub runtime: &'static Runtime,
-    texts: Vec<String>,
+    texts: Vec<Arc<str>>,
     classes: Vec<Class>,
-    canonical: Vec<(String, Variants)>,
+    /// Of the texts that are not their canonical names. Most are, and a profile may have a million of them.
+    canonical: Canonical,
     /// Their numbers in the order of canonical names.
     order: Vec<u32>,
     /// By frame: its text.
     of_frames: Vec<u32>,
 }
 
+/// By number of a text: its canonical name, if that is another one, and what it is to others of that name.
+type Canonical = HashMap<u32, (Arc<str>, Variants)>;
+
+/// The canonical name of a text.
+fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t Canonical, text: u32) -> &'t Arc<str> {
+    canonical.get(&text).map_or(&texts[text as usize], |(name, _)| name)
+}
+
 impl Texts {
     /// Of what is left out alone it is not asked what else a name says.
     pub fn of(frames: &Frames, own: &UserRules, asked: Asked) -> Texts {
         let mut known: HashMap<u32, u32> = HashMap::default();
-        let mut texts: Vec<String> = Vec::new();
+        let mut texts: Vec<Arc<str>> = Vec::with_capacity(frames.len());
         let mut of_frames = Vec::with_capacity(frames.len());
         // By file, whether it is of a library; by text, whether a function of that name is of none.
         let mut libraries: HashMap<u32, bool> = HashMap::default();
@@ -38,7 +48,7 @@ impl Texts {
                 None => {
                     let text = frames.short(name);
                     let nameless = text.is_empty();
-                    texts.push(if nameless { frames.label(frame) } else { text });
+                    texts.push(if nameless { frames.label(frame) } else { text }.into());
                     of_program.push(false);
                     let number = texts.len() as u32 - 1;
                     if !nameless {
@@ -53,27 +63,33 @@ impl Texts {
         }
         let (runtime, mut classes) = classify(&texts, own, asked);
         classes.iter_mut().zip(of_program).for_each(|(class, of_program)| class.program &= of_program);
-        let canonical: Vec<(String, Variants)> = paced(&texts).map(|text| canonical_of(text)).collect();
-        let order = ordered(&canonical);
+        texts.shrink_to_fit();
+        let renamed = paced((0..).zip(&texts)).filter_map(|(number, text)| {
+            let (canonical, variants) = canonical_of(text);
+            (canonical != **text).then(|| (number, (Arc::from(canonical), variants)))
+        });
+        let canonical: Canonical = renamed.collect();
+        let order = ordered(&texts, &canonical);
         Texts { runtime, texts, classes, canonical, order, of_frames }
     }
 
     /// The canonical names in their order, and by frame which it has. Without columns it is not asked what a name costs.
     pub(super) fn names(&self, columns: Option<&Columns<'_>>) -> (Vec<Name>, Vec<u32>) {
-        let is_same = |pair: &[u32]| self.canonical[pair[0] as usize].0 == self.canonical[pair[1] as usize].0;
+        let name = |text: u32| name_of_text(&self.texts, &self.canonical, text);
+        let is_same = |pair: &[u32]| name(pair[0]) == name(pair[1]);
         let are_shared = self.order.windows(2).any(is_same);
         let costs = columns.filter(|_| are_shared).map(|columns| self.costs(columns));
         let (mut canonical, mut order) = (Cow::Borrowed(&self.canonical), Cow::Borrowed(&self.order));
         if let Some(costs) = &costs {
-            keep_apart(&self.texts, canonical.to_mut(), costs);
-            *order.to_mut() = ordered(&canonical);
+            keep_apart(canonical.to_mut(), costs);
+            *order.to_mut() = ordered(&self.texts, &canonical);
         }
-        let mut names: Vec<Name> = Vec::new();
+        let mut names: Vec<Name> = Vec::with_capacity(order.len());
         let mut name_of = vec![0; self.texts.len()];
         for i in order.iter().map(|&i| i as usize) {
-            let text = &canonical[i].0;
+            let text = name_of_text(&self.texts, &canonical, i as u32);
             if names.last().is_none_or(|last| last.text != *text) {
-                names.push(Name { text: text.clone(), class: Class::default(), shown: Vec::new() });
+                names.push(Name { text: text.clone(), class: Class::default(), shown: Box::default() });
             }
             let number = names.len() - 1;
             let (class, other) = (&mut names[number].class, self.classes[i]);
@@ -105,43 +121,47 @@ impl Texts {
 }
 
 /// The numbers of texts in the order of canonical names.
-fn ordered(canonical: &[(String, Variants)]) -> Vec<u32> {
-    let mut order: Vec<u32> = (0..canonical.len() as u32).collect();
-    order.sort_unstable_by_key(|&i| &canonical[i as usize].0);
+fn ordered(texts: &[Arc<str>], canonical: &Canonical) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..texts.len() as u32).collect();
+    order.sort_unstable_by(|&a, &b| name_of_text(texts, canonical, a).cmp(name_of_text(texts, canonical, b)));
     order
 }
 
 /// Leaves names as they are where both sides have them, so that only what has no partner is looked for by another name.
-fn keep_apart(texts: &[String], canonical: &mut [(String, Variants)], costs: &[[f64; 2]]) {
-    let is_on_both = |i: usize| costs[i].iter().all(|&cost| cost != 0.0);
-    let is_on_one = |i: usize| !is_on_both(i) && costs[i] != [0.0; 2];
-    let mut changed: HashSet<String> = HashSet::default();
-    for (i, (text, variants)) in paced(canonical.iter().enumerate()) {
+fn keep_apart(canonical: &mut Canonical, costs: &[[f64; 2]]) {
+    let is_on_both = |i: u32| costs[i as usize].iter().all(|&cost| cost != 0.0);
+    let is_on_one = |i: u32| !is_on_both(i) && costs[i as usize] != [0.0; 2];
+    let mut changed: HashSet<Arc<str>> = HashSet::default();
+    for (&i, (name, variants)) in paced(canonical.iter()) {
         if *variants == Variants::Numbered && is_on_one(i) {
-            changed.insert(text.clone());
+            changed.insert(name.clone());
         }
     }
-    for (i, (text, variants)) in paced(canonical.iter_mut().enumerate()) {
+    canonical.retain(|&i, (name, variants)| {
         let is_kept = match variants {
             Variants::Own => is_on_both(i),
-            Variants::Numbered => is_on_both(i) && !changed.contains(text.as_str()),
+            Variants::Numbered => is_on_both(i) && !changed.contains(name),
             Variants::One => false,
         };
-        if is_kept {
-            text.clone_from(&texts[i]);
-        }
-    }
+        !is_kept
+    });
 }
 
-/// Lists the names that each canonical one has, with their costs; of a name that is its own there is nothing to choose.
-fn show(names: &mut [Name], texts: &[String], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
+/// Lists the names that each canonical one has, with their costs, unless the only one is the canonical name itself. Of a name
+/// that is its own there is nothing to choose.
+fn show(names: &mut [Name], texts: &[Arc<str>], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
     let mut sharing = vec![0u32; names.len()];
     name_of.iter().for_each(|&name| sharing[name as usize] += 1);
-    for (i, (text, name)) in texts.iter().zip(name_of).enumerate() {
+    let mut shown: HashMap<u32, Vec<Shown>> = HashMap::default();
+    for (i, (text, &name)) in texts.iter().zip(name_of).enumerate() {
         let cost = costs.map_or([0.0; 2], |costs| costs[i]);
-        if sharing[*name as usize] == 1 || cost != [0.0; 2] {
-            names[*name as usize].shown.push((text.clone(), cost));
+        let is_alone = sharing[name as usize] == 1;
+        if !(is_alone && *text == names[name as usize].text) && (is_alone || cost != [0.0; 2]) {
+            shown.entry(name).or_default().push((text.clone(), cost));
         }
     }
-    names.iter_mut().for_each(|name| name.shown.sort_unstable_by(|a, b| a.0.cmp(&b.0)));
+    for (name, mut shown) in shown {
+        shown.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        names[name as usize].shown = shown.into();
+    }
 }

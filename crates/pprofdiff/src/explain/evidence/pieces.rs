@@ -73,6 +73,15 @@ impl Reading {
         found.number()
     }
 
+    /// Gives back the room that no stack came for.
+    fn shrink_to_fit(&mut self) {
+        self.hashes.shrink_to_fit();
+        self.ties.shrink_to_fit();
+        self.depths.shrink_to_fit();
+        self.owns.shrink_to_fit();
+        self.places.shrink_to_fit();
+    }
+
     /// Those of a profile that was read in one.
     pub fn finish(self, range: SampleRange, is_used: Vec<u8>) -> RunStacks {
         let Reading { hashes, ties, depths, owns, stacks: kept, places, .. } = self;
@@ -125,20 +134,27 @@ impl Piece {
             },
         );
         let is_full = further.len() > most;
+        stacks.shrink_to_fit();
+        first.shrink_to_fit();
+        further.shrink_to_fit();
         Piece { range: range.clone(), stacks, first, further, is_full, visited }
     }
 
     /// All of a profile, in order; nothing where sums depend on how they are made, or there was no room.
-    pub fn joined(pieces: Vec<Piece>) -> Option<OfRun> {
+    pub fn joined(mut pieces: Vec<Piece>) -> Option<OfRun> {
         let negative: f64 = pieces.iter().map(|piece| piece.visited.negative[0]).sum();
         if pieces.iter().any(|piece| piece.is_full) || negative >= EXACT {
             return None;
         }
         let lists: Vec<&[u128]> = pieces.iter().map(|piece| &*piece.stacks.hashes).collect();
         let numbers = Numbers::new(&lists);
+        let parts = added_up(&pieces, &numbers);
+        // Where each sample has a stack of its own, all that is kept of a piece is as large as what is made of it.
+        for piece in &mut pieces {
+            (piece.first, piece.further, piece.stacks.index) = Default::default();
+        }
         let firsts =
             parallel::map(&(0..pieces.len()).collect::<Vec<_>>(), |&at| Firsts::new(&pieces[at], at, &numbers));
-        let parts = added_up(&pieces, &numbers);
         let mut all = RunStacks {
             hashes: Vec::with_capacity(numbers.len),
             ties: Vec::with_capacity(numbers.len),

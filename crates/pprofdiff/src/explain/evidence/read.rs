@@ -382,7 +382,7 @@ struct Heavy {
 pub(super) struct Collected<'r, 'm> {
     reader: &'r Reader<'m>,
     pub stacks: Stacks,
-    rows: Vec<Row>,
+    pub(super) rows: Vec<Row>,
 }
 
 impl Collected<'_, '_> {

@@ -4,6 +4,8 @@
 //! Names are made canonical and numbered in their order, and rows are sorted by those numbers, so nothing that follows
 //! depends on the order of runs, samples or threads; and what is below a call is a range of rows.
 
+use std::sync::Arc;
+
 use super::labels::LabelTexts;
 use super::sets::grouped;
 use crate::diff::order::Order;
@@ -23,11 +25,14 @@ pub(in crate::explain) enum Kind {
 
 /// A canonical name.
 pub(in crate::explain) struct Name {
-    pub text: String,
+    pub text: Arc<str>,
     pub class: Class,
-    /// The names that are called so here, with what each costs on both sides.
-    pub shown: Vec<(String, [f64; 2])>,
+    /// The names that are called so here. Empty where that is `text` alone, as it is of most.
+    pub shown: Box<[Shown]>,
 }
+
+/// A name as profiles have it, with what it costs on both sides.
+pub(in crate::explain) type Shown = (Arc<str>, [f64; 2]);
 
 /// A distinct stack with its labels, and sums over a side's runs.
 #[derive(Debug, Clone)]
@@ -296,20 +301,38 @@ impl Rows {
         order.extend(of(false).chain(of(true)));
         let of_one = order.chunk_by_mut(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)).filter(|rows| rows.len() > 1);
         of_one.for_each(|rows| rows.sort_unstable());
-        let mut rows: Vec<Row> = Vec::with_capacity(order.len());
         let mut cells = Vec::with_capacity(self.run_values.cells.len());
-        let mut last = None;
-        for (key, i) in paced(order) {
-            let row: &Row = &self.rows[i as usize];
-            match rows.last_mut().filter(|_| last == Some(key)) {
-                Some(sum) => sum.add(row),
-                None => rows.push(Row { stack: key.1, ..row.clone() }),
-            }
-            last = Some(key);
-            let number = rows.len() as u32 - 1;
-            cells.extend(self.run_values.of(i as usize).iter().map(|cell| Cell { row: number, ..*cell }));
+        let (mut n_rows, mut last) = (0, None);
+        for (key, i) in paced(&order) {
+            n_rows += u32::from(last.replace(*key) != Some(*key));
+            let number = n_rows - 1;
+            cells.extend(self.run_values.of(*i as usize).iter().map(|cell| Cell { row: number, ..*cell }));
         }
-        (self.run_values, self.rows) = (RunValues::new(rows.len(), cells), rows);
+        self.run_values = RunValues::new(n_rows as usize, cells);
+        // In place, cycle by cycle: rows are the largest of all that is kept.
+        for start in 0..order.len() {
+            let mut at = start;
+            loop {
+                let from = std::mem::replace(&mut order[at].1, at as u32) as usize;
+                if from == start || from == at {
+                    break;
+                }
+                self.rows.swap(at, from);
+                at = from;
+            }
+        }
+        for (row, (key, _)) in self.rows.iter_mut().zip(&order) {
+            row.stack = key.1;
+        }
+        let key = |row: &Row| (row.background, row.stack, row.labels, row.is_below);
+        self.rows.dedup_by(|row, sum| {
+            let is_same = key(row) == key(sum);
+            if is_same {
+                sum.add(row);
+            }
+            is_same
+        });
+        self.rows.shrink_to_fit();
     }
 
     /// How many rows are not in the background: those come first.

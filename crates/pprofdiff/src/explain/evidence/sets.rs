@@ -444,7 +444,7 @@ pub(in crate::explain) mod tests {
         };
         let n_system = below(FRAMES);
         let class = |frame| Class { system: frame < n_system, ..Class::default() };
-        let name = |frame| Name { text: format!("f{frame}"), class: class(frame), shown: Vec::new() };
+        let name = |frame| Name { text: format!("f{frame}").into(), class: class(frame), shown: Box::default() };
         let names: Vec<Name> = (0..FRAMES).map(name).collect();
         let mut stacks = Stacks::default();
         let n_rows = 1 + below(120);
@@ -470,7 +470,7 @@ pub(in crate::explain) mod tests {
             kind: Kind::Sampled,
             runs: [1, 1],
             learned: 0,
-            runtime: classify(&[], &UserRules::default(), Asked::All).0,
+            runtime: classify::<&str>(&[], &UserRules::default(), Asked::All).0,
             names,
             run_values: RunValues::new(all.len(), Vec::new()),
             rows: all,

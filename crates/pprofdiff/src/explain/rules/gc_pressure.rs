@@ -69,13 +69,13 @@ impl Books<'_> {
     /// in several, that of the innermost.
     fn allocated_in(&self, heap: &Rows, entries: &[Entry]) -> Option<(f64, Vec<f64>)> {
         // Both sides' names are those of the base here; in the heaps each side has its own.
-        let text = |frame: u32| self.rows.names[frame as usize].text.as_str();
+        let text = |frame: u32| self.rows.names[frame as usize].text.as_ref();
         let of_base: HashMap<&str, &str> = self.renamed.iter().map(|(&old, &new)| (text(new), text(old))).collect();
         let mut numbers: HashMap<&str, u32> = HashMap::default();
         let mut of_heap = Vec::with_capacity(heap.names.len());
         for name in paced(&heap.names) {
             let next = numbers.len() as u32;
-            let key = of_base.get(name.text.as_str()).copied().unwrap_or(&name.text);
+            let key = of_base.get(&*name.text).copied().unwrap_or(&name.text);
             of_heap.push(*numbers.entry(key).or_insert(next));
         }
         let number = |frame: u32| numbers.get(text(frame)).copied();

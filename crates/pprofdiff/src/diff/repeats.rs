@@ -1,0 +1,105 @@
+//! One run that a side names several times is one run: by its file, or by its content. Several would make noise look
+//! smaller than it is, so that chance looks like a change.
+//!
+//! Two recordings with the same content are the same recording if they say when they were taken. Others, such as folded
+//! text, can be two runs of a program that does exactly the same each time. These stay runs, with a warning.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Input;
+use crate::Result;
+use pprofdiff_profile::{LoadOptions, Profile, Source, parallel};
+
+/// The most runs that warnings name.
+const MAX_NAMED: usize = 3;
+
+/// Loads the sources of a side. A file with several names is loaded once.
+pub(super) fn load_side(side: &[Source], options: &LoadOptions) -> Result<Vec<Arc<Profile>>> {
+    let files: Vec<Option<FileId>> = side.iter().map(|source| FileId::of(source.path()?)).collect();
+    let first_of = |at: usize| files[..at].iter().position(|file| file.is_some() && *file == files[at]).unwrap_or(at);
+    let firsts: Vec<usize> = (0..side.len()).map(first_of).collect();
+    let different: Vec<usize> = (0..side.len()).filter(|&at| firsts[at] == at).collect();
+    let loaded = parallel::map(&different, |&at| side[at].load(options)).into_iter().collect::<Result<Vec<_>>>()?;
+    let profile = |first: usize| different.binary_search(&first).ok().map(|at| loaded[at].clone());
+    Ok(firsts.into_iter().filter_map(profile).collect())
+}
+
+/// A regular file, whatever it is called.
+#[derive(PartialEq, Eq)]
+struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] std::path::PathBuf);
+
+impl FileId {
+    fn of(path: &Path) -> Option<FileId> {
+        let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Some(FileId((metadata.dev(), metadata.ino())))
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = metadata;
+            path.canonicalize().ok().map(FileId)
+        }
+    }
+}
+
+/// The runs of both sides without repeats, and warnings.
+pub(super) fn distinct(named: &[Input]) -> (Vec<Input>, Vec<String>) {
+    let (mut runs, mut warnings): (Vec<&Input>, Vec<String>) = (Vec::new(), Vec::new());
+    for is_base in [false, true] {
+        let begin = runs.len();
+        let (mut repeats, mut copies) = (Vec::new(), Vec::new());
+        for input in named.iter().filter(|input| input.base == is_base) {
+            match runs[begin..].iter().copied().find(|run| has_same_content(&run.profile, &input.profile)) {
+                Some(run) if is_same_run(&run.profile, &input.profile) => count(&mut repeats, run.profile.name()),
+                found => {
+                    found.into_iter().for_each(|run| count(&mut copies, run.profile.name()));
+                    runs.push(input);
+                }
+            }
+        }
+        let side = if is_base { "base" } else { "new side" };
+        warnings.extend(words(&repeats, |name, more| {
+            format!("{name}: the {side} names this run {} times; it counts once", more + 1)
+        }));
+        warnings.extend(words(&copies, |name, more| {
+            let others = if more == 1 { "another run" } else { "other runs" };
+            format!(
+                "{name}: {more} {others} of the {side} have the same content; if these are copies, name one of them"
+            )
+        }));
+    }
+    (runs.into_iter().cloned().collect(), warnings)
+}
+
+/// Counts one more of a name.
+fn count<'n>(all: &mut Vec<(&'n str, usize)>, name: &'n str) {
+    match all.iter_mut().find(|(known, _)| *known == name) {
+        Some((_, more)) => *more += 1,
+        None => all.push((name, 1)),
+    }
+}
+
+fn words(all: &[(&str, usize)], say: impl Fn(&str, usize) -> String) -> Vec<String> {
+    let (named, others) = all.split_at(all.len().min(MAX_NAMED));
+    let mut words: Vec<String> = named.iter().map(|(name, more)| say(name, *more)).collect();
+    if let (Some(last), false) = (words.last_mut(), others.is_empty()) {
+        last.push_str(&format!(" ({} more runs are named several times)", others.len()));
+    }
+    words
+}
+
+fn has_same_content(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
+    Arc::ptr_eq(a, b)
+        || (a.n_samples() == b.n_samples()
+            && a.inflated_size() == b.inflated_size()
+            && a.window() == b.window()
+            && a.buffer() == b.buffer())
+}
+
+/// True of profiles with the same content that are one recording.
+fn is_same_run(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
+    Arc::ptr_eq(a, b) || a.time_nanos() != 0
+}
