@@ -72,7 +72,7 @@ pub struct BenchArgs {
     /// The same against a branch's last profiles in this folder, as check --baseline
     #[arg(long, value_name = "DIR", hide_short_help = true)]
     pub baseline: Option<PathBuf>,
-    /// Store the new side's profiles there, unless the check fails
+    /// Store the new side's profiles there, unless they exceed a limit
     #[arg(long, requires = "baseline", hide_short_help = true)]
     pub store: bool,
     /// The branch that is compared with, and under which profiles are stored

@@ -23,7 +23,7 @@ pub struct BaselineArgs {
     /// Only profiles with this label; those that are stored get it
     #[arg(help_heading = BASELINE, long, value_name = "KEY=VALUE", value_parser = label, requires = "dir", hide_short_help = true)]
     pub label: Vec<(String, String)>,
-    /// Store the new profiles, unless the check fails
+    /// Store the new profiles, unless they exceed a limit
     #[arg(help_heading = BASELINE, long, requires = "dir", hide_short_help = true)]
     pub store: bool,
     /// Store them even so, and forget the older ones: what changed is meant to stay

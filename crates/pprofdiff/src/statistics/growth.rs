@@ -59,9 +59,9 @@ pub(crate) struct Spread {
 
 /// The least degrees of freedom that a prior counts for, given the runs of both sides: fewer as the runs themselves say more.
 /// Depends on the smaller side, since adding runs to the other side alone shrinks the error slowly.
-fn least_prior(m: [usize; 2]) -> f64 {
-    let own = 2.0 * (m[0].min(m[1]) as f64 - 1.0);
-    (FEWEST_DEGREES - own).max(0.0)
+fn least_prior(m: [usize; 2], paired: bool) -> f64 {
+    let of_side = m[0].min(m[1]) as f64 - 1.0;
+    (FEWEST_DEGREES - if paired { of_side } else { 2.0 * of_side }).max(0.0)
 }
 
 /// The average of what variances exceed counting by. Those of the frames that vary most count as much as the next.
@@ -128,7 +128,7 @@ impl Spread {
             return Spread { average, ..of_others };
         }
         let degrees = runs[0].1;
-        let fewest = least_prior(telling[0].each_ref().map(Vec::len)).max(1.0);
+        let fewest = least_prior(telling[0].each_ref().map(Vec::len), paired).max(1.0);
         // Of variances by what is expected of them, the logs have a mean and a variance that are known.
         let fit = |tau2: f64| {
             let logs: Vec<f64> = runs.iter().map(|(v, _, counted)| (v / (tau2 + counted)).max(1e-4).ln()).collect();
@@ -210,7 +210,7 @@ impl Spread {
         }
         let m = runs.each_ref().map(Vec::len);
         let (variance, own, counted) = variance_of_runs(runs, self.paired);
-        let prior = least_prior(m);
+        let prior = least_prior(m, self.paired);
         let drawn = (prior * (self.known + counted) + own * variance) / (prior + own);
         Some((between_run_variance(drawn, m).sqrt().max(1e-12), prior + own))
     }
@@ -305,7 +305,7 @@ impl Spread {
         let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between_run_variance(tau2, [m, m]));
         let needed = |m: usize| {
             let own = self.own_degrees([m, m]);
-            far(chance, own + if is_alone { least_prior([m, m]) } else { self.degrees })
+            far(chance, own + if is_alone { least_prior([m, m], self.paired) } else { self.degrees })
         };
         (first..=MAX_RUNS).find(|&m| deviance(m) > needed(m).powi(2))
     }
@@ -414,10 +414,10 @@ mod tests {
     #[test]
     fn another_run_never_raises_the_change_that_is_needed() {
         let known = 0.0049;
-        let needed = |m: [usize; 2], chance: f64, events: f64| {
-            let own = (m[0] + m[1] - 2) as f64;
-            let prior = if own == 0.0 { DEGREES_OF_KNOWN } else { least_prior(m).max(1.0) };
-            let spread = Spread { tau2: known, degrees: prior, average: 0.0, known, paired: false };
+        let needed = |m: [usize; 2], paired: bool, chance: f64, events: f64| {
+            let is_replicated = m[0] + m[1] > 2;
+            let prior = if is_replicated { least_prior(m, paired).max(1.0) } else { DEGREES_OF_KNOWN };
+            let spread = Spread { tau2: known, degrees: prior, average: 0.0, known, paired };
             let frame = spread.detectable(events, 1.0, m, chance);
             // Runs whose own variance is that of other programs: as far apart above as below.
             let deviation = (known + 1.0 / events).sqrt();
@@ -434,12 +434,16 @@ mod tests {
             for events in [50.0, 1000.0, 1e6] {
                 for (a, b) in (1..9).flat_map(|a| (1..9).map(move |b| (a, b))) {
                     for more in [[a + 1, b], [a, b + 1]] {
-                        let (before, after) = (needed([a, b], chance, events), needed(more, chance, events));
-                        for (before, after) in before.iter().zip(after) {
+                        let before = needed([a, b], false, chance, events);
+                        for (before, after) in before.iter().zip(needed(more, false, chance, events)) {
                             // `least_growth` is exact to 0.1 %.
                             assert!(after <= before * 1.005, "{a} {b} {more:?} {chance} {events}: {before} {after}");
                         }
                     }
+                }
+                for m in 1..9 {
+                    let [before, after] = [m, m + 1].map(|m| needed([m, m], true, chance, events)[0]);
+                    assert!(after <= before * 1.005, "{m} pairs {chance} {events}: {before} {after}");
                 }
             }
         }
