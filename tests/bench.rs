@@ -442,14 +442,14 @@ fn a_run_that_hangs_ends_when_the_time_is_over() {
     let (output, stdout, stderr) = bench("r1", 2);
     assert!(output.status.success() && stdout.contains("shop.validate"), "{stderr}");
     assert!(
-        stderr.contains("pair 2 does not count: the new side: sh was ended, since --max-time (5 s) is over"),
+        stderr.contains("pair 2 does not count: the new side: sh was stopped because --max-time (5 s) is over"),
         "{stderr}"
     );
     let (output, _, stderr) = bench("r2", 1);
     assert!(output.status.code() == Some(2) && stderr.contains("--max-time (5 s) is over"), "{stderr}");
     let build = ["bench", "HEAD~2..HEAD", "--into", "r3", "--max-time", "1s", "--build", "sleep 600", "--", "true"];
     let line = shop.failure(&build);
-    assert!(line.contains("the build of the base side: sh was ended"), "{line}");
+    assert!(line.contains("the build of the base side: sh was stopped"), "{line}");
 }
 
 /// Daemons leave the process group of the command, and ignore what they can.

@@ -529,7 +529,7 @@ fn a_forgotten_expression_an_unknown_verb_and_three_files_are_answered_with_a_co
         (&["1", "2", "3", "4", "5", "6", "7", "8"], "pprofdiff --base 1 --new 2 ... 8;"),
     ] {
         let said = said(args);
-        assert!(said.contains(command) && said.contains("are given, and two are compared (BASE NEW)"), "{said}");
+        assert!(said.contains(command) && said.contains("profiles were given, but a comparison takes two"), "{said}");
     }
     // An option that does not exist is another mistake.
     assert!(said(&["top", "--nope", &base, &new]).contains("--nope"));

@@ -340,7 +340,7 @@ fn https_is_not_redirected_to_http() {
     let heap = |address: &str| format!("{}/debug/pprof/heap", address.split_once("//").unwrap().1);
     let top = |url: &str| verb(&folder, &["top", url]).env("SSL_CERT_FILE", &server().certificate).output().unwrap();
     let line = failure(&top(&format!("{https}/to-http/{}", heap(http))));
-    assert!(line.contains("redirected from https to http, which is not followed"), "{line}");
+    assert!(line.contains("the server redirects from https to http, which is not followed"), "{line}");
     for url in [
         format!("{https}/to-https/{}", heap(https)),
         format!("{http}/to-https/{}", heap(https)),

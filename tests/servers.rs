@@ -489,8 +489,8 @@ fn redirects_of_pages_lead_to_pages_without_secrets() {
     for (path, why) in [
         ("copy?token=s3cret%2F1", "the server answers 403 Forbidden: no /no?token=***"),
         ("other", "the server answers 403 Forbidden: no /no?sig=***"),
-        ("file", "it is redirected to an address with file, which is not followed"),
-        ("loop", "it is redirected more than 10 times"),
+        ("file", "the server redirects to a file address, which is not followed"),
+        ("loop", "the server redirects more than 10 times"),
     ] {
         let line = failure(&run(&["top", &page(path)]));
         assert!(line.contains(why) && !line.contains("3cret") && !line.contains("S3cret"), "{line}");

@@ -122,7 +122,7 @@ fn links_pipes_and_limits_of_stores_are_one_line_each() {
     let output = run(&["store", "compact", &store]);
     let warning = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success() && warning.lines().count() == 1, "{warning}");
-    assert!(warning.contains("build=2: this is a link"), "{warning}");
+    assert!(warning.contains("build=2 is a link"), "{warning}");
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
     // Readers of a pipe would wait for a writer.
     let folder = format!("{store}/samples/service=a%20b/build=1");

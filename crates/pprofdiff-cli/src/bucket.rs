@@ -25,7 +25,7 @@ pub fn is_pattern(text: &str) -> bool {
     is_address(text) && (text.contains(SIGNS) || text.ends_with('/'))
 }
 
-/// An error about an address, which may have a password where it must have none.
+/// Names the address in an error, without its secrets: a malformed address may contain a password.
 fn named(e: Error, address: &str) -> Error {
     e.in_input(address).without(&Secrets::of_url(address))
 }
@@ -96,14 +96,14 @@ mod network {
     /// How long a request is valid: it is sent at once, but clocks differ.
     const VALID: Duration = Duration::from_secs(900);
 
-    /// The most pages that are listed, of up to a thousand keys, and the most bytes of one and of the keys of all. A server
-    /// can go on without end, and each page can be empty.
+    /// Limits of a list: its pages (of up to a thousand keys), the bytes of one page, and the bytes of all keys. Without
+    /// them, a server could send pages forever, even empty ones.
     const MAX_PAGES: usize = 10_000;
     const MAX_PAGE_BYTES: u64 = 64 << 20;
     const MAX_KEY_BYTES: usize = 256 << 20;
 
     impl Fetcher {
-        /// An object's content, with what is secret in the request for it.
+        /// Fetches an object. Returns its content and the secrets of the request.
         pub(super) fn object(&self, name: &str, key: &str) -> Result<(Vec<u8>, Secrets)> {
             let (bucket, credentials) = (bucket(name)?, credentials());
             let url = GetObject::new(&bucket, credentials.as_ref(), key).sign(VALID);
@@ -111,7 +111,7 @@ mod network {
             Ok((self.signed(url.as_str(), credentials.as_ref(), self.timeout, self.limit)?, secrets))
         }
 
-        /// Names the keys that begin so. All pages together take no longer than one profile may.
+        /// Calls `found` with each key that begins with `prefix`. All pages together share the timeout of one profile.
         pub(super) fn list_objects(&self, name: &str, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
             let (bucket, credentials) = (bucket(name)?, credentials());
             let begin = Instant::now();
@@ -119,8 +119,8 @@ mod network {
                 let left = self.timeout.saturating_sub(begin.elapsed());
                 if left.is_zero() {
                     let detail = format!(
-                        "the list has no end after {number} pages and {} s; list fewer keys (a longer beginning), or wait \
-                         longer (--timeout)",
+                        "the list is not complete after {number} pages and {} s; list fewer keys with a longer prefix, or \
+                         raise --timeout",
                         self.timeout.as_secs_f64()
                     );
                     return Err(Error::io(std::io::Error::other(detail)));
@@ -154,10 +154,10 @@ mod network {
         }
     }
 
-    /// Everything secret in a request to a store.
+    /// Collects all secrets in a request to an object store.
     fn secrets(url: &str, by: Option<&Credentials>) -> Secrets {
         let mut secrets = Secrets::of_url(url);
-        // Messages name the object, so the whole query can go.
+        // Messages name the object, so nothing is lost if the whole query is hidden.
         if let Some((_, query)) = url.split_once('?') {
             secrets.add(query);
         }
@@ -167,19 +167,19 @@ mod network {
         secrets
     }
 
-    /// The keys of a page of a list, and where the next page begins.
+    /// The keys on a page of a list, and the continuation token of the next page.
     type Page = (Vec<String>, Option<String>);
 
-    /// Calls `found` with the keys of all pages, which `page` has by their number and by what the page before says.
+    /// Calls `found` with the keys of all pages. `page` fetches a page by its number and its continuation token.
     ///
     /// # Errors
-    /// Those of `page`, and a list that goes on for too long.
+    /// Fails if `page` fails or if the list is too long.
     fn each_key(
         page: &mut dyn FnMut(usize, Option<&str>) -> Result<Page>,
         found: &mut dyn FnMut(String),
     ) -> Result<()> {
         let too_long = |what: String| {
-            Error::new(ErrorKind::Limit, format!("the list has more than {what}; list fewer keys (a longer beginning)"))
+            Error::new(ErrorKind::Limit, format!("the list has more than {what}; list fewer keys with a longer prefix"))
         };
         let (mut next, mut bytes): (Option<String>, usize) = (None, 0);
         for number in 0..MAX_PAGES {
@@ -194,7 +194,7 @@ mod network {
             }
             match token {
                 None => return Ok(()),
-                token if token == next => return Err(invalid(&"it goes on where it was")),
+                token if token == next => return Err(invalid(&"its continuation token repeats")),
                 token => next = token,
             }
         }
@@ -204,14 +204,14 @@ mod network {
     fn parse_page(body: &[u8]) -> Result<Page> {
         let text = std::str::from_utf8(body).map_err(|e| invalid(&e))?;
         if is_deep(text) {
-            return Err(invalid(&"its elements lie deep in each other"));
+            return Err(invalid(&"its elements are nested too deeply"));
         }
         let page = ListObjectsV2::parse_response(text).map_err(|e| invalid(&e))?;
         Ok((page.contents.into_iter().map(|object| object.key).collect(), page.next_continuation_token))
     }
 
     fn invalid(why: &dyn std::fmt::Display) -> Error {
-        Error::malformed(format!("it is no list of a bucket: {why}"))
+        Error::malformed(format!("this is not a list of a bucket: {why}"))
     }
 
     /// True of elements in which the parser, which calls itself for each, would run out of stack. A list is four deep.
@@ -255,8 +255,8 @@ mod network {
         use super::*;
 
         #[test]
-        fn a_list_without_end_is_an_error() {
-            // Pages of no keys, or of many, each of which names another one.
+        fn a_list_with_too_many_pages_or_keys_is_an_error() {
+            // Every page names a next page. The pages have no keys in the first case, and a long key in the second.
             for (key, pages, error) in [
                 (None, MAX_PAGES, "the list has more than 10000 pages; list fewer keys"),
                 (Some("k".repeat(1 << 20)), 256, "the list has more than 268435456 bytes of keys"),

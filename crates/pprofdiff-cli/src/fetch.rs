@@ -102,7 +102,7 @@ mod network {
 
     /// Most bytes of an answer that is an error which are read for the server's own words.
     const MAX_MESSAGE_BYTES: u64 = 4096;
-    /// The most redirects that are followed, one after the other.
+    /// The maximum number of redirects to follow for one request.
     const MAX_REDIRECTS: usize = 10;
     /// How often who is busy is asked again, and after how long first.
     const RETRIES: u32 = 4;
@@ -110,9 +110,9 @@ mod network {
 
     /// Fetches profiles; from one place, again and again over one connection.
     pub struct Fetcher {
-        /// Asks through the proxy that the environment names.
+        /// The client for other machines. It uses the proxy of the environment.
         agent: Agent,
-        /// Asks servers on this machine. A proxy would take what is sent off the machine.
+        /// The client for servers on this machine. It uses no proxy, because a proxy would send secrets off the machine.
         direct: Agent,
         pub(crate) timeout: Duration,
         /// Most bytes of an answer.
@@ -124,9 +124,9 @@ mod network {
             let config = || {
                 Agent::config_builder()
                     .timeout_global(Some(timeout))
-                    // We say it in our words.
+                    // `follow` writes the error message, with the server's own words.
                     .http_status_as_error(false)
-                    // We follow redirects ourselves: each address has its own proxy, and its own secrets.
+                    // `follow` handles redirects, because each address has its own proxy and its own secrets.
                     .max_redirects(0)
                     .max_redirects_will_error(false)
                     .user_agent(concat!("pprofdiff/", env!("CARGO_PKG_VERSION")))
@@ -135,7 +135,7 @@ mod network {
             Fetcher { agent: config().build().into(), direct: config().proxy(None).build().into(), timeout, limit }
         }
 
-        /// What asks the host of this address.
+        /// Returns the client for the host of this address.
         fn agent(&self, url: &str) -> &Agent {
             let is_here = match Url::parse(url).ok().as_ref().and_then(Url::host) {
                 Some(Host::Domain(name)) => is_loopback(name),
@@ -149,7 +149,8 @@ mod network {
         /// The body of the answer. What begins with https is not redirected to http.
         ///
         /// # Errors
-        /// No answer in time, one that is longer than the limit, or one that says no; without secrets of the URL.
+        /// Fails if the server sends no answer in time, an answer that is longer than the limit, or an error status. The
+        /// message contains no secrets of the URL.
         pub fn get(&self, url: &str) -> Result<Vec<u8>> {
             self.body(url, &Secrets::of_url(url), self.timeout, self.limit)
                 .map_err(|reason| Error::io(io::Error::other(reason)).in_input(&redacted(url)))
@@ -225,7 +226,7 @@ mod network {
             }
         }
 
-        /// The body of the answer, or why there is none, without these secrets. Redirects are followed, except from https to
+        /// Returns the body of the answer, or an error message without `secrets`. Follows redirects, except from https to
         /// http.
         pub(crate) fn body(&self, url: &str, secrets: &Secrets, time: Duration, limit: u64) -> Result<Vec<u8>, String> {
             let mut secrets = secrets.clone();
@@ -254,30 +255,34 @@ mod network {
                 let region = header("x-amz-bucket-region");
                 let region = region.filter(|_| status.is_redirection() || status.as_u16() == 400);
                 let region = region.map_or_else(String::new, |is| format!("; the bucket is in {}", sanitize(is)));
-                // The server's own words, if it has some.
+                // The server may explain the error in the body.
                 let mut text = Vec::new();
                 let _ = response.body_mut().as_reader().take(MAX_MESSAGE_BYTES).read_to_end(&mut text);
-                // Before they are shortened: a part of a secret is not found.
+                // Hides the secrets before the text is shortened, because a truncated secret is not recognized.
                 let text = secrets.redact(&String::from_utf8_lossy(&text)).into_owned();
                 return Err(format!("the server answers {status}{}{region}", said(&text)));
             }
-            Err(format!("it is redirected more than {MAX_REDIRECTS} times"))
+            Err(format!("the server redirects more than {MAX_REDIRECTS} times"))
         }
     }
 
-    /// The address that another one redirects to.
+    /// Resolves the `location` to which `url` redirects.
+    ///
+    /// # Errors
+    /// Fails if the address is invalid, is neither http nor https, or leads from https to http.
     fn redirected(url: &str, location: &str) -> Result<String, String> {
         let next = Url::parse(url).and_then(|url| url.join(location));
-        let next = next.map_err(|e| format!("it is redirected to an invalid address: {e}"))?;
+        let next = next.map_err(|e| format!("the server redirects to an invalid address: {e}"))?;
         match next.scheme() {
             "https" => Ok(next.into()),
             "http" if !begins_with(url, SECURE) => Ok(next.into()),
-            "http" => Err("it is redirected from https to http, which is not followed".to_owned()),
-            scheme => Err(format!("it is redirected to an address with {scheme}, which is not followed")),
+            "http" => Err("the server redirects from https to http, which is not followed".to_owned()),
+            scheme => Err(format!("the server redirects to a {scheme} address, which is not followed")),
         }
     }
 
-    /// True if the name of a host of this machine has addresses of this machine only. A name server may say otherwise.
+    /// Returns true if all addresses of `host` belong to this machine. A name server may resolve even `localhost` to another
+    /// machine.
     fn is_here(host: &str) -> bool {
         use std::net::ToSocketAddrs;
         (host, 0).to_socket_addrs().is_ok_and(|mut addresses| addresses.all(|address| address.ip().is_loopback()))

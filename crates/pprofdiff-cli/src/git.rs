@@ -14,10 +14,10 @@ use crate::{Failure, Result};
 
 /// The most that is read of what `git log` writes.
 const MAX_LOG_BYTES: u64 = 512 << 20;
-/// The most that is kept of an error message of git.
+/// The maximum size of an error message from git. The rest is dropped.
 const MAX_ERROR_BYTES: u64 = 64 << 10;
-/// Variables that bind git to one repository, its index or its work tree: all of `git rev-parse --local-env-vars`, up to
-/// git 2.52, and the variable that marks a push in quarantine. A hook sets them for the repository that it runs in.
+/// Variables that bind git to one repository, its index or its work tree. git sets them when it runs a hook. The list has
+/// all variables of `git rev-parse --local-env-vars` up to git 2.52, and `GIT_QUARANTINE_PATH`, which is set during a push.
 const REPOSITORY_VARIABLES: [&str; 17] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
@@ -37,7 +37,7 @@ const REPOSITORY_VARIABLES: [&str; 17] = [
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 ];
-/// Variables that change what the paths and diffs of our own git commands mean.
+/// Variables that change the meaning of paths and diffs in our own git commands.
 const DIALECT_VARIABLES: [&str; 5] =
     ["GIT_DIFF_OPTS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS"];
 /// What is no program's source, and large: no part of what is read.
@@ -63,8 +63,8 @@ pub fn commits(args: &GitArgs) -> Result<Option<Commits>> {
     Commits::of_range(Path::new("."), range).map(Some)
 }
 
-/// Takes all variables out of a command's environment that bind git to one repository. Without this a hook's benchmark
-/// would check out into the index of the commit that is being made.
+/// Removes all variables that bind git to one repository from a command's environment. Otherwise, a benchmark in a
+/// pre-commit hook would check out into the index of the commit in progress.
 pub fn leave_repository(command: &mut Command) {
     for name in REPOSITORY_VARIABLES {
         command.env_remove(name);
@@ -77,19 +77,19 @@ pub fn leave_repository(command: &mut Command) {
     }
 }
 
-/// The commits that a range names, by their ids: no id can be taken for an option.
+/// The commit ids of a range. Unlike a name, an id can never be mistaken for an option.
 #[derive(Debug)]
 pub struct CommitRange {
     pub base: String,
-    /// The newest commit; `None` if the range ends at the working tree.
+    /// The newest commit, or `None` if the range ends at the working tree.
     pub tip: Option<String>,
 }
 
 impl CommitRange {
-    /// Resolves `A..B`, `A...B`, whose base is the merge base, or `A` alone. An omitted side is HEAD.
+    /// Resolves `A..B`, `A...B` or `A` alone. The base of `A...B` is the merge base. An omitted side is HEAD.
     ///
     /// # Errors
-    /// A side names no commit; both have no commit in common.
+    /// Fails if a side is not a commit, or if `A...B` has no merge base.
     pub fn resolve(root: &Path, range: &str) -> Result<CommitRange> {
         let commit = |name: &str| commit_id(root, if name.is_empty() { "HEAD" } else { name });
         let Some((base, tip)) = range.split_once("..") else {
@@ -105,7 +105,7 @@ impl CommitRange {
     }
 }
 
-/// The id of the commit that a revision names.
+/// Resolves a revision to a commit id.
 fn commit_id(root: &Path, revision: &str) -> Result<String> {
     let commit = format!("{revision}^{{commit}}");
     let id = git(root, ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])
@@ -134,7 +134,7 @@ pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Re
         let mut text = Vec::new();
         if let Some(mut pipe) = stderr {
             let _ = (&mut pipe).take(MAX_ERROR_BYTES).read_to_end(&mut text);
-            // The rest is read as well: git waits while its pipe is full.
+            // Drains the rest, because git blocks while the pipe is full.
             let _ = std::io::copy(&mut pipe, &mut std::io::sink());
         }
         String::from_utf8_lossy(&text).into_owned()
@@ -192,7 +192,7 @@ impl Commits {
         }
         if history.is_empty() {
             let named = if range.is_empty() { &asked } else { range };
-            return Err(Failure::Message(format!("git: no commit in {named}, and nothing that is not committed")));
+            return Err(Failure::Message(format!("git: {named} has no commits, and nothing is uncommitted")));
         }
         let files = git(&root, ["-c", "core.quotePath=false", "ls-tree", "-r", "--name-only", "--full-tree", &end])?;
         Ok(Commits { history, root, tip, files: files.lines().map(str::to_owned).collect() })

@@ -72,12 +72,12 @@ impl Inputs {
         Ok(all)
     }
 
-    /// Builds by their keys: files by their names, the files of a pattern, a side's runs, or builds of a store.
+    /// Finds builds and their keys. `files` are files, one pattern, one side's runs, or one part of a store.
     pub fn named(&self, files: &[PathBuf]) -> Result<Vec<(String, Source)>> {
         self.named_by(files, true, |file| self.source(file))
     }
 
-    /// As [`Inputs::named`], where an agent names them.
+    /// Finds builds like [`Inputs::named`], but for an agent: URLs need `allow_urls`.
     pub fn named_by_agent(&self, files: &[PathBuf], allow_urls: bool) -> Result<Vec<(String, Source)>> {
         self.named_by(files, allow_urls, |file| Ok(self.found(RecordedSide::source_of(file)?, allow_urls)?))
     }

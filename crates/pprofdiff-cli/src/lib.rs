@@ -281,7 +281,7 @@ fn open_view(args: &ViewArgs) -> Result<Diff> {
     Ok(if args.sum { diff.summed() } else { diff })
 }
 
-/// Shows a view, whose expression may have been forgotten: then it is the name of the first profile.
+/// Shows a view. If the user forgot the expression, the first profile takes its place, and the error explains that.
 fn show_view(args: &ViewArgs, sources: Option<&SourceArgs>, view: View) -> Result<()> {
     let files = &args.input.files;
     let is_alone = files.is_empty() && args.input.base.is_empty() && args.input.new.is_empty();

@@ -344,8 +344,8 @@ impl Diffs {
             });
             item
         });
-        // The answer grows by one pair or one longer ending at a time and stops at the first step that does not fit. A larger
-        // budget thus stops at the same step or later.
+        // Each step adds one pair or selects a longer ending, and the answer stops at the first step that does not fit. A
+        // larger budget therefore never shows less.
         let (mut text, mut shown, mut endings, mut ending, mut is_full) = (String::new(), 0, Vec::new(), 0, false);
         for (name, result) in pprofdiff::batch::map(self.pool.clone(), pairs, options, table) {
             let mut block = Vec::new();
@@ -427,8 +427,8 @@ impl Diffs {
     }
 }
 
-/// How an answer may end, from the shortest to the longest: with the next step, and with the folders of sources that are
-/// missing, which matter more to an agent than the command for a shell.
+/// Returns the possible endings of an answer, from the shortest to the longest. They have the next step and, if sources are
+/// missing, a hint to their folders. An agent needs the hint more than the shell command, so the shell command comes last.
 fn endings(call: &Call, report: &Report, diff: &str, inputs: &str) -> Vec<String> {
     let mut endings = next(call, report).map_or_else(Vec::new, |step| step.next_steps(Some(diff), inputs));
     let hint = match report {

@@ -1,4 +1,4 @@
-//! Explains command lines that cannot be understood, with the command to type instead.
+//! Explains mistakes in a command line and suggests a command to type instead.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use pprofdiff::advice::{operand, word};
 use crate::args::{self, Cli};
 use crate::pprof_compat::{is_option, most_values};
 
-/// The most files that a suggested command names one by one.
+/// The maximum number of files in a suggested command. A longer list is shortened to its first and last file.
 const MAX_FILES: usize = 6;
 
-/// What is wrong with the arguments, if a command can be suggested. `error` is what clap found, if it found anything: an
-/// unknown verb is a file's name for it.
+/// Explains the mistake in `args`, if it can suggest a command. `error` is clap's error. It can be `None`, because clap
+/// takes an unknown verb for a file name.
 pub fn explain(args: &[OsString], error: Option<&clap::Error>) -> Option<String> {
     let [_, first, ..] = args else { return None };
     if let Some(message) = misspelt_verb(args) {
@@ -34,7 +34,7 @@ pub fn explain(args: &[OsString], error: Option<&clap::Error>) -> Option<String>
         let rest = if given.is_empty() { "BASE NEW".to_owned() } else { given.join(" ") };
         return Some(format!("{name} needs an expression before the profiles: pprofdiff {name} REGEX {rest}"));
     }
-    // Verbs of two sides have both of these.
+    // Only verbs that compare two sides have both arguments.
     let has_sides = ["base", "files"].iter().all(|id| verb.get_arguments().any(|arg| arg.get_id() == *id));
     if !has_sides {
         return None;
@@ -44,9 +44,9 @@ pub fn explain(args: &[OsString], error: Option<&clap::Error>) -> Option<String>
     too_many(error?, &words, files, &options)
 }
 
-/// Explains an expression that is a file's name and stands where the expression of a view belongs.
+/// Explains that a view's expression is missing, if `regex` is the name of a file.
 pub fn regex_is_file(view: &str, regex: &str, files: &[PathBuf]) -> Option<String> {
-    // Before two profiles it is an expression: source files have names as well.
+    // If two profiles follow, the word is an expression, which may match a source file of that name.
     if files.len() > 1 || !Path::new(regex).is_file() {
         return None;
     }
@@ -55,7 +55,7 @@ pub fn regex_is_file(view: &str, regex: &str, files: &[PathBuf]) -> Option<Strin
     Some(format!("{regex:?} is a file, and {view} needs an expression before the profiles: {}", command.trim_end()))
 }
 
-/// A first word that is near a verb and no file, and that operands follow.
+/// Suggests a verb if the first word is similar to one, is not a file, and is followed by operands.
 fn misspelt_verb(args: &[OsString]) -> Option<String> {
     let [_, first, rest @ ..] = args else { return None };
     let typed = first.to_str().filter(|word| !word.starts_with('-') && !Path::new(word).exists())?;
@@ -72,7 +72,7 @@ fn misspelt_verb(args: &[OsString]) -> Option<String> {
     (verb != typed && distance <= most).then(|| format!("unknown verb {typed}; did you mean {verb}?"))
 }
 
-/// A first word that is no file either: a verb of another tool, perhaps.
+/// Explains a first word that is neither a verb nor a file. It may be a verb of another tool.
 fn unknown_verb(operands: &[&OsString], options: &[&OsString]) -> Option<String> {
     let [first, rest @ ..] = operands else { return None };
     let is_word = |text: &&str| {
@@ -90,7 +90,7 @@ fn unknown_verb(operands: &[&OsString], options: &[&OsString]) -> Option<String>
     Some(format!("unknown verb {verb}, and no file has this name; {instead}; for all verbs: pprofdiff --help"))
 }
 
-/// More files than two sides.
+/// Explains that more than two profiles were given to a comparison.
 fn too_many(error: &clap::Error, words: &[String], files: &[&OsString], options: &[&OsString]) -> Option<String> {
     let is_too_many = matches!(error.kind(), ErrorKind::TooManyValues | ErrorKind::UnknownArgument);
     let [base, new @ ..] = files else { return None };
@@ -105,13 +105,13 @@ fn too_many(error: &clap::Error, words: &[String], files: &[&OsString], options:
     let runs = format!("pprofdiff {before}--base {} --new {}", typed(base), list(new));
     let builds = format!("pprofdiff series {}", list(files));
     Some(format!(
-        "{} profiles are given, and two are compared (BASE NEW); to compare several runs of a side: {runs}; to follow builds \
-         in their order: {builds}",
+        "{} profiles were given, but a comparison takes two (BASE NEW); to compare several runs per side: {runs}; to follow \
+         builds in order: {builds}",
         files.len()
     ))
 }
 
-/// Operands, and options with their values.
+/// Splits arguments into operands, and options with their values.
 fn split<'a>(command: &Command, args: &'a [OsString]) -> (Vec<&'a OsString>, Vec<&'a OsString>) {
     let (mut operands, mut options, mut values) = (Vec::new(), Vec::new(), 0);
     for arg in args {
@@ -128,7 +128,7 @@ fn split<'a>(command: &Command, args: &'a [OsString]) -> (Vec<&'a OsString>, Vec
     (operands, options)
 }
 
-/// An argument as it can be typed again.
+/// Quotes an argument so that it can be typed in a shell.
 fn typed(arg: &OsString) -> String {
     let text = arg.to_string_lossy();
     match text.split_once('=') {

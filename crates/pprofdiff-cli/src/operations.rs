@@ -91,7 +91,7 @@ fn of_go<L: AsRef<str>>(lines: impl Iterator<Item = L>) -> Counts {
     mean(all)
 }
 
-/// The part of criterion's `sample.json` and of pytest-benchmark's JSON that is read. A key that comes twice is an error.
+/// The fields that we read from criterion's `sample.json` and from pytest-benchmark's JSON. A duplicate key is an error.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Written {

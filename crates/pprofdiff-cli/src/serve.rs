@@ -5,7 +5,8 @@
 //! that no other name can be made to lead here) and, where it says which page sends it, this page. Paths and URLs are read
 //! if the command line names them; the page sends contents.
 //!
-//! `--open` starts the browser with a file of ours that leads to the address: arguments of processes are no secret.
+//! `--open` starts the browser with a private file that redirects to the address, because other users can read the arguments
+//! of a process.
 //!
 //! Each tab has sessions of its own, under names that it makes; the first has the files of the command line.
 //! So a bad file closes nothing, tabs share nothing, and no answer that comes late is taken for another's. Nobody hears
@@ -120,11 +121,11 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     })
 }
 
-/// How long a browser may take to ask for the page that it was told to open.
+/// The time that a browser has to load the page after `--open` starts it.
 const OPENED_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A page that leads a browser to an address. Every user of the machine can read the arguments of its processes, so the
-/// browser is started with this page's file, which only we can read, and not with the address, which is a secret.
+/// Returns a page that redirects a browser to `address`. The address is a secret, and every user of the machine can read the
+/// arguments of a process. The browser therefore gets the file of this page, which only this user can read.
 fn redirect(address: &str) -> String {
     format!(
         "<!doctype html>\n<meta charset=\"utf-8\">\n<meta name=\"referrer\" content=\"no-referrer\">\n\
@@ -148,7 +149,7 @@ struct Server {
     /// That of the command line's files, with which each tab begins.
     first: Session,
     sessions: Mutex<Sessions>,
-    /// The page that the browser was started with, until it has asked for ours.
+    /// The redirect page of `--open`, until the browser has loaded the address.
     opened: Mutex<Option<PrivateFile>>,
     pool: Option<rayon::ThreadPool>,
 }
@@ -299,7 +300,7 @@ impl Server {
         answer.unwrap_or_else(|e| Err((StatusCode::SERVICE_UNAVAILABLE, e.to_string())))
     }
 
-    /// Removes the page that the browser was started with.
+    /// Removes the redirect page of `--open`.
     fn forget_opened(&self) {
         drop(self.opened.lock().unwrap_or_else(PoisonError::into_inner).take());
     }

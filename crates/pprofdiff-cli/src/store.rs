@@ -21,7 +21,7 @@ pub fn run(args: &StoreArgs) -> Result<()> {
             let done = Store::open(store)?.compact()?;
             for link in &done.links {
                 let link = link.display();
-                say(&format!("warning: {link}: this is a link; nothing behind it was compacted or removed"));
+                say(&format!("warning: {link} is a link; its target was neither compacted nor removed"));
             }
             print(&format!(
                 "{} files of {} are now {} of {}; {} left over are removed\n",

@@ -207,15 +207,15 @@ pub enum AtInterrupt {
     CleanUp,
 }
 
-/// Treats `kill` and the end of a session as Ctrl-C, for a command that has to clean up. The signals are handled and not
-/// blocked: children inherit a blocked signal, and `kill` would end none of them.
-/// Threads inherit them as well, so this must run before threads start.
+/// Treats `kill` and the end of a session as Ctrl-C, for a command that has to clean up. It handles the signals instead of
+/// blocking them, because children inherit a blocked signal and `kill` would not stop them. It also unblocks all signals.
+/// Threads inherit blocked signals too, so this must run before threads start.
 pub fn interrupt_at_kill() {
     #[cfg(all(unix, feature = "terminal"))]
     {
         use signal_hook::consts::{SIGHUP, SIGTERM};
 
-        // The parent of this process may have blocked signals, too.
+        // The parent of this process may have blocked signals.
         let _ = nix::sys::signal::SigSet::all().thread_unblock();
         if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP]) {
             let wait = move || signals.forever().for_each(|_| interrupt());
@@ -267,13 +267,13 @@ pub fn stop_at_interrupt(work: &Work, at_interrupt: AtInterrupt) {
     let _ = (work, at_interrupt);
 }
 
-/// Opens a page of ours in the browser. The path becomes an argument of a process, so it must not be a secret.
+/// Opens a local page in the browser. The path becomes an argument of a process, so it must not be secret.
 #[cfg(feature = "serve")]
 pub fn open_page(path: &Path) -> Result<()> {
     #[cfg(feature = "terminal")]
     let opened = open::that(path).map_err(|e| e.to_string());
     #[cfg(not(feature = "terminal"))]
-    let opened = Err(format!("this build has no feature \"terminal\", which opens {}", path.display()));
+    let opened = Err(format!("this build can't open {}: it has no feature \"terminal\"", path.display()));
     opened.map_err(|e: String| {
         crate::Failure::Message(format!("no browser was started; open the address above without --open ({e})"))
     })

@@ -15,7 +15,7 @@ use super::views::OutputArgs;
 #[derive(Args)]
 #[command(after_help = BENCH_HELP)]
 pub struct BenchArgs {
-    /// The commits to compare, BASE..NEW, or from their merge base, BASE...NEW; BASE alone is compared with the working tree
+    /// Commits to compare: BASE..NEW, or BASE...NEW to start at the merge base; BASE alone compares with the working tree
     #[arg(value_name = "BASE..NEW", conflicts_with_all = ["base_dir", "new_dir", "more"])]
     pub range: Option<String>,
     /// The base's folder, without git
@@ -39,7 +39,7 @@ pub struct BenchArgs {
     /// The most runs of a side [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub runs: Option<u64>,
-    /// End after this time, also in the middle of a build or a run (5m)
+    /// Stop after this time, even during a build or a run (5m)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_time: Option<Duration>,
     /// Which side begins, and how they take turns
@@ -57,7 +57,7 @@ pub struct BenchArgs {
     /// Go on with the runs of this folder
     #[arg(long, value_name = "RUNS")]
     pub more: Option<PathBuf>,
-    /// Run the commands that the folder of --more names, without asking
+    /// Run the commands in the --more folder without asking
     #[arg(long, requires = "more", hide_short_help = true)]
     pub yes: bool,
     /// Measure commits between, to find the one that made a change

@@ -162,7 +162,7 @@ pub struct ExplainArgs {
     /// End with 1 if something changed and 3 if these samples can't tell
     #[arg(long, hide_short_help = true)]
     pub exit_code: bool,
-    /// `bench` found no change of the total in the same runs
+    /// True if `bench` found no change of the total in the same runs.
     #[arg(skip)]
     pub undecided_total: bool,
     #[command(flatten)]

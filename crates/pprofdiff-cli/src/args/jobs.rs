@@ -174,7 +174,7 @@ impl BatchArgs {
         Some(Groups::new(self.group.as_ref()?, self.base.as_ref()?, self.new.as_ref()?))
     }
 
-    /// The most rows of a ranking's tables, if they are given.
+    /// Returns the maximum number of rows in a ranking's tables, or `None` if `-n` is not given.
     pub fn ranked_rows(&self) -> Option<usize> {
         self.rows.n.map(|n| if n == 0 { usize::MAX } else { n })
     }

@@ -1,5 +1,5 @@
-//! `--more` runs the commands of a folder's `runs.toml`. Folders come from colleagues and CI, so the commands are shown, and
-//! run only if the user says so: with `--yes`, or on the terminal.
+//! Asks before `--more` runs the commands in a folder's `runs.toml`. The folder may come from a colleague or from CI, so the
+//! user sees the commands first and agrees with `--yes` or on the terminal.
 
 use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::Path;
@@ -9,16 +9,16 @@ use pprofdiff::recording::{RUNS_FILE, Recording};
 
 use crate::{Failure, Result, say};
 
-/// Shows the commands of a folder, and asks whether to run them.
+/// Shows the commands of a folder and asks whether to run them.
 ///
 /// # Errors
-/// The user refuses, or `--yes` is missing and nobody can answer.
+/// Fails if the user refuses, or if `--yes` is missing and there is no terminal to ask on.
 pub fn ask(dir: &Path, recording: &Recording, is_given: bool) -> Result<()> {
     let (file, commands) = (dir.join(RUNS_FILE), commands(recording));
     let is_terminal = stdin().is_terminal() && stderr().is_terminal();
     if !is_given && !is_terminal {
         return Err(Failure::Message(format!(
-            "{} wants to run {}; add --yes to --more if these are commands that you trust",
+            "{} wants to run {}; add --yes to --more if you trust these commands",
             file.display(),
             commands.join(", and ")
         )));
@@ -39,7 +39,7 @@ pub fn ask(dir: &Path, recording: &Recording, is_given: bool) -> Result<()> {
     Err(Failure::Message("nothing was run".to_owned()))
 }
 
-/// Returns all commands that the folder would run, and where they would run.
+/// Describes all commands that the folder would run and the folders in which they would run.
 fn commands(recording: &Recording) -> Vec<String> {
     let words = |words: &[String]| words.iter().map(|text| word(text)).collect::<Vec<_>>().join(" ");
     let places = match recording.dirs.as_slice() {

@@ -40,7 +40,7 @@ fn answers(format: &Format) -> bool {
         || request.asking(View::Check(Default::default())).for_format(format).is_ok()
 }
 
-/// Explains or checks the runs, and returns the exit code and the commits that reach a cause.
+/// Explains or checks the runs. Returns the exit code and the commits that reach a cause.
 pub fn answer(
     mut args: BenchArgs,
     dir: &Path,

@@ -1,5 +1,5 @@
-//! The folder of runs. `bench` never removes or overwrites files that it finds there: a name that is taken gets a number.
-//! A folder is ours if it has a readable `runs.toml`. Therefore `bench` writes that file first.
+//! The folder of runs. `bench` never removes or overwrites files that it finds there: if a name is taken, it appends a
+//! number. A folder belongs to `bench` if it has a readable `runs.toml`, so `bench` writes that file first.
 
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind};
@@ -9,13 +9,13 @@ use pprofdiff::recording::Recording;
 
 use crate::{Failure, Result};
 
-/// Names that are tried before we give up.
+/// The maximum number of names to try before giving up.
 const MAX_NAMES: usize = 10_000;
 
-/// Creates the folder for new runs. An empty folder is accepted, and so is a folder of ours without a run.
+/// Creates the folder for new runs. It accepts an empty folder, and a folder of `bench` that has no runs yet.
 ///
 /// # Errors
-/// It holds runs, or files that bench did not write.
+/// Fails if the folder has runs, or files that `bench` did not write.
 pub fn begin(into: &Path) -> Result<PathBuf> {
     let wrong = |e: Error| Failure::Message(format!("{}: {e}", into.display()));
     fs::create_dir_all(into).map_err(wrong)?;
@@ -39,17 +39,17 @@ pub fn begin(into: &Path) -> Result<PathBuf> {
     fs::canonicalize(into).map_err(wrong)
 }
 
-/// Creates a folder in `dir` under a name, or under the name with a number if that is taken.
+/// Creates a folder called `name` in `dir`. Appends a number if the name is taken.
 pub fn create(dir: &Path, name: &str) -> Result<PathBuf> {
     first_free(dir, name, "", |path| fs::create_dir(path))
 }
 
-/// Creates an empty file in `dir`, with a number if the name is taken.
+/// Creates an empty file called `stem` + `ending` in `dir`. Inserts a number if the name is taken.
 pub fn create_file(dir: &Path, stem: &str, ending: &str) -> Result<PathBuf> {
     first_free(dir, stem, ending, |path| File::create_new(path).map(drop))
 }
 
-/// Tries names until `make` creates one. The creation itself tells whether a name is taken, so no link is followed.
+/// Tries names until `make` succeeds. A name is taken if its creation fails, so no separate check can follow a link.
 fn first_free(dir: &Path, stem: &str, ending: &str, make: impl Fn(&Path) -> std::io::Result<()>) -> Result<PathBuf> {
     let mut path = dir.join(format!("{stem}{ending}"));
     for number in 2..MAX_NAMES {
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_taken_get_a_number_and_stay() {
+    fn a_taken_name_gets_a_number_and_its_files_stay() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("base-1")).unwrap();
         fs::write(dir.path().join("base-1/mine"), "x").unwrap();
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_empty_folder_or_one_of_ours_without_runs_is_taken() {
+    fn begin_accepts_only_an_empty_folder_or_a_bench_folder_without_runs() {
         let dir = tempfile::tempdir().unwrap();
         let into = dir.path().join("runs");
         assert!(begin(&into).is_ok() && begin(&into).is_ok());

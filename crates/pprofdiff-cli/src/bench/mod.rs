@@ -71,7 +71,7 @@ pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
 /// Takes the runs, and keeps what is needed of both sides when their worktrees are gone.
 fn measure(args: &BenchArgs, work: &Work, inputs: &Inputs, dir: &Path, recording: &mut Recording) -> Result<Pairs> {
     let dirs: Vec<PathBuf> = recording.dirs.iter().map(PathBuf::from).collect();
-    // Ctrl-C ends a git that is checking out, too.
+    // Ctrl-C also stops git during the checkout, so its error is an interruption.
     let checkouts = sides::checkouts(&recording.range, &dirs)
         .map_err(|e| if work.is_stopped() { Failure::Interrupted } else { e })?;
     let limits = taking::Limits { runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize, time: args.max_time };
@@ -95,7 +95,7 @@ fn recording(args: &BenchArgs, work: &Work) -> Result<(PathBuf, Recording)> {
                 return Err(Failure::Message("--more goes on with the command of the runs; give none".to_owned()));
             }
             let recording = Recording::read(dir)?;
-            // The question can't be stopped in between, so Ctrl-C ends the process.
+            // Reading the answer can't be cancelled, so Ctrl-C must end the process.
             stop_at_interrupt(work, AtInterrupt::Exit);
             consent::ask(dir, &recording, args.yes)?;
             stop_at_interrupt(work, AtInterrupt::CleanUp);

@@ -1,15 +1,15 @@
 //! Processes that a command leaves behind when it ends. On Linux this process adopts the orphans among its descendants
-//! (`PR_SET_CHILD_SUBREAPER`). That finds daemons, which have a session of their own. Other systems lack such a call, and
-//! only the command's process group ends there.
+//! (`PR_SET_CHILD_SUBREAPER`). This also finds daemons that have their own session. Other systems have no such call, so
+//! only the command's process group is stopped there.
 
 use std::fmt;
 
-/// A process that is left.
+/// A running process that a command left behind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 pub struct Process {
     id: i32,
-    /// The start time tells processes apart that had the same id.
+    /// The start time, which distinguishes processes that had the same id.
     start: u64,
     name: String,
 }
@@ -20,9 +20,9 @@ impl fmt::Display for Process {
     }
 }
 
-/// Finds the descendants of this process that belong to its commands.
+/// The set of descendants of this process that belong to its commands.
 pub struct Orphans {
-    /// Descendants that are older than the benchmark, such as jobs of a shell that became this command by `exec`.
+    /// Descendants that are older than the benchmark, such as background jobs of a shell that started pprofdiff with `exec`.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
     others: Vec<Process>,
 }
@@ -54,22 +54,22 @@ mod linux {
     use super::{Orphans, Process};
 
     impl Orphans {
-        /// Starts to adopt orphans, and remembers the descendants that exist already.
+        /// Starts to adopt orphans and records the descendants that already exist.
         pub fn adopt() -> Orphans {
             let others = descendants(&[]);
-            // Linux before 3.4 refuses this, and init adopts the orphans.
+            // Linux before 3.4 refuses this call. There, init adopts the orphans.
             let _ = nix::sys::prctl::set_child_subreaper(true);
             Orphans { others }
         }
 
-        /// Signals all running processes of commands.
+        /// Sends `signal` to all running processes of commands.
         pub fn signal(&self, signal: Signal) {
             for process in self.left() {
                 let _ = kill(Pid::from_raw(process.id), signal);
             }
         }
 
-        /// Reaps orphans that ended. The command itself is left to its owner, who needs its status.
+        /// Reaps orphans that ended. It skips the command itself, because the caller needs its exit status.
         pub fn reap(&self, command: &Child) {
             let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
             while let Ok(WaitStatus::Exited(id, _) | WaitStatus::Signaled(id, ..)) = waitid(Id::All, flags) {
@@ -104,15 +104,15 @@ mod linux {
         found
     }
 
-    /// Reads a process: its parent, the process, and whether it runs. A zombie does not run.
+    /// Reads a process from `/proc`. Returns its parent, the process, and whether it is running. A zombie is not running.
     fn read(id: i32) -> Option<(i32, Process, bool)> {
         let text = std::fs::read(format!("/proc/{id}/stat")).ok()?;
         let text = String::from_utf8_lossy(&text);
-        // A name may have blanks and parentheses.
+        // The name is in parentheses, and can itself contain blanks and parentheses.
         let (open, close) = (text.find('(')?, text.rfind(')')?);
         let mut fields = text.get(close + 1..)?.split_whitespace();
         let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
-        // The start is the 22nd field of all.
+        // The start time is field 22 of the line.
         let start = fields.nth(17)?.parse().ok()?;
         let name = text.get(open + 1..close)?.to_owned();
         Some((parent, Process { id, start, name }, !matches!(state, "Z" | "X")))

@@ -1,5 +1,5 @@
-//! Runs the commands of a benchmark. Each command has its own process group, and the group ends with the command, at Ctrl-C,
-//! at `kill` and when `--max-time` is over. On Linux, processes that left the group end as well (`orphans`).
+//! Runs the commands of a benchmark. Each command has its own process group. The group is stopped when the command ends, on
+//! Ctrl-C, on `kill`, and when `--max-time` is over. On Linux this includes processes that left the group (`orphans`).
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
@@ -14,13 +14,13 @@ use super::orphans::Orphans;
 use crate::git::leave_repository;
 use crate::{Failure, Result};
 
-/// The interval of polls, and the number of intervals that processes get to end after SIGTERM.
+/// The polling interval, and the number of intervals to wait after each of SIGTERM and SIGKILL.
 const TICK: Duration = Duration::from_millis(5);
 const GRACE_TICKS: usize = 200;
-/// The maximum size of a log, and the size of its end that remains when it is cut.
+/// The maximum size of a log, and the number of bytes at its end that remain after a cut.
 const MAX_OUTPUT_BYTES: u64 = 64 << 20;
 const KEPT_OUTPUT_BYTES: u64 = 1 << 20;
-/// The first line of output that was cut.
+/// The first line of a log that was cut.
 const CUT: &str = "[pprofdiff: earlier output was dropped]";
 /// The maximum length of a line. The rest of a longer line is dropped.
 const MAX_LINE_BYTES: u64 = 4096;
@@ -37,10 +37,10 @@ pub struct Job<'a> {
     pub patience: Option<Duration>,
 }
 
-/// The use of a command's output.
+/// The purpose of a command's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputKind {
-    /// A log: standard output and error. Only its end is kept if it is large.
+    /// A log: standard output and standard error. Only the end of a large log is kept.
     Log,
     /// A profile: all of standard output. Standard error is dropped.
     Data,
@@ -51,11 +51,11 @@ pub struct Ended {
     pub status: ExitStatus,
     pub elapsed: Duration,
     pub output: PathBuf,
-    /// The start of the output was dropped.
+    /// True if the start of the output was dropped.
     pub is_cut: bool,
 }
 
-/// Runs commands until the work is stopped or the time is over.
+/// A runner of commands that stops when the work is cancelled or `max_time` is over.
 pub struct Runner<'a> {
     work: &'a Work,
     begun: Instant,
@@ -68,12 +68,12 @@ impl<'a> Runner<'a> {
         Runner { work, begun: Instant::now(), max_time, orphans: Orphans::adopt() }
     }
 
-    /// The time since this was created.
+    /// Returns the time since the runner was created.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// True if no command may run any more.
+    /// Returns true if `max_time` is over, so no command may run.
     pub fn is_over(&self) -> bool {
         self.max_time.is_some_and(|time| self.elapsed() >= time)
     }
@@ -81,14 +81,15 @@ impl<'a> Runner<'a> {
     /// Runs a command to its end.
     ///
     /// # Errors
-    /// The command can't be started. The time is over, or the work was stopped: both end the command with its processes.
+    /// Fails if the command can't be started, takes longer than its `patience`, is cancelled, or exceeds `max_time`. Each
+    /// failure also stops the processes that the command started.
     pub fn run(&self, job: &Job<'_>) -> Result<Ended> {
         let [program, args @ ..] = job.command else { return Err(Failure::Message("no command is given".to_owned())) };
         self.check(program)?;
         let wrong = |e: std::io::Error| Failure::Message(format!("{}: {e}", job.output.display()));
         let mut open = OpenOptions::new();
         let mut output = open.read(true).write(true).create(true).truncate(true).open(job.output).map_err(wrong)?;
-        // Appending, so that the file can be cut while the command writes.
+        // The command appends, so the file can be cut while the command writes to it.
         let mut appended = OpenOptions::new().append(true).open(job.output).map_err(wrong)?;
         let stderr = match job.kind {
             OutputKind::Log => Stdio::from(appended.try_clone().map_err(wrong)?),
@@ -126,7 +127,7 @@ impl<'a> Runner<'a> {
         match self.max_time {
             _ if self.work.is_stopped() => Err(Failure::Interrupted),
             Some(time) if self.is_over() => Err(Failure::Message(format!(
-                "{program} was ended, since --max-time ({} s) is over",
+                "{program} was stopped because --max-time ({} s) is over",
                 (1000.0 * time.as_secs_f64()).round() / 1000.0
             ))),
             _ => Ok(()),
@@ -134,7 +135,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Drops all but the end of a log that has become too large, since a benchmark can fill the disk. Returns true if it did.
+/// Cuts a log that is too large down to its end, because a benchmark could fill the disk. Returns true if it cut the log.
 fn cut(output: &mut File, appended: &mut File) -> std::io::Result<bool> {
     let len = output.metadata()?.len();
     if len <= MAX_OUTPUT_BYTES {
@@ -144,13 +145,13 @@ fn cut(output: &mut File, appended: &mut File) -> std::io::Result<bool> {
     output.seek(SeekFrom::Start(len - KEPT_OUTPUT_BYTES))?;
     (&*output).take(KEPT_OUTPUT_BYTES).read_to_end(&mut end)?;
     output.set_len(0)?;
-    // A line that the command writes in this moment may come first.
+    // The command can write a line between these two calls, and that line then comes first.
     appended.write_all(format!("{CUT}\n").as_bytes())?;
     appended.write_all(&end)?;
     Ok(true)
 }
 
-/// Reads the lines of a command's output, in the memory of one line.
+/// Reads the lines of a command's output one at a time, so that memory holds only one line.
 pub fn lines(output: &Path) -> impl Iterator<Item = String> + use<> {
     let mut reader = File::open(output).ok().map(BufReader::new);
     std::iter::from_fn(move || {
@@ -167,7 +168,7 @@ pub fn lines(output: &Path) -> impl Iterator<Item = String> + use<> {
     })
 }
 
-/// Reads the end of a command's output.
+/// Reads the last [`KEPT_OUTPUT_BYTES`] of a command's output.
 pub fn tail(output: &Path) -> String {
     let read = || -> std::io::Result<Vec<u8>> {
         let mut file = File::open(output)?;
@@ -217,16 +218,16 @@ impl Drop for Group<'_> {
         #[cfg(unix)]
         {
             use nix::sys::signal::Signal;
-            // A command that ended may have left processes, too.
+            // Even if the command has ended, it may have left processes behind.
             self.signal(Signal::SIGTERM);
             let is_ended = self.wait();
-            // Other systems than Linux do not list the members of the group.
+            // Signals the group even if it seems to have ended: only Linux can list the members of the group.
             self.signal(Signal::SIGKILL);
             if !is_ended && !self.wait() {
                 let left = self.orphans.left();
                 if !left.is_empty() {
                     let left: Vec<String> = left.iter().map(|process| process.to_string()).collect();
-                    crate::say(&format!("note: these processes could not be ended and are left: {}", left.join(", ")));
+                    crate::say(&format!("note: these processes could not be stopped: {}", left.join(", ")));
                 }
             }
         }
@@ -243,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_beyond_the_limit_keeps_its_end_and_says_that_it_was_cut() {
+    fn a_log_beyond_the_limit_keeps_its_end_below_a_line_that_reports_the_cut() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("output.txt");
         let mut appended = OpenOptions::new().create(true).append(true).open(&path).unwrap();
@@ -258,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_read_up_to_a_limit() {
+    fn lines_are_truncated_at_the_maximum_length() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("output.txt");
         std::fs::write(&path, format!("a\n{}\n\nb", "x".repeat(1 << 20))).unwrap();

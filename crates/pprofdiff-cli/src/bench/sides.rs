@@ -1,5 +1,5 @@
-//! The checkouts of the two sides: git worktrees in private temporary folders, the working tree, or folders that the user
-//! names. A worktree is removed when its checkout is dropped.
+//! The checkouts of the two sides: git worktrees in private temporary folders, the working tree, or folders of the user.
+//! Dropping a checkout removes its worktree.
 
 use std::path::{Path, PathBuf};
 
@@ -18,11 +18,11 @@ pub struct Checkout {
     pub root: PathBuf,
     /// The commit; empty where there is none.
     pub commit: String,
-    /// Keeps the worktrees until the checkout is dropped.
+    /// The worktrees, which are removed when the checkout is dropped.
     _worktrees: Option<Worktrees>,
 }
 
-/// The worktrees of a side, in a folder that only this user can enter: first the repository, then its submodules.
+/// The worktrees of a side: first the repository, then its submodules. Only this user can enter their folder.
 pub struct Worktrees {
     worktrees: Vec<Worktree>,
     folder: TempDir,
@@ -32,12 +32,12 @@ struct Worktree {
     /// The options that name the repository to git.
     repository: Vec<String>,
     dir: PathBuf,
-    /// Git's own files about the worktree, inside the repository.
+    /// The folder inside the repository where git keeps its data about the worktree.
     admin: Option<PathBuf>,
 }
 
 impl Worktrees {
-    /// Creates an empty folder with a new, unpredictable name: a folder that is already there is never used.
+    /// Creates an empty folder with a new, unpredictable name. It never uses an existing folder.
     fn new() -> Result<Worktrees> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("pprofdiff-bench-").rand_bytes(16);
@@ -47,28 +47,28 @@ impl Worktrees {
         let wrong = |e| {
             let parent = parent.display();
             Failure::Message(format!(
-                "{parent}: no folder for worktrees can be created: {e}; set TMPDIR to another one"
+                "{parent}: can't create a folder for worktrees here: {e}; set TMPDIR to another folder"
             ))
         };
-        // git runs elsewhere, so a relative TMPDIR would mean another folder there.
+        // git runs in another folder, where a relative TMPDIR would name a different place.
         let parent = std::path::absolute(&parent).map_err(wrong)?;
         let folder = builder.tempdir_in(parent).map_err(wrong)?;
         Ok(Worktrees { worktrees: Vec::new(), folder })
     }
 
-    /// Checks out a commit of a repository into a folder below this one.
+    /// Checks out a commit of a repository into `dir`, which must be below [`Worktrees::folder`].
     pub fn add(&mut self, repository: Vec<String>, dir: &Path, commit: &str) -> Result<()> {
         let path = dir.display().to_string();
         let add = ["worktree", "add", "--quiet", "--detach", &path, commit];
         git(self.folder.path(), repository.iter().map(String::as_str).chain(add))?;
         let admin = git(dir, ["rev-parse", "--absolute-git-dir"]).ok().map(|text| PathBuf::from(text.trim_end()));
-        // Any other place is not git's folder of one worktree, and must not be removed.
+        // Any other path is not the data of a single worktree and must not be removed.
         let admin = admin.filter(|admin| admin.parent().is_some_and(|parent| parent.ends_with("worktrees")));
         self.worktrees.push(Worktree { repository, dir: dir.to_owned(), admin });
         Ok(())
     }
 
-    /// The folder of all.
+    /// Returns the folder that contains all worktrees.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -76,12 +76,12 @@ impl Worktrees {
 
 impl Drop for Worktrees {
     fn drop(&mut self) {
-        // Submodules lie inside the worktree that was added before them.
+        // Submodules go first: they lie inside the worktree that was added before them.
         while let Some(Worktree { repository, dir, admin }) = self.worktrees.pop() {
             let path = dir.display().to_string();
             let remove = ["worktree", "remove", "--force", "--force", &path];
             if git(self.folder.path(), repository.iter().map(String::as_str).chain(remove)).is_err() {
-                // Never `worktree prune`: it would also forget the user's worktrees on disks that are not mounted now.
+                // `worktree prune` would also forget the user's worktrees on disks that are not mounted.
                 let _ = std::fs::remove_dir_all(&dir);
                 let _ = admin.map(std::fs::remove_dir_all);
             }
@@ -107,13 +107,16 @@ impl Checkout {
         submodules::check_out(&mut worktrees, &dir, root)?;
         let inside = dir.join(here);
         if !inside.is_dir() {
-            return Err(Failure::Message(format!("commit {commit} has no folder {}, where we are", here.display())));
+            return Err(Failure::Message(format!(
+                "commit {commit} does not have the current folder, {}",
+                here.display()
+            )));
         }
         Ok(Checkout { dir: inside, root: dir, commit: commit.to_owned(), _worktrees: Some(worktrees) })
     }
 }
 
-/// Checks out both sides of a range, or finds the two folders.
+/// Checks out both sides of `range`, or opens the two folders in `dirs`.
 pub fn checkouts(range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
     if let [base, new] = dirs {
         return Ok([Checkout::of_dir(base)?, Checkout::of_dir(new)?]);
@@ -129,8 +132,8 @@ pub fn checkouts(range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
     Ok([base, new])
 }
 
-/// Returns the range or the folders that the arguments name. `--base-cmd` and `--new-cmd` alone run in the current folder,
-/// also if they are equal: then it is an A/A run.
+/// Returns the range or the folders that the arguments name. `--base-cmd` and `--new-cmd` alone run in the current folder.
+/// Two equal commands are an A/A run.
 pub fn named(args: &BenchArgs) -> Result<(String, Vec<PathBuf>)> {
     match (&args.range, &args.base_dir, &args.new_dir) {
         (Some(range), None, None) => Ok((range.clone(), Vec::new())),

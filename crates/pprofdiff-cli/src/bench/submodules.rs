@@ -1,6 +1,6 @@
-//! The submodules of a worktree. `git worktree add` leaves their folders empty, and a benchmark would measure other code
-//! than the commit has. Each one becomes a worktree of the repository that the user's checkout has for it, so no network
-//! is needed, and the user's configuration stays as it is.
+//! The submodules of a worktree. `git worktree add` leaves their folders empty, so a benchmark would not measure the code of
+//! the commit. Each submodule becomes a worktree of the user's own clone of it. This needs no network and leaves the user's
+//! configuration unchanged.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -15,7 +15,7 @@ struct Submodule {
     commit: String,
 }
 
-/// A repository of the user's that has submodules.
+/// A repository of the user that has submodules.
 struct Parent {
     /// The work tree; `None` for a submodule that was deinitialised.
     dir: Option<PathBuf>,
@@ -25,14 +25,15 @@ struct Parent {
 /// Checks out all submodules of the worktree in `dir`, which belongs to the repository of the work tree `root`.
 ///
 /// # Errors
-/// The user's clone of a submodule is missing, or lacks the commit.
+/// Fails if the user's clone of a submodule is missing or lacks the commit.
 pub fn check_out(worktrees: &mut Worktrees, dir: &Path, root: &Path) -> Result<()> {
     let common = git(root, ["rev-parse", "--git-common-dir"])?;
     let parent = Parent { dir: Some(root.to_owned()), git_dir: root.join(common.trim_end()) };
     check_out_below(worktrees, dir, Path::new(""), &parent)
 }
 
-/// Messages show paths below `prefix`, the path of `dir` in the outermost repository.
+/// Checks out the submodules of `dir`, and recursively theirs. `prefix` is the path of `dir` in the outermost repository;
+/// messages show it.
 fn check_out_below(worktrees: &mut Worktrees, dir: &Path, prefix: &Path, parent: &Parent) -> Result<()> {
     let paths = git(dir, ["config", "-z", "--blob=HEAD:.gitmodules", "--get-regexp", r"^submodule\..*\.path$"]);
     let paths = paths.unwrap_or_default();
@@ -46,11 +47,11 @@ fn check_out_below(worktrees: &mut Worktrees, dir: &Path, prefix: &Path, parent:
                 )));
             }
             say(&format!(
-                "note: submodule {shown} is empty on this side, since it is not initialised in this repository"
+                "note: submodule {shown} is empty on this side, because it is not initialised in this repository"
             ));
             continue;
         };
-        // The work tree that a submodule's own configuration names may not exist.
+        // Overrides the work tree in the submodule's own configuration, because that folder may not exist.
         let work_tree = format!("--work-tree={}", worktrees.folder().display());
         let repository = vec![format!("--git-dir={}", module.git_dir.display()), work_tree];
         let object = format!("{commit}^{{commit}}");
@@ -69,7 +70,7 @@ fn check_out_below(worktrees: &mut Worktrees, dir: &Path, prefix: &Path, parent:
     Ok(())
 }
 
-/// The submodules in the output of `git ls-tree -z`.
+/// Parses the submodules in the output of `git ls-tree -z`.
 fn gitlinks(tree: &str) -> Vec<Submodule> {
     let link = |entry: &str| {
         let (about, path) = entry.split_once('\t')?;
@@ -79,8 +80,8 @@ fn gitlinks(tree: &str) -> Vec<Submodule> {
     tree.split('\0').filter_map(link).collect()
 }
 
-/// The name of the submodule at a path, from the output of `git config -z`. A name with `..` would lead out of the folder of
-/// modules, so it counts as no name.
+/// Finds the name of the submodule at `path` in the output of `git config -z`. Ignores a name with `..`, because it would
+/// lead out of git's `modules` folder.
 fn name_of<'a>(paths: &'a str, path: &str) -> Option<&'a str> {
     let name = paths.split('\0').find_map(|entry| {
         let (key, value) = entry.split_once('\n')?;
@@ -89,7 +90,7 @@ fn name_of<'a>(paths: &'a str, path: &str) -> Option<&'a str> {
     Path::new(name).components().all(|part| matches!(part, Component::Normal(_))).then_some(name)
 }
 
-/// The user's repository of a submodule: the one in the checkout, or the clone that git keeps of it.
+/// Finds the user's repository of a submodule: in the checkout, or in git's `modules` folder.
 fn find(parent: &Parent, path: &str, name: Option<&str>) -> Result<Option<Parent>> {
     if let Some(dir) = parent.dir.as_ref().map(|dir| dir.join(path)).filter(|dir| dir.join(".git").exists()) {
         let git_dir = PathBuf::from(git(&dir, ["rev-parse", "--absolute-git-dir"])?.trim_end());
@@ -99,7 +100,7 @@ fn find(parent: &Parent, path: &str, name: Option<&str>) -> Result<Option<Parent
     Ok(kept.map(|git_dir| Parent { dir: None, git_dir }))
 }
 
-/// True if the user initialised a submodule.
+/// Returns true if the user initialised the submodule.
 fn is_wanted(parent: &Parent, name: &str) -> bool {
     let git_dir = format!("--git-dir={}", parent.git_dir.display());
     git(Path::new("."), [&git_dir, "config", "--get", &format!("submodule.{name}.url")]).is_ok()
@@ -110,7 +111,7 @@ mod tests {
     use super::{Submodule, gitlinks, name_of};
 
     #[test]
-    fn submodules_are_read_from_the_output_of_git() {
+    fn submodules_and_names_are_parsed_and_names_outside_the_modules_folder_are_ignored() {
         let tree = "100644 blob 12\trun.sh\x00160000 commit 34\tlib/a b\x00";
         assert_eq!(gitlinks(tree), [Submodule { path: "lib/a b".to_owned(), commit: "34".to_owned() }]);
         let paths = "submodule.x.y.path\nlib/a b\x00submodule.../../z.path\nz\x00";

@@ -26,7 +26,7 @@ const MAX_FAILED: usize = 3;
 pub struct Limits {
     /// Pairs of runs.
     pub runs: usize,
-    /// After this time, a build or a run that is not done is ended.
+    /// The maximum time. When it is over, the current build or run is stopped.
     pub time: Option<Duration>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Bench<'a> {
         is_enough: &dyn Fn(&Pairs) -> bool,
     ) -> Result<()> {
         let limits = self.limits;
-        // This marks the folder as ours.
+        // `runs.toml` marks the folder as ours.
         self.write(recording)?;
         for side in 0..2 {
             self.build_side(side)?;
@@ -183,7 +183,7 @@ impl<'a> Bench<'a> {
             let ended = self.run_once(recording.fixed_operations, side, &dir)?.2;
             let fixed = (self.sides[side].adapter.fixed)(&self.sides[side].words, &ended);
             recording.fixed_operations = recording.fixed_operations.or(fixed);
-            // This process created it.
+            // It is safe to remove: `folder::create` made it for this run.
             let _ = std::fs::remove_dir_all(&dir);
         }
         Ok(())
@@ -228,7 +228,7 @@ impl<'a> Bench<'a> {
         )))
     }
 
-    /// Runs the command of a side once in a new folder; returns the run, what it cost, and how it ended.
+    /// Runs the command of a side once in a new folder. Returns the run, its cost, and its exit.
     fn run_once(&mut self, operations: Option<u64>, side: usize, dir: &Path) -> Result<(RecordedRun, RunCost, Ended)> {
         let wrong = |e: std::io::Error| Failure::Message(format!("{}: {e}", dir.display()));
         let name = SIDES[side];

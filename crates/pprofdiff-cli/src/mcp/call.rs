@@ -113,8 +113,8 @@ impl Call {
         format!("pprofdiff {} {inputs}", words.join(" ")).trim_end().to_owned()
     }
 
-    /// The next step as the last line of an answer, from the shortest to the longest: the tool alone, the call, and the call
-    /// with the command for a shell.
+    /// Returns three forms of the next step for the last line of an answer, from the shortest to the longest: the tool
+    /// alone, the call, and the call with the shell command.
     pub fn next_steps(&self, diff: Option<&str>, inputs: &str) -> Vec<String> {
         let mut arguments = JsonObject::from_iter(diff.map(|name| ("diff".to_owned(), json!(name))));
         arguments.extend(self.arguments.clone());

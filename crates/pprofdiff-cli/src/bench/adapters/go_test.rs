@@ -47,7 +47,7 @@ fn command(plan: &Plan<'_>) -> Vec<String> {
 
 fn taken(plan: &Plan<'_>, ended: &Ended, _: &Runner<'_>) -> Result<Taken> {
     if ended.is_cut {
-        let message = "go test printed so much that the counts of its operations were dropped; let it print less";
+        let message = "go test printed too much, so its operation counts were dropped; make the benchmark print less";
         return Err(Failure::Message(message.to_owned()));
     }
     let mut taken = written(plan.dir.join("cpu.pb.gz"), plan.command)?;

@@ -37,9 +37,9 @@ pub struct Adapter {
     pub is_of: fn(&[String]) -> bool,
     /// The command that writes profiles.
     pub command: fn(&Plan<'_>) -> Vec<String>,
-    /// Finds what the run left. The runner is for commands that convert it.
+    /// Finds the profiles that the run wrote. The runner starts the commands that convert them.
     pub taken: fn(&Plan<'_>, &Ended, &Runner<'_>) -> Result<Taken>,
-    /// The operations that all runs are to do, by the output of a first run.
+    /// Returns the number of operations that every run performs, from the output of the first run.
     pub fixed: fn(&[String], &Ended) -> Option<u64>,
     /// What to do when it fails, by the line that tells why.
     pub advice: fn(&str) -> Option<&'static str>,
