@@ -116,7 +116,7 @@ impl ServerQuery {
         address::parse(address, now)
     }
 
-    /// The token for the server: from the variable of its host ([`ServerQuery::token_variable`]), or else, if the user
+    /// The token for the server: from the variable of its host, or else, if the user
     /// named the host and nobody on the way can read it, from `PPROFDIFF_TOKEN`.
     ///
     /// # Errors
