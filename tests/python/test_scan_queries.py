@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 import pprofdiff
 
 QUERIES = 1_000
-# Queries of one test, so that a failure comes early and pytest can spread them.
+# The number of queries per test. Small tests fail early, and pytest can run them in parallel.
 PER_TEST = 50
 BUILDS = 8
 BROKEN = 3
@@ -61,7 +61,7 @@ def text_condition(random: random.Random, name: str, columns: list[str]) -> pl.E
             lambda: column.eq_missing(pl.lit(None, pl.String)),
             lambda: column.fill_null("a") == value,
             lambda: pl.concat_str(column, pl.lit("x")) == f"{value}x",
-            # Conditions that compare rows.
+            # Conditions that compare rows with each other.
             lambda: column == column.max(),
             lambda: column != column.shift(1),
             lambda: column.is_first_distinct(),
@@ -157,7 +157,7 @@ def answer(ask: Callable[[pl.LazyFrame], pl.LazyFrame], frame: pl.LazyFrame) -> 
 
 
 @pytest.mark.parametrize("first", range(0, QUERIES, PER_TEST))
-def test_random_queries_have_the_answer_of_all_rows(frames: list[pl.LazyFrame], first: int):
+def test_pushed_down_queries_equal_queries_over_all_rows(frames: list[pl.LazyFrame], first: int):
     whole = [frame.collect() for frame in frames]
     answered = 0
     for seed in range(first, first + PER_TEST):
