@@ -554,10 +554,10 @@ fn a_pattern_that_mixes_cpu_and_heap_profiles_suggests_one_for_each() {
     };
     let types = ["samples, cpu", "alloc_objects, alloc_space, inuse_objects, inuse_space"];
     let of = |side: &str| format!("{}; {}", kind(side, "cpu", types[0]), kind(side, "heap", types[1]));
-    let no_type = "pprofdiff: no sample type is common to all: ";
-    assert_eq!(said, format!("{no_type}of the base, {}\n", of("base")));
+    let no_type = "pprofdiff: no sample type is common to all profiles: ";
+    assert_eq!(said, format!("{no_type}on the base side, {}\n", of("base")));
     let said = ask(files("base", &both), files("calls", &both));
-    assert_eq!(said, format!("{no_type}of the base, {}; of the new side, {}\n", of("base"), of("calls")));
+    assert_eq!(said, format!("{no_type}on the base side, {}; on the new side, {}\n", of("base"), of("calls")));
     // Each side has one kind, but the kinds differ.
     let said = ask(files("base", &["cpu"]), files("calls", &["heap"]));
     assert_eq!(said, format!("{no_type}{}; {}\n", kind("calls", "heap", types[1]), kind("base", "cpu", types[0])));

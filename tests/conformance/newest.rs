@@ -74,7 +74,7 @@ fn written_default(is_newest: bool) {
 /// name, and treats the last byte of a symbol as the first byte after it.
 fn instructions(is_newest: bool) {
     if !cfg!(target_arch = "x86_64") {
-        return; // Only there is the last instruction one byte.
+        return; // The last instruction is one byte long on x86_64 only.
     }
     let folder = folder().join(format!("instructions-{is_newest}"));
     std::fs::create_dir_all(&folder).unwrap();

@@ -207,7 +207,7 @@ CALLS = [
 
 
 def below(folder: Path, name: str) -> tuple[str, str]:
-    """A pair of the corpus below folders as `mktemp` names them, and longer, which take more tokens than any row."""
+    """Copies a pair of the corpus into folders with `mktemp` names or longer, which take more tokens than any row."""
     random = Random(name)
     for length in (14, 10, 60, 40):
         folder /= "".join(random.choices(string.ascii_letters + string.digits + "._", k=length)).replace(".", "x", 1)

@@ -1,4 +1,4 @@
-"""scan(): a query that polars pushes into the scan has the answer of the same query over all rows.
+"""scan(): a query that polars pushes into the scan returns the same answer as the query over all rows.
 
 1,000 random queries, each a chain of steps with random conditions. A failure names its seed.
 """
@@ -29,7 +29,7 @@ COUNTS = {"flat": 160, "cum": 300}
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> list[pl.LazyFrame]:
-    """A scan of files, one in which a profile fails, and one of a view of stacks."""
+    """Returns a scan of files, a scan in which a profile fails, and a scan of a view of stacks."""
     folder = tmp_path_factory.mktemp("scan")
     listed = []
     for build in range(BUILDS):
@@ -111,7 +111,7 @@ def condition(random: random.Random, columns: list[str], depth: int = 2) -> pl.E
 
 
 def step(random: random.Random, columns: list[str]) -> tuple[Callable[[pl.LazyFrame], pl.LazyFrame], list[str]]:
-    """One step of a query over these columns, and the columns after it."""
+    """Returns one step of a query over these columns, and the columns that remain after it."""
     n = random.randrange(12)
     parts = [condition(random, columns) for _ in range(random.choice([1, 1, 2]))]
     some = random.sample(columns, random.randint(1, len(columns)))

@@ -130,7 +130,7 @@ def test_what_was_read_of_a_store_is_kept(tmp_path: Path):
 
 
 def kill_when(process: subprocess.Popen, folder: Path, name: str) -> None:
-    """Kills a process as soon as a file whose name begins so is in the folder."""
+    """Kills a process as soon as the folder has a Parquet file whose name begins with `name`."""
     while process.poll() is None and not any(folder.glob(f"{name}*.parquet")):
         pass
     process.kill()
@@ -138,7 +138,7 @@ def kill_when(process: subprocess.Popen, folder: Path, name: str) -> None:
 
 
 def test_engines_and_pprofdiff_agree_after_killed_writers_and_compactions(tmp_path: Path):
-    """Engines read each table by itself, so a profile must be in all tables or in none."""
+    """Engines read each table independently, so a profile must be in all tables or in none."""
     rounds = 4
     run = [sys.executable, "-m", "pprofdiff", "store"]
 

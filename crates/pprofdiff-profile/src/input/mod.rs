@@ -43,8 +43,8 @@ impl Fetch {
         Fetch(Arc::new(move || Ok((fetch()?, Secrets::default()))))
     }
 
-    /// Creates a source of bytes and of the secrets in the request. Errors about the bytes and the profile itself are
-    /// redacted.
+    /// Creates a source that returns bytes and the secrets of the request. The secrets are redacted from errors about the
+    /// bytes, and from the profile.
     pub fn with_secrets(fetch: impl Fn() -> Result<(Vec<u8>, Secrets)> + Send + Sync + 'static) -> Fetch {
         Fetch(Arc::new(fetch))
     }

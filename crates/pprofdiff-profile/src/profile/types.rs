@@ -51,7 +51,7 @@ pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
 /// Returns the [`common_types`] of both sides. If a side mixes kinds of profiles, the error describes the kinds side by
 /// side, because a pattern selects the files of one side only.
 pub fn common_types_of_sides(base: &[&Profile], new: &[&Profile]) -> Result<Vec<CommonType>> {
-    let sides = [("of the base, ", base), ("of the new side, ", new)];
+    let sides = [("on the base side, ", base), ("on the new side, ", new)];
     let mixed = sides.iter().filter(|(_, profiles)| !base.is_empty() && !is_of_one_kind(profiles));
     let mixed: Vec<String> = mixed.map(|(side, profiles)| format!("{side}{}", kinds(profiles))).collect();
     match mixed.is_empty() {
@@ -69,7 +69,7 @@ fn is_of_one_kind(profiles: &[&Profile]) -> bool {
 }
 
 fn none_in_common(kinds: &str) -> Error {
-    Error::new(ErrorKind::Incompatible, format!("no sample type is common to all: {kinds}"))
+    Error::new(ErrorKind::Incompatible, format!("no sample type is common to all profiles: {kinds}"))
 }
 
 /// The maximum number of kinds of profiles that an error describes.

@@ -42,7 +42,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let named = |e: Error| e.in_input(&path.display().to_string());
     let (file, size) = open_regular(path)?;
     let too_large = |size| {
-        let detail = format!("it has {size} bytes; a file of a store has at most {limit}");
+        let detail = format!("it has {size} bytes; the limit for a file of a store is {limit}");
         Err(named(Error::new(ErrorKind::Limit, detail)))
     };
     if size > limit {

@@ -140,7 +140,7 @@ fn check_left_out(path: &Path, key: &str) -> Result<()> {
     let detail = match name.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')) {
         Some(value) => {
             let right = escape(&unescape(value));
-            format!("a store calls this partition {key}={right}; rename it, or merge it with the folder of that name")
+            format!("this partition must be named {key}={right}; rename it, or merge it with the folder of that name")
         }
         None => format!("this is not a partition: its name does not begin with {key}=; move it out of the store"),
     };

@@ -267,12 +267,12 @@ fn metadata_length(file: &[u8]) -> Result<u32> {
     }
 }
 
-/// Returns the metadata at the end of a file, if the library can read them without allocating more than the file holds.
+/// Returns the metadata at the end of a file, if the library can read it without allocating more than the file holds.
 fn check_metadata(file: &[u8]) -> Result<&[u8]> {
     let end = file.len().saturating_sub(TAIL as usize);
     let start = end.checked_sub(metadata_length(file)? as usize);
     let metadata = start.and_then(|start| file.get(start..end)).filter(|metadata| thrift::is_schema_sound(metadata));
-    metadata.ok_or_else(|| damaged("its metadata are damaged"))
+    metadata.ok_or_else(|| damaged("its metadata is damaged"))
 }
 
 fn about(metadata: &ParquetMetaData) -> Result<String> {

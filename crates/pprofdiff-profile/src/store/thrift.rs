@@ -1,6 +1,6 @@
 //! Reads the sizes that a Parquet file announces, before the library trusts them.
 //!
-//! A page announces its inflated size, and the library allocates it. The file's metadata announce a sum per column, but
+//! A page announces its inflated size, and the library allocates it. The file's metadata announces a sum per column, but
 //! the library does not compare it with the pages. The schema announces the number of fields of each group, which the
 //! library also allocates. This module reads those numbers and skips everything else. Pages and metadata are structs in
 //! Thrift's compact protocol.
@@ -14,7 +14,7 @@ const CHILDREN: i64 = 5;
 const INT32: u8 = 5;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
-/// The maximum nesting of structs and lists. Valid metadata have fewer levels.
+/// The maximum nesting of structs and lists. Valid metadata has fewer levels.
 const MAX_DEPTH: usize = 12;
 
 /// Returns true if no element of the schema in a file's metadata announces more children than there are elements.

@@ -351,7 +351,7 @@ impl Rules {
             if !has_failed && !self.how.explain {
                 continue;
             }
-            // Many frames are measured again for the failed rules, but few are kept.
+            // For failed rules, keeps a small number of frames in memory, and measures a large number again.
             let number = known.number;
             let known = Some(known).filter(|known| has_failed && known.runs.frames().len() <= MANY_FRAMES);
             let measure_again = || Measured::new(&diff.select(query)?, number, query.normalize);

@@ -120,7 +120,7 @@ impl ServerQuery {
     /// `PPROFDIFF_TOKEN` if the user named the host and nobody on the way can read the request.
     ///
     /// # Errors
-    /// The token is no valid header value, or others could read this host's token on the way.
+    /// The token is not a valid header value, or others could read this host's token on the way.
     pub fn credentials(
         &self,
         is_named_by_user: bool,
@@ -179,8 +179,8 @@ impl ServerQuery {
         })
     }
 
-    /// Returns true if requests are sent over plain http. The connection is then safe only within this machine, which
-    /// the host's name must guarantee.
+    /// Returns true if requests are sent over plain http. They are safe only if they stay on this machine, so the host's
+    /// name must guarantee that.
     pub fn is_plain(&self) -> bool {
         self.origin.starts_with("http:")
     }
