@@ -84,7 +84,7 @@ fn new_runs_are_compared_with_the_branchs_last_ones() {
     }
 }
 
-/// Chance may explain a growth once. A store that kept it would make it the base of the next one.
+/// Chance may explain one growth. Storing it would raise the base of the next check.
 #[test]
 fn an_exceeded_limit_is_not_stored_even_if_chance_explains_it() {
     let d = filled("baseline-exceeded", 1);

@@ -162,13 +162,13 @@ fn every_view_works_for_many_pairs() {
 }
 
 #[test]
-fn ties_of_a_ranking_are_in_the_order_of_change_and_name_and_n_says_how_many_are_shown() {
+fn ties_in_a_ranking_are_sorted_by_change_and_name_and_n_limits_the_rows() {
     let dir = std::env::temp_dir().join(format!("pprofdiff-ties-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&dir);
     for side in ["main", "branch"] {
         std::fs::create_dir_all(dir.join(side)).unwrap();
         for i in 1..=30 {
-            // None of these changed beyond chance.
+            // None of these changes exceeds chance.
             let more = if side == "branch" { [(9, 50), (21, -20), (4, 20)] } else { [(0, 0); 3] };
             let more = more.iter().find(|(pair, _)| *pair == i).map_or(0, |(_, more)| *more);
             std::fs::write(dir.join(side).join(format!("s{i:02}.folded")), format!("main;a {}\n", 1000 + more))

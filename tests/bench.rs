@@ -243,9 +243,9 @@ fn ctrl_c_and_kill_keep_what_is_measured_and_leave_nothing() {
     }
 }
 
-/// Git sets these variables for a hook. Without care, a checkout for the benchmark would overwrite the user's index.
+/// Git sets these variables for a hook. If the benchmark inherited them, its checkout would overwrite the user's index.
 #[test]
-fn the_index_of_a_commit_that_a_hook_checks_stays_as_it_is() {
+fn a_benchmark_in_a_hook_keeps_the_users_index() {
     let shop = Repository::shop("hook", "4000", "9000");
     std::fs::write(shop.0.join("mine.txt"), "a\n").unwrap();
     shop.git(&["add", "mine.txt"]);
@@ -261,7 +261,7 @@ fn the_index_of_a_commit_that_a_hook_checks_stays_as_it_is() {
 }
 
 #[test]
-fn worktrees_of_the_user_on_a_disk_that_is_away_stay() {
+fn user_worktrees_on_an_unmounted_disk_are_kept() {
     let shop = Repository::shop("prune", "4000", "9000");
     let (disk, unplugged) = (shop.0.join("disk"), shop.0.join("unplugged"));
     shop.git(&["worktree", "add", "-q", "--detach", disk.to_str().unwrap()]);
@@ -274,7 +274,7 @@ fn worktrees_of_the_user_on_a_disk_that_is_away_stay() {
 }
 
 #[test]
-fn a_folder_with_files_of_the_user_is_refused_and_stays() {
+fn a_folder_with_user_files_is_refused_and_kept() {
     let shop = Repository::shop("into", "4000", "9000");
     let bench = ["bench", "HEAD~2..HEAD", "--runs", "2", "--into", "mine", "--", "sh", "run.sh"];
     for mine in ["mine/base-1/cpu.pb.gz", "mine/sources/thesis.txt", "mine/runs.toml"] {
@@ -286,7 +286,7 @@ fn a_folder_with_files_of_the_user_is_refused_and_stays() {
         assert_eq!(std::fs::read_to_string(&file).unwrap(), "x");
         std::fs::remove_dir_all(shop.0.join("mine")).unwrap();
     }
-    // In a folder of runs, a name that is taken is passed over.
+    // In a folder of runs, bench skips a name that is taken.
     let (output, ..) = shop.run(&bench);
     assert!(output.status.success());
     std::fs::create_dir(shop.0.join("mine/base-3")).unwrap();
@@ -296,10 +296,10 @@ fn a_folder_with_files_of_the_user_is_refused_and_stays() {
     assert!(shop.0.join("mine/base-3/thesis.txt").exists() && shop.0.join("mine/base-3-2/profile").exists());
 }
 
-/// Whoever can guess the name of a folder in /tmp could put files there that we run, or files that we remove.
+/// An attacker who can guess the name of a folder in /tmp could place files there for us to run or remove.
 #[cfg(unix)]
 #[test]
-fn worktrees_lie_in_a_new_private_folder() {
+fn worktrees_are_created_in_a_new_private_folder() {
     let shop = Repository::shop("private", "4000", "9000");
     let script = "mkdir -p tmp/pprofdiff-bench-$$/base; touch tmp/pprofdiff-bench-$$/base/thesis.txt; TMPDIR=tmp exec \"$0\" \"$@\"";
     let run = "ls -ld .. >> \"$OLD/modes\"; pwd >> \"$OLD/places\"; sh run.sh";
@@ -314,13 +314,13 @@ fn worktrees_lie_in_a_new_private_folder() {
     let parents: std::collections::HashSet<&str> =
         places.lines().map(|place| place.rsplit('/').nth(1).unwrap()).collect();
     assert!(parents.len() == 2 && parents.iter().all(|name| name.len() > 30), "{parents:?}");
-    // The stranger's folder is all that is left.
+    // Only the stranger's folder remains.
     let left: Vec<_> = std::fs::read_dir(shop.0.join("tmp")).unwrap().flatten().map(|entry| entry.path()).collect();
     assert!(left.len() == 1 && left[0].join("base/thesis.txt").exists(), "{left:?}");
 }
 
 #[test]
-fn no_name_of_a_commit_is_an_option_of_git() {
+fn commit_names_are_never_git_options() {
     let shop = Repository::shop("option", "4000", "9000");
     shop.git(&["update-ref", "refs/heads/--output=x", "HEAD~2"]);
     let (output, ..) = shop.run(&["bench", "HEAD~2..HEAD", "--runs", "2", "--into", "runs", "--", "sh", "run.sh"]);
@@ -336,7 +336,7 @@ fn no_name_of_a_commit_is_an_option_of_git() {
 }
 
 #[test]
-fn the_commands_of_a_folder_run_only_if_the_user_says_so() {
+fn commands_of_a_folder_need_the_users_consent() {
     let shop = Repository::shop("consent", "4000", "9000");
     let bench = ["bench", "HEAD~2..HEAD", "--build", "touch built", "--runs", "2", "--", "sh", "run.sh"];
     assert!(shop.run(&bench).0.status.success());
@@ -352,7 +352,7 @@ fn the_commands_of_a_folder_run_only_if_the_user_says_so() {
 }
 
 #[test]
-fn submodules_are_checked_out_from_the_users_own_or_named() {
+fn submodules_are_checked_out_from_the_users_clones_or_reported() {
     let shop = Repository::shop("super", "4000", "4000");
     let (inner, lib) = (Repository::new("inner"), Repository::new("lib"));
     inner.commit("four", &[("cost", "4000")]);
@@ -367,7 +367,7 @@ fn submodules_are_checked_out_from_the_users_own_or_named() {
     shop.git(&update);
     let script = std::fs::read_to_string(shop.0.join("run.sh")).unwrap().replace("cat cost", "cat lib/deep/cost");
     shop.commit("a submodule", &[("run.sh", &script)]);
-    // A commit of the submodule's submodule, which nothing but the user's checkout has.
+    // A commit of the nested submodule that exists only in the user's checkout.
     std::fs::write(shop.0.join("lib/deep/cost"), "9000").unwrap();
     for (dir, path) in [("lib/deep", "cost"), ("lib", "deep")] {
         shop.git(&["-C", dir, "add", path]);
@@ -380,11 +380,11 @@ fn submodules_are_checked_out_from_the_users_own_or_named() {
     for dir in ["lib", "lib/deep"] {
         assert_eq!(shop.git(&["-C", dir, "worktree", "list"]).lines().count(), 1, "{dir}");
     }
-    // Also where it is not checked out now.
+    // A submodule that is not checked out now is used, too.
     shop.git(&["submodule", "--quiet", "deinit", "-f", "lib"]);
     let (output, _, stderr) = shop.run(&bench("r2"));
     assert!(output.status.success() && stderr.contains("a change of the total: +35.7 %"), "{stderr}");
-    // A clone that has no submodules, or one without the commit.
+    // One clone has no submodules, and another lacks the commit.
     let clone = Repository(shop.0.with_extension("clone"));
     let _ = std::fs::remove_dir_all(&clone.0);
     shop.git(&["clone", "-q", shop.0.to_str().unwrap(), clone.0.to_str().unwrap()]);
@@ -402,7 +402,7 @@ fn submodules_are_checked_out_from_the_users_own_or_named() {
 fn three_dots_start_at_the_merge_base() {
     let shop = Repository::shop("dots", "4000", "4000");
     shop.git(&["branch", "branch", "HEAD"]);
-    // The main branch became faster meanwhile, which is no fault of the branch.
+    // The main branch became faster meanwhile, which must not count against the branch.
     shop.commit("faster", &[("cost", "1000")]);
     shop.git(&["checkout", "-q", "branch"]);
     for (round, cost) in [(1, "4000"), (2, "9000"), (3, "9000")] {
@@ -419,10 +419,10 @@ fn three_dots_start_at_the_merge_base() {
     assert!(line.contains("the sides of main...other have no commit in common"), "{line}");
 }
 
-/// A benchmark ends its own server by `kill`.
+/// Ends its own server with `kill`, as benchmarks do.
 #[cfg(unix)]
 #[test]
-fn children_can_be_ended_by_any_signal() {
+fn any_signal_can_end_child_processes() {
     let shop = Repository::shop("signals", "4000", "9000");
     let run = "for s in TERM HUP; do sleep 600 & kill -$s $!; wait $!; echo $?; done | tr '\\n' ' ' | grep -qx '143 129 ' && sh run.sh";
     let (output, _, stderr) =
@@ -432,7 +432,7 @@ fn children_can_be_ended_by_any_signal() {
 
 #[cfg(unix)]
 #[test]
-fn a_run_that_hangs_ends_when_the_time_is_over() {
+fn a_hanging_run_is_ended_after_max_time() {
     let shop = Repository::shop("hangs", "4000", "9000");
     let hanging = |pair: u32| format!("case \"$PPROFDIFF_PROFILE\" in */new-{pair}/*) sleep 600;; esac; sh run.sh");
     let bench = |into: &'static str, pair: u32| {
@@ -452,10 +452,10 @@ fn a_run_that_hangs_ends_when_the_time_is_over() {
     assert!(line.contains("the build of the base side: sh was stopped"), "{line}");
 }
 
-/// Daemons leave the process group of the command, and ignore what they can.
+/// Daemons leave the process group of the command, and ignore all signals that they can.
 #[cfg(target_os = "linux")]
 #[test]
-fn daemons_of_a_run_end_with_it() {
+fn daemons_end_with_their_run() {
     let shop = Repository::shop("daemons", "4000", "9000");
     let daemon = "trap '' TERM HUP; echo $$ >> \"$PPROFDIFF_PROFILE.pid\"; while :; do sleep 1; done";
     let run =
@@ -471,7 +471,7 @@ fn daemons_of_a_run_end_with_it() {
 
 #[cfg(unix)]
 #[test]
-fn what_a_run_prints_fills_no_disk() {
+fn output_of_a_run_is_cut_before_it_fills_the_disk() {
     let shop = Repository::shop("prints", "4000", "9000");
     let run = "case \"$PPROFDIFF_PROFILE\" in */base-1/*) head -c 100000000 /dev/zero; sleep 0.1; echo the end;; esac; sh run.sh";
     let (output, _, stderr) = shop.run(&["bench", "HEAD~2..HEAD", "--runs", "2", "--", "sh", "-c", run]);
@@ -487,9 +487,9 @@ fn two_equal_commands_are_measured() {
     assert!(output.status.success() && stderr.contains("no change of the total larger than 2.0 %"), "{stderr}");
 }
 
-/// `explain` alone offers two readings of such runs. After a test that did not find a change, both would be too much.
+/// `explain` by itself offers two readings of such runs. After an inconclusive test, neither is justified.
 #[test]
-fn an_undecided_total_has_no_account_of_either_more_work_or_a_cause() {
+fn an_undecided_total_reports_neither_more_work_nor_a_cause() {
     let program = Repository::new("either");
     let script = "printf 'main;work %s\\nmain;other 1000\\n' $(cat cost) > \"$PPROFDIFF_PROFILE\"\n";
     program.commit("begin", &[("run.sh", script), ("cost", "900000")]);

@@ -234,7 +234,7 @@ fn what_a_bucket_refuses_is_said() {
     let said = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
     assert!(said.contains("aws configure export-credentials"), "{said}");
     assert!(!store.asked().last().unwrap().head.contains("X-Amz"));
-    // A password has no place in such an address, and is not shown.
+    // A bucket address must not contain a password, and the error hides it.
     for args in [["top", "s3://me:s3cret@prof/x"], ["series", "s3://me:s3cret@prof/*"]] {
         let said = fails(&args);
         assert!(said.contains("is no bucket") && !said.contains("s3cret"), "{said}");
@@ -245,7 +245,7 @@ fn what_a_bucket_refuses_is_said() {
 }
 
 #[test]
-fn a_list_without_end_ends_when_the_time_is_over() {
+fn an_endless_list_is_an_error_after_the_timeout() {
     let number = std::sync::atomic::AtomicUsize::new(0);
     let endless = Server::new(move |_, stream| {
         let next = number.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
@@ -263,7 +263,7 @@ fn a_list_without_end_ends_when_the_time_is_over() {
 }
 
 #[test]
-fn what_a_store_repeats_of_a_request_is_not_shown() {
+fn secrets_that_a_bucket_repeats_are_hidden() {
     for is_xml in [false, true] {
         let echoing = Server::new(move |asked, stream| {
             let path = asked.head.split(' ').nth(1).unwrap();

@@ -179,14 +179,14 @@ fn a_bad_build_is_named_and_stops_nothing() {
 }
 
 #[test]
-fn builds_of_another_kind_are_described_together_with_a_pattern_of_the_others() {
+fn builds_of_another_kind_are_reported_once_with_a_pattern_for_the_others() {
     let d = Builds::new("kinds", false);
     let folder = corpus("faults/freight").display().to_string();
     let out = d.run(&[&format!("{folder}/base-*.pb.gz"), "-n", "1"]);
     let (text, stderr) = (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap());
     assert_eq!(out.status.code(), Some(2));
     let why = "there is no sample type \"cpu\"; there are alloc_objects, alloc_space, inuse_objects, inuse_space";
-    let line = format!("3 builds, such as 1.heap: {why}; name the others with '{folder}/base-*.cpu.pb.gz'");
+    let line = format!("3 builds, such as 1.heap: {why}; select the others with '{folder}/base-*.cpu.pb.gz'");
     assert_eq!(stderr, format!("pprofdiff: {line}\npprofdiff: 3 of 6 builds failed\n"));
     assert_eq!(text.lines().filter(|said| **said == format!("failed: {line}")).count(), 1, "{text}");
 }

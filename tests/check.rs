@@ -244,7 +244,7 @@ fn a_limit_on_a_share_is_compared_with_the_median() {
         d.write(&share.to_string(), second(share));
     }
     d.write("base", second(290));
-    // A file counts once, however often it is named.
+    // A file counts once, even if it is named several times.
     d.write("900-again", second(900));
     d.write("290-again", second(290));
     let strict = |new: &[&'static str], rule: &'static str| {

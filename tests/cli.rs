@@ -492,10 +492,10 @@ fn a_misspelt_verb_is_no_file() {
 }
 
 #[test]
-fn a_forgotten_expression_an_unknown_verb_and_three_files_are_answered_with_a_command() {
+fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
     let [base, new] = story();
     let said = |args: &[&str]| failure(args).trim_end().to_owned();
-    // The expression of a view comes first; here it is the first file's name.
+    // The expression of a view comes first. Here the first file is in its place.
     for verb in ["peek", "list", "roots"] {
         assert!(said(&[verb, &base, &new]).ends_with(&format!(": pprofdiff {verb} REGEX {base} {new}")));
         assert!(said(&[verb, &base]).ends_with(&format!(": pprofdiff {verb} REGEX {base}")));
@@ -503,7 +503,7 @@ fn a_forgotten_expression_an_unknown_verb_and_three_files_are_answered_with_a_co
         let sides = said(&[verb, "--base", &base, "--new", &new, "-n", "3"]);
         assert!(sides.ends_with(&format!(": pprofdiff {verb} REGEX --base {base} --new {new} -n 3")), "{sides}");
     }
-    // A source file is an expression as well.
+    // A source file is also a valid expression.
     let source = temp("main.go").display().to_string();
     std::fs::write(&source, "package main").unwrap();
     assert!(said(&["peek", &source, &base, &new]).contains("no frame matches"));
@@ -531,12 +531,12 @@ fn a_forgotten_expression_an_unknown_verb_and_three_files_are_answered_with_a_co
         let said = said(args);
         assert!(said.contains(command) && said.contains("profiles were given, but a comparison takes two"), "{said}");
     }
-    // An option that does not exist is another mistake.
+    // A nonexistent option is a different mistake.
     assert!(said(&["top", "--nope", &base, &new]).contains("--nope"));
 }
 
 #[test]
-fn a_pattern_of_cpu_and_heap_profiles_is_answered_with_a_pattern_of_each() {
+fn a_pattern_that_mixes_cpu_and_heap_profiles_suggests_one_for_each() {
     let folder = corpus("faults/freight");
     let files = |start: &str, kinds: &[&str]| -> Vec<String> {
         let of = |i: usize| kinds.iter().map(move |kind| format!("{start}-{i}.{kind}.pb.gz"));
@@ -554,11 +554,11 @@ fn a_pattern_of_cpu_and_heap_profiles_is_answered_with_a_pattern_of_each() {
     };
     let types = ["samples, cpu", "alloc_objects, alloc_space, inuse_objects, inuse_space"];
     let of = |side: &str| format!("{}; {}", kind(side, "cpu", types[0]), kind(side, "heap", types[1]));
-    let no_type = "pprofdiff: no sample type is common to all: ";
-    assert_eq!(said, format!("{no_type}of the base, {}\n", of("base")));
+    let no_type = "pprofdiff: no sample type is common to all profiles: ";
+    assert_eq!(said, format!("{no_type}on the base side, {}\n", of("base")));
     let said = ask(files("base", &both), files("calls", &both));
-    assert_eq!(said, format!("{no_type}of the base, {}; of the new side, {}\n", of("base"), of("calls")));
-    // A kind each: the sides are of two kinds.
+    assert_eq!(said, format!("{no_type}on the base side, {}; on the new side, {}\n", of("base"), of("calls")));
+    // Each side has one kind, but the kinds differ.
     let said = ask(files("base", &["cpu"]), files("calls", &["heap"]));
     assert_eq!(said, format!("{no_type}{}; {}\n", kind("calls", "heap", types[1]), kind("base", "cpu", types[0])));
 }

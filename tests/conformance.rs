@@ -1,5 +1,6 @@
-//! Compares what the command says with what pprof says (`go tool pprof`, and google/pprof of November 2026), live: for every pair of the corpus, every sample type,
-//! granularity and filter, all rows of `top`, all edges of `peek` and all sums of `labels`, of each side and of the diff.
+//! Compares the output of the command with live pprof (`go tool pprof`, and google/pprof of November 2026): for every
+//! pair of the corpus, every sample type, granularity and filter, all rows of `top`, all edges of `peek` and all sums
+//! of `labels`, of each side and of the diff.
 //! (A filter of each pair is asked of one sample type and some granularities, see [`questions`]; nightly of all.)
 //!
 //! Nothing here knows the engine: both tools get options and give reports, which are compared as multisets of rows. Where
@@ -297,9 +298,10 @@ fn every_word_of_pprofs_help_is_known() {
 
 const VERSIONS: [Version; 2] = [Version::Toolchain, Version::Newest];
 
-/// Of each pair a fifth of the questions that the toolchain's pprof is asked, and what has changed since.
+/// Compares a fifth of each pair's questions with the newest pprof, and all behaviour that changed since the
+/// toolchain's version.
 #[test]
-fn the_newest_pprof_says_the_same() {
+fn output_equals_the_newest_pprof() {
     pprof::with_version(Version::Newest, || {
         let pairs = corpus_and_generated();
         let questions = questions(&pairs);
@@ -324,16 +326,16 @@ fn the_newest_pprof_says_the_same() {
     });
 }
 
-/// What the toolchain's pprof says otherwise than the newest does.
+/// Checks all behaviour in which the toolchain's pprof differs from the newest.
 #[test]
-fn where_versions_of_pprof_differ_the_newest_agrees_with_us() {
+fn output_equals_the_newest_pprof_where_versions_differ() {
     for version in VERSIONS {
         pprof::with_version(version, newest::examine_differences);
     }
 }
 
 #[test]
-fn all_frames_are_pprofs() {
+fn all_frames_equals_pprof() {
     let examine = || assert_same("all frames", &corpus_and_generated(), 100, newest::examine_all_frames);
     pprof::with_version(Version::Newest, examine);
     assert!(newest::CHANGED.load(Ordering::Relaxed) > 0, "no profile has frames that are dropped");

@@ -47,8 +47,8 @@ pub fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
     explain_with(base, new, &query, &ExplainOptions::default())
 }
 
-/// A busy neighbour makes all functions of a run dearer by one factor. Equal sides of such runs have no cause, and not
-/// the choice between a cause and more work either.
+/// A busy neighbour slows down all functions of a run by one factor. Equal sides with such runs have no cause, and no
+/// choice between a cause and more work.
 #[test]
 fn runs_that_differ_as_a_whole_have_no_cause() {
     let functions = [("work", 180.0), ("fib", 60.0), ("parse", 25.0), ("format", 12.0), ("write", 6.0)];
@@ -65,7 +65,7 @@ fn runs_that_differ_as_a_whole_have_no_cause() {
         let e = explain(&side(), &side());
         alarms += usize::from(!e.causes.is_empty() || !e.suspects.is_empty());
     }
-    // The totals differ by chance once in twenty tries, which no account can know.
+    // The totals differ by chance once in twenty tries, which no explanation can detect.
     assert!(alarms <= tries / 10, "{alarms} of {tries}");
 }
 

@@ -63,7 +63,7 @@ fn a_cause_that_services_share_is_one() {
     assert_eq!(base, ranking.summary.total.base as f64);
     assert!((shared.share - sum / base).abs() < 1e-9, "{}", shared.share);
     assert!((shared.base, shared.new) == (of_library().map(|c| c.base).sum(), of_library().map(|c| c.new).sum()));
-    // The largest change comes first. What did not change beyond chance is in the order of its total's change, then of names.
+    // The largest change comes first. Changes within chance are sorted by the change of the total, then by name.
     let size = |at: usize| ranking.pairs[at].causes.iter().map(|cause| cause.delta).sum::<f64>().abs();
     assert!((1..ranking.changed).all(|at| size(at) <= size(at - 1)));
     let rest = ranking.pairs[ranking.changed..].iter();

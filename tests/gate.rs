@@ -1,6 +1,6 @@
-//! Properties of a check's verdict over thousands of random cases: a pass means that no limit is exceeded, and neither a
-//! stricter limit, nor another rule, nor another run turns a failure into a pass. A plain computation from the values that were
-//! drawn judges whether a limit is exceeded.
+//! Properties of a check's verdict over thousands of random cases. A pass means that no limit is exceeded. Neither a
+//! stricter limit, nor another rule, nor another run turns a failure into a pass. A simple computation from the drawn
+//! values decides whether a limit is exceeded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use pprofdiff::{Diff, Profile, Query};
 use crate::made_up::{profile, stacks};
 use crate::verdict::Random;
 
-/// The least part of the total, in percent, that a frame needs to be compared; the default of rules on each frame.
+/// The minimum share of the total, in percent, for a frame to be compared: the default of rules on each frame.
 const FLOOR: f64 = 1.0;
 
 impl Random {
-    /// A number between 0 and 1.
+    /// Returns a number between 0 and 1.
     pub(crate) fn uniform(&mut self) -> f64 {
         (self.below(1 << 30) as f64 + 0.5) / (1u64 << 30) as f64
     }
@@ -41,8 +41,8 @@ impl Random {
     }
 }
 
-/// A program from which runs are drawn: the samples of each function in a run of the base and of the new side, and how much
-/// runs differ.
+/// A program to draw runs from: the expected samples of each function in a run of the base and of the new side, and the
+/// variance between runs.
 struct Population {
     means: [Vec<f64>; 2],
     tau: f64,
@@ -61,12 +61,12 @@ impl Population {
             false => 1.0,
         };
         let changed: Vec<f64> = base.iter().map(|mean| mean * factor()).collect();
-        // A side from which nothing is ever drawn has no profiles.
+        // A side without any expected samples would have no profiles.
         let new = if changed.iter().sum::<f64>() < 5.0 { base.clone() } else { changed };
         Population { means: [base, new], tau: random.one_of(&[0.0, 0.02, 0.07, 0.2, 0.5]) }
     }
 
-    /// Returns the samples of each function in one run.
+    /// Draws the samples of each function in one run.
     fn draw(&self, side: usize, random: &mut Random) -> Vec<i64> {
         let mut one = |mean: &f64| {
             let mean = mean * (self.tau * random.normal()).exp();
@@ -75,7 +75,7 @@ impl Population {
         self.means[side].iter().map(&mut one).collect()
     }
 
-    /// Draws runs that have samples, since a side of empty profiles is an error.
+    /// Draws runs that have samples, because a side of empty profiles is an error.
     fn runs(&self, side: usize, n: usize, random: &mut Random) -> Vec<Vec<i64>> {
         let mut run = || loop {
             let drawn = self.draw(side, random);
@@ -87,7 +87,7 @@ impl Population {
     }
 }
 
-/// A run as a profile: function i is `pkg.f<i>`, called by `main.main`, with samples of 10 ms.
+/// Converts a run to a profile: function i is `pkg.f<i>`, called by `main.main`, with samples of 10 ms.
 fn recorded(run: &[i64]) -> Arc<Profile> {
     let names: Vec<String> = (0..run.len()).map(|i| format!("pkg.f{i}")).collect();
     let samples = names.iter().zip(run).filter(|(_, n)| **n > 0);
@@ -109,7 +109,7 @@ fn median(mut values: Vec<i64>) -> f64 {
     (values[(values.len() - 1) / 2] + values[values.len() / 2]) as f64 / 2.0
 }
 
-/// A rule, and a plain computation of how far a side's median is above its limit, in nanoseconds.
+/// A rule's limit, and a simple computation of a median's distance above it, in nanoseconds.
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     Growth(i32),
@@ -128,7 +128,7 @@ impl Limit {
         }
     }
 
-    /// The limit as a rule spells it.
+    /// Returns the limit in the syntax of a rule.
     fn text(self) -> String {
         match self {
             Limit::Growth(percent) => format!("{percent:+}%"),
@@ -147,14 +147,14 @@ impl Limit {
         }
     }
 
-    /// How far the samples of the new side are above the limit; `totals` are the totals of the new side's runs.
+    /// Returns the distance of the new side's samples above the limit. `totals` are the totals of the new side's runs.
     fn excess(self, base: &[i64], new: &[i64], totals: &[i64]) -> f64 {
         let (before, after) = (median(base.to_vec()), median(new.to_vec()));
         match self {
             Limit::Growth(percent) => after - before * (1.0 + f64::from(percent) / 100.0),
             Limit::Increase(ms) => after - before - f64::from(ms) / 10.0,
             Limit::Value(ms) => after - f64::from(ms) / 10.0,
-            // Compared by the median of the shares, of which the sign is enough here.
+            // Shares are compared by their median. Only the sign matters here.
             Limit::Share(percent) => {
                 let mut above: Vec<f64> = new
                     .iter()
@@ -168,7 +168,7 @@ impl Limit {
     }
 }
 
-/// What a rule is about. `main.main` has the total as its cum, so `cum:any` compares it too.
+/// The subject of a rule. The cum of `main.main` is the total, so `cum:any` compares it too.
 #[derive(Clone, Copy, Debug)]
 enum Subject {
     Total,
@@ -196,7 +196,7 @@ impl Subject {
         !matches!((self, limit), (Subject::Total, Limit::Share(_)))
     }
 
-    /// The subjects that the rule compares, each with how far it is above the limit.
+    /// Returns the subjects that the rule compares, each with its distance above the limit.
     fn excesses(self, limit: Limit, base: &[Vec<i64>], new: &[Vec<i64>]) -> BTreeMap<Option<String>, f64> {
         let column = |side: &[Vec<i64>], i: usize| side.iter().map(|run| run[i]).collect::<Vec<_>>();
         let totals = |side: &[Vec<i64>]| side.iter().map(|run| run.iter().sum()).collect::<Vec<i64>>();
@@ -257,7 +257,7 @@ fn cases(seed: u64, n: usize) -> impl Iterator<Item = (Case, Random)> {
 }
 
 #[test]
-fn a_pass_means_that_nothing_compared_exceeds_its_limit_and_the_worst_is_named_first() {
+fn a_pass_means_that_no_limit_is_exceeded_and_the_worst_finding_comes_first() {
     let mut outcomes: BTreeMap<Outcome, usize> = BTreeMap::new();
     for (case, _) in cases(11, 2500) {
         let found = case.check(How::default());
@@ -270,7 +270,7 @@ fn a_pass_means_that_nothing_compared_exceeds_its_limit_and_the_worst_is_named_f
         let reported = |f: &&pprofdiff::check::Finding| f.outcome != Outcome::Pass;
         assert_eq!(rule.findings.iter().filter(reported).count(), exceeding, "{}", case.describe());
         assert_eq!(found.exceeds_a_limit(), exceeding > 0);
-        // By outcome, then by how far the limit is exceeded.
+        // Sorted by outcome, then by the excess over the limit.
         for pair in rule.findings.windows(2) {
             let key = |f: &pprofdiff::check::Finding| (f.outcome, f.excess);
             assert!(key(&pair[0]) >= key(&pair[1]), "{}", case.describe());
@@ -287,7 +287,7 @@ fn a_pass_means_that_nothing_compared_exceeds_its_limit_and_the_worst_is_named_f
 }
 
 #[test]
-fn a_stricter_limit_never_passes_where_a_looser_one_does_not() {
+fn a_stricter_limit_never_passes_where_a_looser_limit_does_not() {
     for (case, mut random) in cases(12, 400) {
         let sizes: Vec<i32> = match case.limit {
             Limit::Growth(_) => vec![-90, -50, -5, 0, 1, 20, 100, 400],
@@ -323,8 +323,8 @@ fn another_rule_never_turns_a_failure_into_a_pass() {
     }
 }
 
-/// A change that is far beyond the limit and the noise stays found, however many runs of the same program are added to
-/// either side: two runs are no exception.
+/// A change far beyond the limit and the noise stays detected, even if more runs of the same program are added to
+/// either side. This includes two runs.
 #[test]
 fn another_run_of_the_same_program_never_hides_a_large_change() {
     let mut random = Random(14);
@@ -343,7 +343,7 @@ fn another_run_of_the_same_program_never_hides_a_large_change() {
     }
 }
 
-/// What is said beside an outcome agrees with it: a growth that is called within chance is less than what would have
+/// The text next to an outcome is consistent with it: a growth within chance is smaller than the growth that would have
 /// failed.
 #[test]
 fn a_growth_within_chance_is_smaller_than_what_would_have_failed() {

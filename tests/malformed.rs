@@ -410,7 +410,7 @@ fn passwords_of_urls_are_no_part_of_a_name() {
     assert_eq!(keys.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["x", "y"]);
 }
 
-/// Small inputs of each format that is JSON, with most of the members that are read.
+/// Small inputs of each JSON format, with most of the members that pprofdiff reads.
 const JSON: [&str; 5] = [
     r#"{"nodes":[{"id":1,"callFrame":{"functionName":"(root)","url":""},"children":[2]},{"id":2,"hitCount":1,
         "callFrame":{"functionName":"f","url":"u","lineNumber":1,"columnNumber":2}}],
@@ -440,7 +440,7 @@ const JSON: [&str; 5] = [
         "attributeTable":[{},{"keyStrindex":5,"value":{"intValue":"4"},"unitStrindex":2}]}}"#,
 ];
 
-/// The text of a value. The `nth` member of all objects is there twice, with another value the second time.
+/// Formats a value. Duplicates the `nth` member of all objects, with another value the second time.
 fn with_twice(value: &serde_json::Value, nth: &mut i64) -> String {
     use serde_json::Value;
     match value {
@@ -469,7 +469,7 @@ fn with_twice(value: &serde_json::Value, nth: &mut i64) -> String {
 }
 
 #[test]
-fn a_json_key_that_comes_twice_is_an_error_or_is_not_read() {
+fn a_duplicate_json_key_is_an_error_or_is_not_read() {
     let content = |text: &str| {
         let profile = pprofdiff::Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default())?;
         Ok::<_, pprofdiff::Error>(profile.buffer().to_vec())
@@ -491,7 +491,7 @@ fn a_json_key_that_comes_twice_is_an_error_or_is_not_read() {
                 }
                 Err(e) => {
                     assert!(
-                        e.to_string().contains("comes twice in one object") && e.offset().is_some(),
+                        e.to_string().contains("occurs twice in one object") && e.offset().is_some(),
                         "{e}: {twice}"
                     );
                     n_refused += 1;
@@ -503,7 +503,7 @@ fn a_json_key_that_comes_twice_is_an_error_or_is_not_read() {
 }
 
 #[test]
-fn messages_of_otlp_share_no_names() {
+fn otlp_messages_share_no_names() {
     let message = |names: &str| {
         format!(
             r#"{{"resourceProfiles":[{{"scopeProfiles":[{{"profiles":[{{"sampleType":{{"typeStrindex":1,"unitStrindex":2}},
@@ -515,7 +515,7 @@ fn messages_of_otlp_share_no_names() {
     let (first, second) = (message(r#","first""#), message(""));
     let error = load(format!("{first}\n{second}\n").as_bytes()).unwrap_err().to_string();
     assert!(error.contains("message 1") && error.contains("it refers to string 3, and there are 3"), "{error}");
-    // One of the values of an attribute counts, and nobody knows which.
+    // An attribute has one value, so several values are ambiguous.
     let several = r#"{"resourceProfiles":[{"resource":{"attributes":[{"key":"k","value":{"stringValue":"v","intValue":"1"}}]}}]}"#;
     let error = load(several.as_bytes()).unwrap_err().to_string();
     assert!(error.contains("a value has several types"), "{error}");

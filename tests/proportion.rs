@@ -374,10 +374,10 @@ fn causes_take_memory_and_work_in_proportion() {
     assert!(beyond.is_empty(), "{beyond:#?}");
 }
 
-/// What a check of two profiles may take, as a multiple of their size, where each name is a stack.
+/// The maximum memory of a check of two profiles, as a multiple of their size, if each name is a stack.
 const TIMES_OF_NAMES: u64 = 9;
 
-/// One-frame stacks of as many functions, a third of which are other ones on the new side.
+/// Builds a profile of `n` one-frame stacks. A third of the functions differ on the new side.
 fn names(n: u64, is_new: bool) -> Vec<u8> {
     let mut p = base(n);
     let first = p.string_table.len() as i64;
@@ -389,7 +389,7 @@ fn names(n: u64, is_new: bool) -> Vec<u8> {
     p.encode_to_vec()
 }
 
-/// The child of [`a_check_of_many_names_takes_memory_in_proportion`].
+/// The child process of [`a_check_of_many_names_takes_memory_in_proportion`].
 #[test]
 fn check_names() {
     let Some(folder) = std::env::var_os("PPROFDIFF_NAMES") else { return };
@@ -405,7 +405,7 @@ fn check_names() {
     }
 }
 
-/// Each name is a frame, a row, a function to be named and a stack: all that a check keeps at once is a multiple of each.
+/// Each name is a frame, a row, a function to name and a stack, so the check keeps several copies of each.
 #[test]
 fn a_check_of_many_names_takes_memory_in_proportion() {
     let folder = temporary("names");

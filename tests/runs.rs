@@ -218,7 +218,7 @@ fn chance_is_asked_of_runs_of_two_sides() {
     assert!(chance.p.is_some() && chance.base_sd.is_none() && top.summary.chance.unwrap().rank_p.is_none());
 }
 
-/// Bytes of a folded profile, or of one that says when it was taken.
+/// Encodes a profile that records a time, unless `time_nanos` is zero.
 fn bytes(value: i64, time_nanos: i64) -> Vec<u8> {
     let mut message = stacks(&[("cpu", "nanoseconds")], &[(vec!["main", "work"], vec![value])]);
     message.time_nanos = time_nanos;
@@ -226,7 +226,7 @@ fn bytes(value: i64, time_nanos: i64) -> Vec<u8> {
 }
 
 #[test]
-fn a_run_that_a_side_names_several_times_is_one_run() {
+fn a_repeated_run_counts_once() {
     let folder = std::env::temp_dir().join(format!("pprofdiff-repeats-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
@@ -244,14 +244,14 @@ fn a_run_that_a_side_names_several_times_is_one_run() {
     let again = [Source::Profile(loaded.clone()), Source::Profile(loaded)];
     let as_bytes = |time| Source::Bytes("<bytes>".to_owned(), bytes(10, time));
     let all = |sources: &[&Source]| sources.iter().map(|&source| source.clone()).collect::<Vec<_>>();
-    let (once, copies) = ("it counts once", "have the same content");
+    let (once, copies) = ("it counts once", "the same content as");
     for (side, runs, said) in [
         (all(&[&timed[0]; 5]), 1, Some(once)),
         (all(&[&timed[0], &timed[1], &timed[2], &timed[1]]), 2, Some(once)),
         (all(&[&untimed[0], &dotted, &untimed[2], &link]), 2, Some(once)),
         (again.to_vec(), 1, Some(once)),
         (vec![as_bytes(7), as_bytes(7)], 1, Some(once)),
-        // Two runs may do exactly the same.
+        // Two runs may do exactly the same work.
         (all(&[&untimed[0], &untimed[1], &untimed[2]]), 3, Some(copies)),
         (vec![as_bytes(0), as_bytes(0)], 2, Some(copies)),
         (all(&[&timed[0], &timed[2]]), 2, None),
@@ -266,14 +266,14 @@ fn a_run_that_a_side_names_several_times_is_one_run() {
             let warnings = &top.summary.warnings;
             assert_eq!(warnings.len(), usize::from(said.is_some()), "{warnings:?}");
             assert!(warnings.iter().zip(said).all(|(warning, said)| warning.contains(said)), "{warnings:?}");
-            // What adds up adds up as often as it is named.
+            // Runs that add up count each time they are named.
             let sum = diff.clone().summed().measure(&Query::default()).unwrap().top(Sort::Flat);
             let total = if is_base { sum.summary.total.base } else { sum.summary.total.new };
             let profiles = side.iter().map(|source| source.load(&LoadOptions::default()).unwrap().total(0).unwrap());
             assert_eq!((total, sum.summary.warnings.len()), (profiles.sum(), 0));
         }
     }
-    // One file on both sides is a comparison of equals.
+    // The same file on both sides is a comparison of equals.
     let equal = Diff::load(&timed[..1], &timed[..1], &LoadOptions::default()).unwrap();
     let top = equal.measure(&Query::default()).unwrap().top(Sort::Flat);
     assert_eq!((top.summary.total.delta(), top.summary.warnings.len()), (0, 0));
@@ -281,7 +281,7 @@ fn a_run_that_a_side_names_several_times_is_one_run() {
 }
 
 #[test]
-fn noise_is_not_learned_from_a_run_that_is_named_again() {
+fn a_repeated_run_is_no_noise_run() {
     let mut random = Random(5);
     let [a, b, c, d] = std::array::from_fn(|_| noisy(&mut random, 1.0));
     let explain = |base: &[&Arc<Profile>], noise_runs: usize| {

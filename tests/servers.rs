@@ -375,7 +375,7 @@ fn tokens_are_sent_to_whom_the_user_names() {
     assert!(server.asked().is_empty());
 }
 
-/// A proxy that notes the first request of each connection, also inside of a tunnel, and answers nothing.
+/// Starts a proxy that records the first request of each connection, also inside a tunnel, and answers with an error.
 fn proxy() -> (String, Arc<Mutex<String>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
@@ -397,7 +397,7 @@ fn proxy() -> (String, Arc<Mutex<String>>) {
 }
 
 #[test]
-fn what_is_for_this_machine_goes_through_no_proxy() {
+fn local_requests_bypass_the_proxy() {
     let (server, window, _) = recorded();
     let (proxy, seen) = proxy();
     let through = |args: &[&str]| {
@@ -422,7 +422,7 @@ fn what_is_for_this_machine_goes_through_no_proxy() {
     }
     assert_eq!(*seen.lock().unwrap(), "");
     assert_eq!(server.asked().len(), 6);
-    // What is for others does, without a token that anyone on the way could read.
+    // Requests to other hosts go through the proxy, but without a token that others could read on the way.
     let line = failure(&through(&["top", "pyroscope+http://pyroscope.example/{}?type=a:b:c:d:e", "--timeout", "5s"]));
     assert!(line.contains("500"), "{line}");
     let seen = seen.lock().unwrap().to_ascii_lowercase();
@@ -433,7 +433,7 @@ fn what_is_for_this_machine_goes_through_no_proxy() {
 }
 
 #[test]
-fn a_token_is_for_the_exact_host_of_its_variable_and_not_for_plain_http() {
+fn a_token_goes_only_to_its_exact_host_and_never_over_plain_http() {
     let (proxy, seen) = proxy();
     let folder = std::env::temp_dir().join(format!("pprofdiff-hosts-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -445,7 +445,7 @@ fn a_token_is_for_the_exact_host_of_its_variable_and_not_for_plain_http() {
         String::from_utf8(output.stderr).unwrap()
     };
     let query = "{}?type=a:b:c:d:e";
-    // The variable of pyroscope.example.com.
+    // This variable belongs to pyroscope.example.com.
     batch(&format!("pyroscope+http://pyroscope-example.com/{query}"), "PPROFDIFF_TOKEN_PYROSCOPE_EXAMPLE_COM");
     let asked = seen.lock().unwrap().to_ascii_lowercase();
     assert!(asked.contains("pyroscope-example.com") && !asked.contains("s3cret"), "{asked}");
@@ -457,7 +457,7 @@ fn a_token_is_for_the_exact_host_of_its_variable_and_not_for_plain_http() {
 }
 
 #[test]
-fn redirects_of_pages_lead_to_pages_without_secrets() {
+fn redirects_are_followed_to_pages_without_showing_secrets() {
     let profile = std::fs::read(corpus().join("go-mutex.base.pb.gz")).unwrap();
     let elsewhere = Server::new(move |asked, stream| match asked.head.split(' ').nth(1).unwrap() {
         "/profile" => send(stream, "200 OK", "", &profile),
@@ -498,7 +498,7 @@ fn redirects_of_pages_lead_to_pages_without_secrets() {
 }
 
 #[test]
-fn secrets_of_a_signed_url_are_in_no_answer() {
+fn secrets_of_a_signed_url_are_never_shown() {
     let profile = b"main;a 10\nmain;b 5\n";
     let server = Server::new(|_, stream| send(stream, "200 OK", "", profile));
     let url =
@@ -524,7 +524,7 @@ fn secrets_of_a_signed_url_are_in_no_answer() {
         assert!(output.status.success() && !text.contains("s3cret"), "{more:?}: {text}");
     }
     std::fs::remove_dir_all(folder).unwrap();
-    // A profile and an error that repeat it.
+    // A profile and an error that repeat the secret.
     let echoing = Server::new(|asked, stream| {
         let path = asked.head.split(' ').nth(1).unwrap();
         send(stream, "200 OK", "", format!("main;{path} 10\n").as_bytes());
@@ -535,12 +535,12 @@ fn secrets_of_a_signed_url_are_in_no_answer() {
 
 #[cfg(all(unix, feature = "serve", feature = "terminal"))]
 #[test]
-fn the_address_that_serve_opens_is_no_argument_of_a_process() {
+fn the_address_of_serve_is_never_a_process_argument() {
     use std::os::unix::fs::PermissionsExt;
     let folder = std::env::temp_dir().join(format!("pprofdiff-open-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (browser, opened) = (folder.join("xdg-open"), folder.join("opened"));
-    // Another name first, so that no part of the arguments is read.
+    // The script renames its output, so the test never reads partial arguments.
     let script = format!("#!/bin/sh\nprintf %s \"$*\" >'{0}.part'\nmv '{0}.part' '{0}'\n", opened.display());
     std::fs::write(&browser, script).unwrap();
     std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -561,7 +561,7 @@ fn the_address_that_serve_opens_is_no_argument_of_a_process() {
     assert_eq!(mode(&page) & 0o777, 0o600);
     let (host, secret) = address.strip_prefix("http://").unwrap().split_once('/').unwrap();
     assert!(!argument.contains(secret.trim_end_matches('/')) && !argument.contains("http"), "{argument}");
-    // What is asked without the secret is not by the browser.
+    // A request without the secret does not come from the browser.
     let get = |path: &str| {
         let mut stream = TcpStream::connect(host).unwrap();
         write!(stream, "GET /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();

@@ -83,7 +83,7 @@ fn series_of_a_store_are_those_of_its_files() {
     assert!(failure(&["store", "list", &corpus("series")]).contains("no store"));
 }
 
-/// A store with two builds of a service.
+/// Creates a store with two builds of a service.
 fn small_store(name: &str) -> String {
     let store = temp(name).display().to_string();
     for (build, side) in [("1", "base"), ("2", "new")] {
@@ -94,7 +94,7 @@ fn small_store(name: &str) -> String {
 }
 
 #[test]
-fn a_partition_that_is_not_named_as_stores_name_it_is_an_error_of_one_line() {
+fn a_partition_with_a_wrong_name_is_a_one_line_error() {
     let store = small_store("misnamed-store");
     for table in ["samples", "locations", "functions"] {
         std::fs::rename(format!("{store}/{table}/service=a%20b"), format!("{store}/{table}/service=a b")).unwrap();
@@ -108,13 +108,13 @@ fn a_partition_that_is_not_named_as_stores_name_it_is_an_error_of_one_line() {
 
 #[test]
 #[cfg(unix)]
-fn links_pipes_and_limits_of_stores_are_one_line_each() {
+fn links_pipes_and_limits_of_stores_give_one_line_messages() {
     use std::os::unix::fs::symlink;
     let store = small_store("hostile-store");
     let build = format!("{store}/service=a b/build=1");
     let error = failure(&["top", &build, "--inflated-limit", "10"]);
     assert!(error.contains("more than 10 bytes (--inflated-limit)"), "{error}");
-    // A partition that is elsewhere is read, and stays as it is.
+    // A partition behind a link is read and left unchanged.
     let partition = format!("{store}/functions/service=a%20b/build=2");
     let elsewhere = temp("hostile-store-elsewhere");
     std::fs::rename(&partition, &elsewhere).unwrap();
@@ -124,7 +124,7 @@ fn links_pipes_and_limits_of_stores_are_one_line_each() {
     assert!(output.status.success() && warning.lines().count() == 1, "{warning}");
     assert!(warning.contains("build=2 is a link"), "{warning}");
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 1);
-    // Readers of a pipe would wait for a writer.
+    // Reading a pipe would block until a writer opens it.
     let folder = format!("{store}/samples/service=a%20b/build=1");
     let file = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     std::fs::remove_file(&file).unwrap();

@@ -37,8 +37,8 @@ def bench(
     `commits` is "BASE..NEW", or "BASE" against what is not committed, in the repository of `cwd`; `command` is the
     benchmark, as words or as one text. In place of commits there may be two folders, or two commands. `effect` is the
     change that matters, 0.02 for 2 %; `runs` and `max_time` ("5m") say when to end in any case. Profiles go to the
-    folder `into`, from which load_runs() reads them again; `more` goes on with the runs of such a folder. That runs the
-    commands in its runs.toml, so it needs `yes=True`: a folder from somebody else may name any command.
+    folder `into`, from which load_runs() reads them again; `more` adds runs to such a folder. It executes the
+    commands in the folder's runs.toml, so it needs `yes=True`: a folder from somebody else may name any command.
 
     Progress and what is decided are printed to standard error. Ctrl-C ends with what is measured.
 

@@ -294,8 +294,8 @@ class Views:
       stand side by side in tables, with the ratio of two of which one counts.
     - `granularity`: What a row is: functions, filefunctions, files, lines, addresses. Functions unless given.
     - `noinlines`: Count inlined functions as part of their caller.
-    - `all_frames`: Keep the frames that a profile says to drop. Those that its drop_frames match and its
-      keep_frames do not, such as an allocator's.
+    - `all_frames`: Keep frames that a profile marks to be dropped. They match its drop_frames but not its
+      keep_frames, such as an allocator's.
     - `match`: Which names are the same function: exact, canonical, moved. Exact names are equal,
       as in pprof (the usual one); canonical ones without what a compiler numbers anew in each build: hashes, clones,
       closures. With moved, renamed functions are the same too, and those that one side has inlined are part of their
@@ -841,8 +841,8 @@ class Check(Rendered):
         total_delta (medians), below_floor, floor, too_small, left_out, tau (how much runs differ), detectable (the
         least growth in percent that would have failed) and findings, a list of dicts: frame (None for a total, or
         frames that are taken as one), outcome ("fail", "inconclusive", "allowed" or "pass"), reason, base and new
-        (dicts: median, min, max, values), delta (as median an int, unless it is a half), excess, percent, p, p_adjusted (for
-        all that is compared) and runs_needed.
+        (dicts: median, min, max, values), delta (an int, or a float if it is a half, like median), excess, percent, p,
+        p_adjusted (corrected for everything that is compared) and runs_needed.
         """
 
 @final

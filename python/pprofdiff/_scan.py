@@ -85,7 +85,7 @@ def _conditions(predicate):
 
 
 def _columns(conditions):
-    """The columns that conditions read, in their order."""
+    """Returns the columns that the conditions read, in order."""
     return list(dict.fromkeys(name for condition in conditions for name in condition.meta.root_names()))
 
 
@@ -93,7 +93,7 @@ def _let_through(frame, conditions):
     """The numbers of the rows of which all conditions are true."""
     if not conditions:
         return range(len(frame))
-    # A condition without columns, such as a literal, is one value for all rows: only a filter repeats it.
+    # A condition without columns, such as a literal, has one value for all rows. Only a filter repeats it.
     number = "\0"  # in no key
     return frame.with_row_index(number).filter(conditions)[number].to_list()
 
@@ -125,16 +125,17 @@ class _Scan:
         self.keys = polars.DataFrame(columns, schema=dict.fromkeys(columns, polars.String))
 
     def __call__(self, with_columns, predicate, n_rows, batch_size) -> "Iterator[polars.DataFrame]":
-        """The rows that are asked for, profile by profile in their order.
+        """Yields the requested rows, profile by profile in order.
 
-        Polars pushes down conditions that it can decide row by row. Of `head(n).filter(...)` it pushes down both: the
-        source has to cut first, so rows count that the conditions exclude, and no profile can be passed over by them.
+        Polars pushes down conditions that it can decide row by row. It pushes down both parts of
+        `head(n).filter(...)`. The source must then apply `head` first: rows that the conditions exclude still count
+        towards `n`, so no profile can be skipped because of the conditions.
         """
         import os
         from concurrent.futures import ThreadPoolExecutor
         from itertools import islice
 
-        # A query that only counts rows asks for no column, and a frame without columns has no rows.
+        # A query that only counts rows requests no columns, but a frame without columns has no rows.
         wanted = list(self.schema if with_columns is None else with_columns) or ["profile"]
         conditions = [] if predicate is None else _conditions(predicate)
         after_cut = conditions if n_rows is not None else []
@@ -153,7 +154,7 @@ class _Scan:
                     n_rows -= len(frame)
                 yield (frame.filter(after_cut) if after_cut else frame).select(wanted)
         finally:
-            # Polars may drop a query in a thread of this pool, which cannot wait for itself.
+            # Polars may drop a query in a thread of this pool. The thread cannot wait for itself.
             pool.shutdown(wait=False, cancel_futures=True)
 
     def answer(self, profile, sample_type):

@@ -80,7 +80,7 @@ fn a_limit_is_exceeded_by_more_than_chance_or_not() {
 }
 
 #[test]
-fn small_frames_fail_only_if_they_grow_much_and_are_inconclusive_before() {
+fn small_frames_fail_only_on_large_growth_and_are_inconclusive_below() {
     let d = Dir::new("frames");
     let names: Vec<String> = (0..40).map(|i| format!("f{i}")).collect();
     // f0 has a second, the others 25 samples each, of which chance makes 15 to 35.
@@ -109,7 +109,7 @@ fn small_frames_fail_only_if_they_grow_much_and_are_inconclusive_before() {
     for (new, frame) in [("small", "f3"), ("large", "f0")] {
         let (code, json) = check(new);
         assert_eq!((code, failed(&json)), (1, vec![frame.to_owned()]), "{json}");
-        // A frame that fails is not counted among those that cannot be told from chance.
+        // A frame that fails is not counted among the frames that chance could explain.
         assert_eq!(json["rules"][0]["too_small"].as_u64(), Some(39), "{json}");
     }
     let text = d.run_with_chance(&[&["base", "small"][..], &rule].concat()).stdout;

@@ -1,4 +1,4 @@
-//! What google/pprof says since November 2026 that older versions said otherwise, or not at all.
+//! Behaviour of google/pprof since November 2026 that older versions lack or handle differently.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,14 +22,15 @@ fn folder() -> PathBuf {
     folder
 }
 
-/// Runs the command as a user does, and gives what it prints.
+/// Runs the command as a user does, and returns its output.
 fn ours(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args(arguments).output().unwrap();
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The unit `μs`, the sample type of a profile that is written, the name of means, and what `-disasm` matches and shows.
+/// Checks the unit `μs`, the sample type of a written profile, the name of means, and the matching and output of
+/// `-disasm`.
 pub fn examine_differences() {
     let is_newest = pprof::version() == Version::Newest;
     microseconds(is_newest);
@@ -37,7 +38,7 @@ pub fn examine_differences() {
     instructions(is_newest);
 }
 
-/// An old pprof takes the plural's `s` off `μs` and knows no unit `μ`.
+/// An old pprof strips the plural `s` from `μs`, and does not know the unit `μ`.
 fn microseconds(is_newest: bool) {
     let (stacks, file) =
         (folder().join(format!("us-{is_newest}.folded")), folder().join(format!("us-{is_newest}.pb.gz")));
@@ -51,7 +52,7 @@ fn microseconds(is_newest: bool) {
     assert_eq!(has_row(&theirs), is_newest, "{theirs}");
 }
 
-/// `-proto` with a sample type writes a profile that opens with it. Ours does as the newest.
+/// `-proto` with a sample type writes a profile with that default. pprofdiff behaves like the newest pprof.
 fn written_default(is_newest: bool) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus");
     let [base, new] = ["base", "new"].map(|side| root.join(format!("go-heap.{side}.pb.gz")).display().to_string());
@@ -69,11 +70,11 @@ fn written_default(is_newest: bool) {
     assert_eq!(shown(&theirs), if is_newest { "alloc_objects" } else { "inuse_space" });
 }
 
-/// A function of a program, with samples at its first and at its last instruction. An old pprof matches the address before
-/// the name as well, and takes the last byte of a symbol for the first byte behind it.
+/// A function with samples at its first and at its last instruction. An old pprof also matches the address before the
+/// name, and treats the last byte of a symbol as the first byte after it.
 fn instructions(is_newest: bool) {
     if !cfg!(target_arch = "x86_64") {
-        return; // Only there is the last instruction one byte.
+        return; // The last instruction is one byte long on x86_64 only.
     }
     let folder = folder().join(format!("instructions-{is_newest}"));
     std::fs::create_dir_all(&folder).unwrap();
@@ -101,7 +102,7 @@ fn instructions(is_newest: bool) {
     assert_eq!(end(&theirs).is_some_and(|line| line.contains("30ns")), is_newest, "{theirs}");
 }
 
-/// A profile of 100 ns and 30 ns in `work`, at two addresses of a program.
+/// Builds a profile of 100 ns and 30 ns in `work`, at two addresses of a program.
 fn samples_at(program: &str, addresses: [u64; 2]) -> Vec<u8> {
     let texts = ["", "cpu", "nanoseconds", program, "work", "app.c"];
     let line = Line { function_id: 1, line: 1, ..Line::default() };
@@ -134,10 +135,10 @@ fn samples_at(program: &str, addresses: [u64; 2]) -> Vec<u8> {
     .encode_to_vec()
 }
 
-/// The tables of [`examine_all_frames`] that have other rows without the option.
+/// The number of tables of [`examine_all_frames`] whose rows change with the option.
 pub static CHANGED: AtomicUsize = AtomicUsize::new(0);
 
-/// `-all_frames`, of the sides that name frames to drop.
+/// Compares `-all_frames` for the sides with frames to drop.
 pub fn examine_all_frames(pair: &Pair, log: &mut Log) {
     for input in [&pair.base, &pair.new] {
         if !profile::names_frames_to_drop(&profile::inflated(&input.path)) {

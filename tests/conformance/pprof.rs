@@ -1,4 +1,4 @@
-//! Asks pprof for reports: the one that the Go toolchain has, or a newer one.
+//! Runs questions against pprof: the Go toolchain's version, or a newer version.
 //!
 //! A command line of pprof costs 7 ms of one core, nearly all of it for starting and loading. So a profile is opened once,
 //! in pprof's interactive mode, and every question is typed there: options, then a command. What it prints is what the
@@ -13,10 +13,10 @@ use std::sync::OnceLock;
 
 use crate::question::Granularity;
 
-/// Which pprof is asked. The toolchain's is up to a year older than google/pprof.
+/// The version of pprof. The toolchain's version is up to a year older than google/pprof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Version {
-    /// What `go tool pprof` runs.
+    /// The version that `go tool pprof` runs.
     Toolchain,
     /// google/pprof at [`NEWEST`].
     Newest,
@@ -29,12 +29,12 @@ thread_local! {
     static VERSION: Cell<Version> = const { Cell::new(Version::Toolchain) };
 }
 
-/// The pprof that this thread asks.
+/// Returns the version of pprof that this thread uses.
 pub fn version() -> Version {
     VERSION.get()
 }
 
-/// Does `work` with questions of this thread going to a version of pprof.
+/// Runs `work` with the given version of pprof on this thread.
 pub fn with_version<T>(version: Version, work: impl FnOnce() -> T) -> T {
     let before = VERSION.replace(version);
     let done = work();
@@ -105,7 +105,7 @@ pub fn report(command: &str, subject: Subject, words: &[String]) -> String {
     thread_local! {
         static SESSIONS: RefCell<HashMap<(Version, Vec<String>), Session>> = RefCell::default();
     }
-    // Scaling by totals and dropping frames is done while loading, so it takes a session of its own.
+    // pprof scales by totals and drops frames while it loads, so these options need a session of their own.
     let (loading, typed): (Vec<String>, Vec<String>) =
         words.iter().cloned().partition(|word| ["-normalize", "-all_frames"].contains(&word.as_str()));
     let opened_with = arguments(&[], subject, &loading);
@@ -253,7 +253,7 @@ fn tool() -> &'static Tool {
         let home = folder.join("pprof-home");
         std::fs::create_dir_all(&home).unwrap();
         let binary = match version() {
-            // `go tool pprof` spends 100 ms on finding, and perhaps building, the binary that then runs for 5 ms.
+            // `go tool pprof` spends 100 ms on locating, and possibly building, a binary that then runs for 5 ms.
             Version::Toolchain => go(&["tool", "-n", "pprof"]).trim().into(),
             Version::Newest => newest(&folder.join(format!("pprof-{NEWEST}"))),
         };
@@ -261,7 +261,7 @@ fn tool() -> &'static Tool {
     })
 }
 
-/// A program that is google/pprof without its line editor, which answers on terminals only.
+/// The source of google/pprof without its line editor, which requires a terminal.
 const MAIN: &str = r#"package main
 
 import (
@@ -279,7 +279,7 @@ func main() {
 }
 "#;
 
-/// Builds google/pprof, once for all runs of the tests.
+/// Builds google/pprof once for all test runs.
 fn newest(folder: &Path) -> PathBuf {
     let binary = folder.join("pprof");
     if !binary.exists() {
@@ -298,14 +298,14 @@ fn newest(folder: &Path) -> PathBuf {
     binary
 }
 
-/// What pprof prints with these arguments and no others, or the error that it ends with.
+/// Runs pprof with exactly these arguments and returns its output, or its error.
 pub fn try_run(arguments: &[&str]) -> Result<String, String> {
     let output = pprof(&arguments.iter().map(|word| word.to_string()).collect::<Vec<_>>()).output().unwrap();
     let [said, error] = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     if output.status.success() { Ok(said) } else { Err(format!("{:?}: {arguments:?}: {error}", version())) }
 }
 
-/// As [`try_run`], where an error is a failure of the test.
+/// Like [`try_run`], but an error fails the test.
 pub fn run(arguments: &[&str]) -> String {
     try_run(arguments).unwrap_or_else(|error| panic!("{error}"))
 }

@@ -61,7 +61,7 @@ type Unit = (&'static str, &'static [&'static str], f64);
 
 fn find(units: &'static [Unit], name: &str) -> Option<Unit> {
     let name = name.to_lowercase();
-    // The toolchain's pprof counts bytes, of which `μs` has three.
+    // The toolchain's pprof counts bytes, and `μs` has three.
     let length = if version() == Version::Newest { name.chars().count() } else { name.len() };
     let singular = match length > 2 {
         true => name.strip_suffix('s').unwrap_or(&name),

@@ -1,4 +1,4 @@
-"""Names of strangers in Markdown, as GitHub renders it in a comment: they stay text, in every view."""
+"""Hostile names stay literal text in every view when GitHub renders our Markdown in a comment."""
 
 import html
 import os
@@ -18,7 +18,7 @@ COMMAND = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "debug/ppr
 pytestmark = pytest.mark.skipif(not COMMAND.exists(), reason=f"{COMMAND} is not built (cargo build)")
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
-# Each is a link, a mention, an image, a tag or the end of a cell where it is not escaped.
+# Without escaping, each is a link, a mention, an image, a tag or the end of a cell.
 SIGNS = [
     "https://evil.example/login",
     "www.evil.example",
@@ -44,19 +44,19 @@ SIGNS = [
     "[^1]",
 ]
 ENDS = ["`", "``", "|", "\\", "\\|", "\n", "\r\n| x |", "$", " "]
-# What our Markdown is made of.
+# The tags that our Markdown produces.
 TAGS = {"p", "table", "thead", "tbody", "tr", "th", "td", "code", "strong", "ol", "ul", "li", "h3", "blockquote"}
 
 
 def names(seed: int) -> list[str]:
-    """Each sign by itself, behind a backquote and behind a pipe, and mixtures."""
+    """Returns each sign by itself, after a backquote and after a pipe, and mixtures of signs."""
     random = Random(seed)
     mixed = ["".join(random.choices(SIGNS + ENDS, k=random.randint(2, 5))) for _ in range(40)]
     return [before + sign for before in ("", "` ", "| ", "a`b`| ") for sign in SIGNS] + ENDS + mixed
 
 
 def rendered(*arguments: str) -> str:
-    """The Markdown of an answer as GitHub renders it, without a filter for dangerous tags."""
+    """Renders the Markdown of an answer like GitHub, without the filter for dangerous tags."""
     done = subprocess.run([COMMAND, *arguments, "--format", "markdown"], capture_output=True, text=True)
     assert done.returncode in (0, 1, 3), (arguments, done.stderr)
     return cmarkgfm.github_flavored_markdown_to_html(done.stdout, cmarkgfm.cmark.Options.CMARK_OPT_UNSAFE)
@@ -65,14 +65,14 @@ def rendered(*arguments: str) -> str:
 def check(page: str, what: object) -> None:
     tags = set(re.findall(r"<([A-Za-z!][\w-]*)", page))
     assert tags <= TAGS, (what, tags - TAGS, [line for line in page.splitlines() if "href" in line][:3])
-    # GitHub looks for mentions, issues and commits outside of code.
+    # GitHub recognizes mentions, issues and commits only outside code.
     text = html.unescape(re.sub(r"<[^>]*>", " ", re.sub(r"<code>.*?</code>", "", page, flags=re.DOTALL)))
     found = re.search(r"@[A-Za-z]|#\d|\bgh-\d|\b[0-9a-f]{7,40}\b(?<!\d{7})", text, re.IGNORECASE)
     assert not found, (what, text[max(0, found.start() - 60) : found.end() + 60])
 
 
 def cells(page: str) -> list[list[str]]:
-    """The text of each cell, by rows."""
+    """Returns the text of each cell, grouped by row."""
 
     def text(cell: str) -> str:
         return html.unescape(re.sub(r"<[^>]*>", "", cell)).replace("\u200b", "").strip()
@@ -83,7 +83,7 @@ def cells(page: str) -> list[list[str]]:
 
 
 def shown(name: str) -> str:
-    """A name as a person sees it: without what a terminal or a viewer would act on."""
+    """Returns a name as a person sees it, without control characters for a terminal or a viewer."""
     return re.sub(r"[\x00-\x1f]", "\ufffd", name).strip()
 
 
@@ -114,7 +114,7 @@ def test_names_of_frames_and_labels_stay_text_in_every_view(tmp_path: Path, seed
     ]:
         page = rendered(*arguments, "-n", "0")
         check(page, arguments)
-        # Whole, in a cell of its own: no row is broken.
+        # The name is complete in a single cell, so no row is broken.
         seen = {cell for row in cells(page) for cell in row}
         missing = [name for name in functions if not any(shown(name) in cell for cell in seen)]
         assert not missing or arguments[0] == "roots", (arguments, missing)

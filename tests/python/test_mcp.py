@@ -207,7 +207,7 @@ CALLS = [
 
 
 def below(folder: Path, name: str) -> tuple[str, str]:
-    """A pair of the corpus below folders as `mktemp` names them, and longer, which take more tokens than any row."""
+    """Copies a pair of the corpus into folders with `mktemp` names or longer, which take more tokens than any row."""
     random = Random(name)
     for length in (14, 10, 60, 40):
         folder /= "".join(random.choices(string.ascii_letters + string.digits + "._", k=length)).replace(".", "x", 1)
@@ -238,7 +238,7 @@ def test_no_answer_is_longer_than_its_budget(tmp_path: Path, name: str, is_below
                 assert shown >= lines, (tool, budget, base)
                 lines = shown
                 is_whole = "more: ask with a larger budget" not in answer and "..." not in answer
-                # Where the names of files take most of a budget, lines of source are shown without growth.
+                # If the names of files take most of a budget, lines of source are shown without growth.
                 if is_whole and tool != "load" and not (is_below and tool == "list"):
                     # But for what a small budget has no room for above the rows.
                     rows = without_next(answer).split("\n\n", 1)[-1]
@@ -372,7 +372,7 @@ def test_series_takes_builds_of_a_store(tmp_path: Path):
         for rows in ("movers", "values"):
             answer = await say(client, "series", builds=builds, rows=rows)
             assert without_next(answer) == command("series", f"--rows={rows}", builds, "-n", "0").strip()
-        # The builds around the change, which load takes.
+        # The builds around the change, as arguments for load.
         step, loaded, _ = next_step(answer)
         assert step == "load"
         assert "build=3" in loaded["new"][0]

@@ -1,4 +1,4 @@
-"""scan(): a query that polars pushes into the scan has the answer of the same query over all rows.
+"""scan(): a query that polars pushes into the scan returns the same answer as the query over all rows.
 
 1,000 random queries, each a chain of steps with random conditions. A failure names its seed.
 """
@@ -13,7 +13,7 @@ from polars.testing import assert_frame_equal
 import pprofdiff
 
 QUERIES = 1_000
-# Queries of one test, so that a failure comes early and pytest can spread them.
+# The number of queries per test. Small tests fail early, and pytest can run them in parallel.
 PER_TEST = 50
 BUILDS = 8
 BROKEN = 3
@@ -29,7 +29,7 @@ COUNTS = {"flat": 160, "cum": 300}
 
 @pytest.fixture(scope="module")
 def frames(tmp_path_factory: pytest.TempPathFactory) -> list[pl.LazyFrame]:
-    """A scan of files, one in which a profile fails, and one of a view of stacks."""
+    """Returns a scan of files, a scan in which a profile fails, and a scan of a view of stacks."""
     folder = tmp_path_factory.mktemp("scan")
     listed = []
     for build in range(BUILDS):
@@ -61,7 +61,7 @@ def text_condition(random: random.Random, name: str, columns: list[str]) -> pl.E
             lambda: column.eq_missing(pl.lit(None, pl.String)),
             lambda: column.fill_null("a") == value,
             lambda: pl.concat_str(column, pl.lit("x")) == f"{value}x",
-            # Conditions that compare rows.
+            # Conditions that compare rows with each other.
             lambda: column == column.max(),
             lambda: column != column.shift(1),
             lambda: column.is_first_distinct(),
@@ -111,7 +111,7 @@ def condition(random: random.Random, columns: list[str], depth: int = 2) -> pl.E
 
 
 def step(random: random.Random, columns: list[str]) -> tuple[Callable[[pl.LazyFrame], pl.LazyFrame], list[str]]:
-    """One step of a query over these columns, and the columns after it."""
+    """Returns one step of a query over these columns, and the columns that remain after it."""
     n = random.randrange(12)
     parts = [condition(random, columns) for _ in range(random.choice([1, 1, 2]))]
     some = random.sample(columns, random.randint(1, len(columns)))
@@ -157,7 +157,7 @@ def answer(ask: Callable[[pl.LazyFrame], pl.LazyFrame], frame: pl.LazyFrame) -> 
 
 
 @pytest.mark.parametrize("first", range(0, QUERIES, PER_TEST))
-def test_random_queries_have_the_answer_of_all_rows(frames: list[pl.LazyFrame], first: int):
+def test_pushed_down_queries_equal_queries_over_all_rows(frames: list[pl.LazyFrame], first: int):
     whole = [frame.collect() for frame in frames]
     answered = 0
     for seed in range(first, first + PER_TEST):

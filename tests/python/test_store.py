@@ -130,15 +130,15 @@ def test_what_was_read_of_a_store_is_kept(tmp_path: Path):
 
 
 def kill_when(process: subprocess.Popen, folder: Path, name: str) -> None:
-    """Kills a process as soon as a file whose name begins so is in the folder."""
+    """Kills a process as soon as the folder has a Parquet file whose name begins with `name`."""
     while process.poll() is None and not any(folder.glob(f"{name}*.parquet")):
         pass
     process.kill()
     process.wait()
 
 
-def test_engines_count_what_we_count_after_writers_and_compactions_were_killed(tmp_path: Path):
-    """Engines read each table by itself, so a profile must be in all tables or in none."""
+def test_engines_and_pprofdiff_agree_after_killed_writers_and_compactions(tmp_path: Path):
+    """Engines read each table independently, so a profile must be in all tables or in none."""
     rounds = 4
     run = [sys.executable, "-m", "pprofdiff", "store"]
 
@@ -160,7 +160,7 @@ def test_engines_count_what_we_count_after_writers_and_compactions_were_killed(t
     store(tmp_path, *add(0, 1))
     for build in range(1, rounds + 1):
         kill_when(subprocess.Popen([*run, *add(build, 1)], cwd=tmp_path), functions / f"build={build}", "")
-    # The next writer completes what the last one left.
+    # The next writer completes the unfinished commit.
     store(tmp_path, *add(0, 2))
     check()
     for build in range(rounds + 1, 2 * rounds + 1):

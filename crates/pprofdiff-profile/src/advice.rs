@@ -49,12 +49,13 @@ pub fn typed(pattern: &str) -> String {
     pattern.chars().map(typed).collect()
 }
 
-/// The bytes of the letters that two names begin with.
+/// Returns the length in bytes of the prefix that two sequences of characters share.
 fn same(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
     a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
 }
 
-/// A pattern that these names match and the others do not: in each part of a path, `*` stands for the letters that differ.
+/// Returns a pattern that matches all of `names` and none of `others`. In each part of a path, `*` replaces the
+/// characters that differ.
 pub fn pattern_of(names: &[&str], others: &[&str]) -> Option<String> {
     let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split('/').collect()).collect();
     let (first, rest) = parts.split_first()?;
@@ -65,7 +66,7 @@ pub fn pattern_of(names: &[&str], others: &[&str]) -> Option<String> {
         let part = first[at];
         let before = rest.iter().map(|parts| same(part.chars(), parts[at].chars())).min().unwrap_or(part.len());
         let behind = rest.iter().map(|parts| same(part.chars().rev(), parts[at].chars().rev())).min().unwrap_or(0);
-        // The shortest of the names has both of its ends apart.
+        // The common prefix and suffix must not overlap in the shortest name.
         let shortest = parts.iter().map(|parts| parts[at].len()).min().unwrap_or(0);
         let behind = behind.min(shortest - before);
         let end = part.len() - behind;
@@ -95,14 +96,14 @@ mod tests {
     use super::{exactly, operand, pattern_of, symbolize, typed, word};
 
     #[test]
-    fn a_pattern_matches_the_names_of_one_kind_alone() {
+    fn a_pattern_matches_only_names_of_one_kind() {
         for (names, others, pattern) in [
             (&["a/b-1.cpu.gz", "a/c-22.cpu.gz"][..], &["a/b-1.heap.gz"][..], Some("a/*.cpu.gz")),
             (&["1/x/cpu", "22/y/cpu"], &["1/x/heap", "cpu"], Some("*/*/cpu")),
             (&["ab", "ab"], &["abc"], Some("ab")),
             (&["aba", "ababa"], &[], Some("aba*")),
             (&["x-é1", "x-è1"], &["y"], Some("x-*1")),
-            // One of the others matches as well; names of other depths; signs of patterns.
+            // The pattern would match one of the others, paths differ in depth, or names contain wildcards.
             (&["a1", "a2"], &["a3"], None),
             (&["a/b", "a"], &[], None),
             (&["a*", "ab"], &[], None),

@@ -88,7 +88,7 @@ impl Error {
         self
     }
 
-    /// The same error, without what a request keeps secret.
+    /// Redacts the secrets of a request from this error.
     #[must_use]
     pub fn without(mut self, secrets: &Secrets) -> Error {
         let redact = |text: &mut String| *text = secrets.redact(text).into_owned();

@@ -73,10 +73,10 @@ fn temporary(directory: &Path) -> io::Result<(NamedTempFile, Option<Unfinished>)
     Ok((fresh.map_err(|e| code.map_or(e, io::Error::from_raw_os_error))?, unfinished))
 }
 
-/// How the names of temporary files begin.
+/// The prefix of the names of temporary files.
 pub(crate) const STAGED_PREFIX: &str = ".pprofdiff-";
 
-/// A file that is written and synced but has no place yet. It is removed when it is dropped.
+/// A file that is written and synced under a temporary name. Dropping it removes the file.
 #[cfg(feature = "store")]
 pub(crate) struct Staged {
     file: NamedTempFile,
@@ -85,7 +85,7 @@ pub(crate) struct Staged {
 
 #[cfg(feature = "store")]
 impl Staged {
-    /// Writes a file in a folder on the file system of its later place.
+    /// Writes a file into `folder`, which must be on the file system of the final path.
     pub fn write(folder: &Path, bytes: &[u8]) -> io::Result<Staged> {
         work::begin_phase("writing");
         let (file, _unfinished) = temporary(folder)?;
@@ -94,22 +94,22 @@ impl Staged {
         Ok(Staged { file, _unfinished })
     }
 
-    /// The name in its folder.
+    /// Returns the file's name within its folder.
     pub fn name(&self) -> String {
         self.file.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Keeps the file where it is.
+    /// Keeps the file under its temporary name.
     pub fn keep(self) -> io::Result<PathBuf> {
         self.file.keep().map(|(_, path)| path).map_err(|e| e.error)
     }
 
-    /// Moves the file to its place.
+    /// Moves the file to `path`, replacing any file there.
     pub fn persist(self, path: &Path) -> io::Result<()> {
         self.file.persist(path).map(drop).map_err(|e| e.error)
     }
 
-    /// Moves the file to its place, unless another file is there.
+    /// Moves the file to `path`, unless a file already exists there.
     pub fn persist_new(self, path: &Path) -> io::Result<()> {
         match self.file.persist_noclobber(path) {
             Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -118,7 +118,7 @@ impl Staged {
     }
 }
 
-/// Writes a file that may be lost: as [`Staged`], but nothing waits for the disk.
+/// Writes a file that may be lost: like [`Staged`], but without waiting for the disk.
 #[cfg(feature = "store")]
 pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(unfinished)?;
@@ -128,7 +128,7 @@ pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::R
     fresh.persist(path).map(drop).map_err(|e| e.error)
 }
 
-/// A file that only its owner can read. It is removed when this is dropped, or by Ctrl-C.
+/// A file that only its owner can read. Dropping it removes the file, and so does Ctrl-C.
 #[derive(Debug)]
 pub struct PrivateFile {
     file: tempfile::TempPath,
@@ -136,12 +136,12 @@ pub struct PrivateFile {
 }
 
 impl PrivateFile {
-    /// A new file in the folder for temporary files, with this content.
+    /// Creates a file with this content in the folder for temporary files.
     ///
     /// # Errors
     /// The operating system's.
     pub fn new(suffix: &str, content: &[u8]) -> Result<PrivateFile> {
-        // The crate gives no rights to others, and takes no file that is there.
+        // tempfile grants no rights to others, and never opens an existing file.
         let create = || {
             let mut file = tempfile::Builder::new().prefix("pprofdiff-").suffix(suffix).tempfile()?;
             let unfinished = Unfinished::new(file.path());
@@ -151,7 +151,7 @@ impl PrivateFile {
         create().map_err(|e| Error::io(e).in_input(&std::env::temp_dir().display().to_string()))
     }
 
-    /// Where it is.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.file
     }

@@ -1,26 +1,27 @@
-//! Messages and names without secrets: passwords and tokens in URLs, and everything secret that a request carries.
+//! Redaction of messages and names: passwords and tokens in URLs, and all secrets that a request carries.
 //!
-//! Every name of a profile goes through [`redacted`] ([`profile/input.rs`](crate::Profile)), so errors, tables, pages and
-//! JSON hold no secrets. The command and Python also pass messages of other libraries through it, which may repeat a URL.
+//! Every name of a profile goes through [`redacted`] ([`profile/input.rs`](crate::Profile)), so errors, tables, pages
+//! and JSON hold no secrets. The command and Python also redact the messages of other libraries, which may repeat a
+//! URL.
 //!
-//! A server can repeat a secret without its URL: in the body of an error, in a redirect, in XML. A request therefore has
-//! [`Secrets`], which know the exact texts, and every message about the request goes through [`Secrets::redact`].
+//! A server can repeat a secret without its URL: in the body of an error, in a redirect, in XML. Each request therefore
+//! has [`Secrets`], which hold the exact texts. [`Secrets::redact`] is applied to every message about the request.
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Replaces a secret.
+/// The replacement for a secret.
 const HIDDEN: &str = "***";
 
-/// Words in the name of a parameter whose value is a secret, whatever the scheme.
+/// Words that mark a parameter as secret when its name contains them, in any scheme.
 const SECRET_WORDS: [&str; 18] = [
     "auth", "bearer", "code", "cookie", "cred", "jwt", "key", "nonce", "otp", "pass", "policy", "pwd", "sas", "secret",
     "session", "sig", "ticket", "token",
 ];
 
-/// Parameters of web addresses whose values say which profile is meant. The values of others are hidden unless they are
-/// numbers: anything can be a capability.
+/// Parameters of web addresses whose values identify the profile. Other values are hidden unless they are numbers,
+/// because any of them can grant access.
 const HARMLESS: [&str; 50] = [
     "algorithm",
     "app",
@@ -73,10 +74,10 @@ const HARMLESS: [&str; 50] = [
     "version",
     "zone",
 ];
-/// Prefixes that stores put before the parameters of signed addresses.
+/// Prefixes that object stores add to the parameters of signed addresses.
 const STORE_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-ms-"];
 
-/// The text with the user, the password and the secret parameters of every URL in it replaced by `***`:
+/// Replaces the user, the password and the secret parameters of every URL in the text with `***`:
 /// `https://***@host/path?debug=0&token=***`.
 ///
 /// A host whose port is not a number is taken for the beginning of a password with a `/`, `?` or `#` in it, which is
@@ -88,9 +89,9 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
     without(text, hidden)
 }
 
-/// Calls `found` with the place of each secret in the URLs of a text. A place may lie in another one.
+/// Calls `found` with the range of each secret in the URLs of a text. Ranges may be nested.
 fn each_secret(text: &str, mut found: impl FnMut(Range<usize>)) {
-    // Without blanks it is a name, and the URL ends where the text does.
+    // A text without whitespace is a name, so its URL extends to its end.
     let is_name = !text.contains(char::is_whitespace);
     let mut at = 0;
     while let Some(begin) = text[at..].find("://").map(|place| at + place + 3) {
@@ -109,7 +110,7 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>)) {
             at += user;
         }
         let rest = &text[at..];
-        // A URL in a URL is looked at by itself.
+        // A nested URL is scanned by a later iteration.
         let next = rest.find("://").map_or(rest.len(), |next| {
             let scheme = rest[..next].rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
             scheme.map_or(0, |scheme| scheme + 1)
@@ -130,7 +131,7 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Where a URL ends that begins in a sentence: before a blank, or before a quote or bracket around it.
+/// Returns the end of a URL within a sentence: whitespace, or the quote or bracket around the URL.
 fn end_of_url(text: &str) -> usize {
     let mut chars = text.char_indices().peekable();
     while let Some((at, c)) = chars.next() {
@@ -142,7 +143,7 @@ fn end_of_url(text: &str) -> usize {
     text.len()
 }
 
-/// True if the value of a URL's parameter must not be shown. A value without a name has the name "".
+/// Returns true if the value of a URL's parameter must be hidden. A value without a name has the name "".
 fn is_secret(name: &str, value: &str, is_web: bool) -> bool {
     let name = String::from_utf8_lossy(&Plain::of(name).bytes).into_owned();
     let name = STORE_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(&name);
@@ -157,7 +158,7 @@ fn is_secret(name: &str, value: &str, is_web: bool) -> bool {
     }
 }
 
-/// The text with these places, which are in the order of their beginnings, replaced.
+/// Replaces these ranges of the text. They are sorted by their start.
 fn without(text: &str, hidden: Vec<Range<usize>>) -> Cow<'_, str> {
     if hidden.is_empty() {
         return text.into();
@@ -177,26 +178,27 @@ fn without(text: &str, hidden: Vec<Range<usize>>) -> Cow<'_, str> {
     shown.into()
 }
 
-/// The fewest bytes that are searched for in a message. What is shorter is part of any word.
+/// The minimum length of a secret that is searched for in a message. Shorter texts occur in any word.
 const MIN_SECRET_BYTES: usize = 3;
-/// The fewest bytes of a secret that are hidden at the end of a message, where the rest may have been cut off.
+/// The minimum length of a prefix of a secret that is hidden at the end of a message, where the rest may have been cut
+/// off.
 const MIN_CUT_BYTES: usize = 4;
-/// The most bytes that encode one.
+/// The maximum number of bytes that encode one byte.
 const MAX_ENCODING_BYTES: usize = 6;
 
-/// Everything secret that a request carries. Messages about it, and what its server answers, go through
+/// All secrets that a request carries. Messages about the request and quotes of the server's answer go through
 /// [`Secrets::redact`] before they are shortened.
 #[derive(Clone, Default)]
 pub struct Secrets(Arc<Vec<Vec<u8>>>);
 
 impl Secrets {
-    /// The passwords and secret parameters of a URL, or of several in a text.
+    /// Collects the passwords and secret parameters of all URLs in a text.
     pub fn of_url(url: &str) -> Secrets {
         let mut secrets = Secrets::default();
         each_secret(url, |place| {
             let secret = &url[place];
             secrets.add(secret);
-            // A user's name by itself is a token; with a password it is none.
+            // A user's name without a password is a token; with a password it is not secret.
             if let Some((_, password)) = secret.split_once(':') {
                 secrets.add(password);
             }
@@ -210,12 +212,12 @@ impl Secrets {
         if plain.len() >= MIN_SECRET_BYTES && !self.0.contains(&plain) {
             let all = Arc::make_mut(&mut self.0);
             all.push(plain);
-            // The longest first: one may begin with another.
+            // Longest first, because a secret may begin with another secret.
             all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         }
     }
 
-    /// The same, with those of others.
+    /// Adds the secrets of `others`.
     #[must_use]
     pub fn and(mut self, others: &Secrets) -> Secrets {
         for secret in &*others.0 {
@@ -227,8 +229,8 @@ impl Secrets {
         self
     }
 
-    /// The text without these secrets, and without those in URLs. It does not matter whether a secret is percent-encoded,
-    /// escaped as in XML or JSON, or in other letters of upper and lower case.
+    /// Replaces these secrets and the secrets in URLs in the text. Finds percent-encoded secrets, secrets escaped as in
+    /// XML or JSON, and secrets in another case.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let known = without(text, self.places(text));
         match redacted(&known) {
@@ -266,7 +268,7 @@ impl Secrets {
         places
     }
 
-    /// Overwrites these secrets in bytes with asterisks, as many as the secret is long, where they are written plainly.
+    /// Overwrites plain occurrences of these secrets with asterisks, one per byte, so the length stays the same.
     pub(crate) fn mask(&self, bytes: &mut [u8]) {
         for secret in self.0.iter().filter(|secret| secret.len() >= MIN_MASKED_BYTES) {
             let is_it = |window: &[u8]| {
@@ -289,7 +291,7 @@ impl Secrets {
     }
 }
 
-/// The place with the rest of characters that begin or end outside of it: a part of a character can't be shown.
+/// Extends a range to whole characters, because a part of a character can't be shown.
 fn whole_chars(text: &str, place: Range<usize>) -> Range<usize> {
     let Range { mut start, mut end } = place;
     while !text.is_char_boundary(start) {
@@ -301,10 +303,10 @@ fn whole_chars(text: &str, place: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// The fewest bytes of a secret that are overwritten in a profile: shorter ones may be words, or parts of numbers.
+/// The minimum length of a secret that is overwritten in a profile. Shorter secrets may be words or parts of numbers.
 const MIN_MASKED_BYTES: usize = 16;
 
-/// A text without its encodings, in lower case, and the place of each byte in the text.
+/// A decoded text in lower case, and the position of each of its bytes in the original text.
 struct Plain {
     bytes: Vec<u8>,
     places: Vec<Range<u32>>,
@@ -312,7 +314,7 @@ struct Plain {
 
 impl Plain {
     fn of(text: &str) -> Plain {
-        /// What is encoded more often than this is seen by nobody.
+        /// The maximum number of nested encodings to undo.
         const MAX_ROUNDS: usize = 4;
         let bytes = text.as_bytes().to_vec();
         let mut plain = Plain { places: (0..bytes.len() as u32).map(|at| at..at + 1).collect(), bytes };
@@ -329,7 +331,8 @@ impl Plain {
         plain
     }
 
-    /// One round of decoding. Half of a character that XML or JSON has as a number is left out: secrets are ASCII.
+    /// Undoes one level of encoding. Drops halves of characters that XML or JSON writes as numbers, because secrets are
+    /// ASCII.
     fn decoded(&self) -> Plain {
         let (mut bytes, mut places, mut at) = (Vec::with_capacity(self.bytes.len()), Vec::new(), 0);
         while let Some(&first) = self.bytes.get(at) {
@@ -342,7 +345,7 @@ impl Plain {
     }
 }
 
-/// The byte that an encoding at the beginning of a text stands for, and how long that is.
+/// Decodes the byte that is encoded at the beginning of a text, and returns it with the length of its encoding.
 fn decode_first(text: &[u8]) -> Option<(u8, usize)> {
     let number = |digits: &[u8], radix: u32| {
         let text = std::str::from_utf8(digits).ok().filter(|text| !text.starts_with(['+', '-']))?;
@@ -403,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_parameters_of_urls_are_not_shown() {
+    fn secret_parameters_of_urls_are_hidden() {
         for (text, shown) in [
             ("http://h/x?X-Amz-Security-Token=SECRET", "http://h/x?X-Amz-Security-Token=***"),
             (
@@ -438,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_carries_is_in_no_message() {
+    fn secrets_of_a_request_are_hidden_in_messages() {
         let mut secrets = Secrets::of_url("https://user:pass word@h/x?X-Amz-Security-Token=Ab%2Fc%2Bd%3D%3D&debug=1");
         secrets.add("tok\"en/<1>");
         for (text, shown) in [
@@ -451,14 +454,14 @@ mod tests {
             (r#"tok"en/<1> tok\"en/<1> tok&quot;en/&lt;1&gt;"#, "*** *** ***"),
             ("pass word and pass%20word", "*** and ***"),
             ("it was cut: X=Ab%2Fc%2", "it was cut: X=***"),
-            // Other URLs, too; what is no secret stays.
+            // Secrets in other URLs are hidden, and harmless parameters stay.
             ("to http://other/?sig=zz", "to http://other/?sig=***"),
             ("debug=1 of user é 100% &c; \\u12", "debug=1 of user é 100% &c; \\u12"),
             ("%C3%A9Ab/c+d==é", "%C3%A9***é"),
         ] {
             assert_eq!(secrets.redact(text), shown);
         }
-        // What is too short would be found everywhere.
+        // Secrets that are too short would match everywhere.
         secrets = Secrets::default();
         secrets.add("a");
         assert_eq!(secrets.redact("a bad cat"), "a bad cat");

@@ -30,8 +30,8 @@ impl Check {
     /// total_delta (medians), below_floor, floor, too_small, left_out, tau (how much runs differ), detectable (the
     /// least growth in percent that would have failed) and findings, a list of dicts: frame (None for a total, or
     /// frames that are taken as one), outcome ("fail", "inconclusive", "allowed" or "pass"), reason, base and new
-    /// (dicts: median, min, max, values), delta (as median an int, unless it is a half), excess, percent, p, p_adjusted (for
-    /// all that is compared) and runs_needed.
+    /// (dicts: median, min, max, values), delta (an int, or a float if it is a half, like median), excess, percent, p,
+    /// p_adjusted (corrected for everything that is compared) and runs_needed.
     #[getter]
     fn rules<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "rules")

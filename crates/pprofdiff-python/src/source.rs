@@ -25,7 +25,7 @@ pub fn source(object: &Bound<'_, PyAny>) -> PyResult<Source> {
         if let Some(source) = pprofdiff_cli::server_source(&url) {
             return source.map_err(|e| error::from_engine(object.py(), &e));
         }
-        // With the bytes at hand, neither errors about them nor the profile repeat what is secret in the URL.
+        // Errors about the bytes, and the profile itself, must not repeat a secret of the URL.
         let (bytes, secrets) = (fetch(object.py(), &url)?, Secrets::of_url(&url));
         let fetch = Fetch::with_secrets(move || Ok((bytes.clone(), secrets.clone())));
         return Ok(Source::Fetch(redacted(&url).into_owned(), fetch));
@@ -61,8 +61,8 @@ pub fn url(object: &Bound<'_, PyAny>) -> Option<String> {
     (scheme.starts_with(|c: char| c.is_ascii_alphabetic()) && scheme.chars().all(legal)).then(|| text.to_owned())
 }
 
-/// What is behind another URL, through fsspec: it knows the schemes, and its errors are told as they are, unless the URL has
-/// a secret, which they may repeat.
+/// Fetches a URL through fsspec, which knows the schemes. Errors of fsspec pass through unchanged, unless the URL has a
+/// secret that they may repeat.
 fn fetch(py: Python<'_>, url: &str) -> PyResult<Vec<u8>> {
     let shown = redacted(url);
     fetch_as(py, url, &shown).map_err(|e| as_shown(py, url, e))
@@ -88,7 +88,7 @@ fn as_shown(py: Python<'_>, url: &str, e: PyErr) -> PyErr {
     if redacted(url) == url { e } else { without_secrets(py, url, &e) }
 }
 
-/// An error of the same builtin kind with the same words, except the secrets of the URL, and without what led to it.
+/// Copies a builtin error without the secrets of the URL and without its cause.
 fn without_secrets(py: Python<'_>, url: &str, e: &PyErr) -> PyErr {
     let text = e.value(py).str().map_or_else(|_| String::new(), |s| s.to_string_lossy().into_owned());
     let text = Secrets::of_url(url).redact(&text).into_owned();

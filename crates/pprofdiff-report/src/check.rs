@@ -138,15 +138,15 @@ pub(crate) fn normalized(check: &Check) -> Option<String> {
 /// How many findings of a rule people are told one by one, of each outcome.
 const MAX_FINDINGS: usize = 5;
 
-/// The findings that people see one by one, and a sentence about the others. A rule on any frame may find each frame
-/// on the way to the one that matters, and all below it. So of each outcome the finding that exceeds the limit most comes first,
-/// and then those that lie in the stacks of no other finding.
+/// Selects the findings to show one by one, and a sentence about the rest. A rule on any frame may report every frame
+/// on the way to the decisive frame, and every frame below it. So the selection for each outcome starts with the finding
+/// that exceeds the limit most, followed by the findings that lie within no other finding.
 pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {
         let all = || rule.findings.iter().filter(|f| f.outcome == outcome);
         let mut first: Vec<&Finding> = all().filter(|f| f.within.is_none()).take(MAX_FINDINGS).collect();
-        // Callers of equal cost tie with the innermost, which stands for all of them.
+        // Callers with equal cost tie with the innermost frame, which represents them all.
         if let Some(most) = all().next().filter(|most| first.first().is_some_and(|f| f.excess < most.excess)) {
             first.insert(0, most);
             first.truncate(MAX_FINDINGS);

@@ -114,11 +114,12 @@ pub(super) fn text_header(out: &mut dyn Write, s: &Summary, builds: &Builds) -> 
     failed_builds(builds).iter().try_for_each(|line| writeln!(out, "failed: {}", sanitize(line)))
 }
 
-/// As many builds that fail for one reason are described together.
+/// The minimum number of builds with the same error that are reported together.
 const MANY: usize = 3;
 
-/// The builds that failed, and why. Where many failed for the same reason, most likely because a pattern matches profiles of
-/// several kinds, one of them is named, and a pattern of the others.
+/// Describes the builds that failed, with the reasons. Many failures with the same reason are most likely due to a
+/// pattern that matches several kinds of profiles. They are reported as one example, with a pattern for the other
+/// builds.
 pub fn failed_builds(builds: &Builds) -> Vec<String> {
     let reason = |build: &Build| {
         let error = build.error.clone().unwrap_or_default();
@@ -135,7 +136,7 @@ pub fn failed_builds(builds: &Builds) -> Vec<String> {
     let loaded: Vec<&str> = builds.loaded().map(|build| build.path.as_str()).collect();
     let failed: Vec<&str> = builds.failed().map(|build| build.path.as_str()).collect();
     let pattern = if loaded.len() > 1 { pattern_of(&loaded, &failed) } else { None };
-    let others = pattern.map_or_else(String::new, |pattern| format!("; name the others with {}", word(&pattern)));
+    let others = pattern.map_or_else(String::new, |pattern| format!("; select the others with {}", word(&pattern)));
     let describe = |(reason, failed): (String, Vec<&Build>)| match failed.as_slice() {
         [first, ..] if failed.len() >= MANY => {
             vec![format!("{}, such as {}: {reason}{others}", counted(failed.len(), "build"), first.key)]

@@ -48,7 +48,7 @@ pub fn text_head(text: &str, budget: usize) -> String {
     head_of(text, text.lines().count(), budget)
 }
 
-/// The first lines of a text that does not fit as a whole, out of `all` lines that there are to show.
+/// Returns the first lines of a text that does not fit completely, out of `all` available lines.
 fn head_of(text: &str, all: usize, budget: usize) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let head = |n: usize| {
@@ -66,7 +66,7 @@ fn head_of(text: &str, all: usize, budget: usize) -> String {
     if part > 0 { of(part) } else { String::new() }
 }
 
-/// Counts the parts for which there is no room, if there are any.
+/// Reports the number of omitted parts, if any.
 fn left_out(n: usize, what: &str) -> String {
     if n == 0 { String::new() } else { format!("{} more: ask with a larger budget\n", counted(n, what)) }
 }
@@ -81,23 +81,23 @@ fn most(most: usize, fits: impl Fn(usize) -> bool) -> usize {
     low
 }
 
-/// A report that is cut to a number of parts: rows, lines or findings, the most important first.
+/// A report that can be cut to a number of parts (rows, lines or findings), the most important first.
 struct Cut<'a> {
-    /// The number of parts of the whole report.
+    /// The number of parts in the full report.
     parts: usize,
-    /// The fewest parts that are worth a header with the inputs' names.
+    /// The minimum number of parts that justifies a header with the names of the inputs.
     worth: usize,
-    /// Writes so many parts, briefly or not, and says what is left out.
+    /// Writes the given number of parts in the given style, and reports the omitted parts.
     text: Box<dyn Fn(usize, Style) -> io::Result<String> + 'a>,
 }
 
-/// All texts of a report, from the shortest to the whole one. Each step adds one thing: a part, a longer ending, or the
-/// header with the inputs' names. The order of the steps depends on the report only. A larger budget thus reaches the
-/// same step or a later one, whose text has no fewer lines.
+/// All texts of a report, from the shortest to the full text. Each step adds one thing: a part, a longer ending, or the
+/// header with the names of the inputs. The order of the steps depends only on the report. A larger budget therefore
+/// reaches the same step or a later step, whose text has no fewer lines.
 struct Steps<'a> {
     cut: Cut<'a>,
     endings: &'a [String],
-    /// What is added beside parts: after how many parts, in ascending order.
+    /// Additions other than parts, each with the number of parts that precede it, in ascending order.
     additions: Vec<(usize, Addition)>,
 }
 
@@ -105,11 +105,11 @@ struct Steps<'a> {
 enum Addition {
     /// The next longer ending.
     Ending,
-    /// The names of the inputs, and what columns are.
+    /// The names of the inputs, and the meaning of the columns.
     Header,
 }
 
-/// An ending takes at most this part of an answer that is cut: a third.
+/// An ending takes at most one third of a truncated answer.
 const ENDING_SHARE: usize = 3;
 
 impl<'a> Steps<'a> {
@@ -122,7 +122,7 @@ impl<'a> Steps<'a> {
             after = first_from(after, cut.parts, |parts| Ok(brief(parts)? >= least))?;
             additions.push((after, Addition::Ending));
         }
-        // The header comes when it at most doubles the answer: before, its room is better used for parts.
+        // The header appears once it at most doubles the answer. Until then, parts are a better use of the budget.
         let is_worth = |parts| Ok(tokens(&(cut.text)(parts, Style::default())?) <= brief(parts)?.saturating_mul(2));
         after = first_from(cut.worth.min(cut.parts), cut.parts, is_worth)?;
         additions.push((after, Addition::Header));
@@ -130,12 +130,12 @@ impl<'a> Steps<'a> {
         Ok(Steps { cut, endings, additions })
     }
 
-    /// The number of steps after the first one.
+    /// Returns the number of steps after the first text.
     fn last(&self) -> usize {
         self.cut.parts + self.additions.len()
     }
 
-    /// The text after so many steps.
+    /// Returns the text after the given number of steps.
     fn text(&self, steps: usize) -> io::Result<String> {
         let added = self.additions.iter().enumerate().take_while(|(before, (after, _))| after + before < steps);
         let added: Vec<Addition> = added.map(|(_, (_, addition))| *addition).collect();
@@ -145,9 +145,9 @@ impl<'a> Steps<'a> {
         Ok(text + self.endings.get(ending).map_or("", String::as_str))
     }
 
-    /// The text after as many steps as fit, or [`None`] if not even the first text fits. The same steps are tried in the same
-    /// order for every budget, so that a larger one never ends at an earlier step, although widths and units of columns may
-    /// make a later text the shorter one.
+    /// Returns the longest text that fits the budget, or [`None`] if not even the first text fits. Tries the same steps
+    /// in the same order for every budget, so a larger budget never ends at an earlier step. A search by size would not
+    /// guarantee that, because column widths and units can make a later text shorter.
     fn within(&self, budget: usize) -> io::Result<Option<String>> {
         let (mut steps, mut text) = (0, self.text(0)?);
         if tokens(&text) > budget {
@@ -168,8 +168,8 @@ impl<'a> Steps<'a> {
 
 const BRIEF: Style = Style { color: false, quote_formulas: false, budget: None, brief: true };
 
-/// The first number from `from` on for which something is so, as it then stays; `last` if it is so for none. Few numbers are
-/// tried, since each is a text: in ever larger strides, and then between the last two.
+/// Returns the first number from `from` for which `is_so` is true, or `last` if there is none. `is_so` must stay true
+/// once it is true. It renders a text per call, so few numbers are tried: first in growing strides, then by bisection.
 fn first_from(from: usize, last: usize, is_so: impl Fn(usize) -> io::Result<bool>) -> io::Result<usize> {
     let (mut low, mut high, mut stride) = (from, from, 1);
     while high < last && !is_so(high)? {
@@ -184,12 +184,12 @@ fn first_from(from: usize, last: usize, is_so: impl Fn(usize) -> io::Result<bool
 }
 
 impl Report {
-    /// The report as text, with one of the `endings`, in at most `budget` tokens. Parts for which there is no room are left
-    /// out and counted: rows and findings from the end, and of a single frame or function the callers, callees or lines that
-    /// cost least. An explanation loses its least important lines. A small budget shows neither the names of the inputs nor
-    /// growth and share.
+    /// Writes the report as text with one of the `endings`, in at most `budget` tokens. Omits and counts the parts that
+    /// do not fit: rows and findings from the end; for a single frame or function, its cheapest callers, callees or
+    /// lines. An explanation loses its least important lines. A small budget omits the names of the inputs, growth and
+    /// share.
     ///
-    /// The endings go from the shortest to the longest, and each has at least the lines of the one before.
+    /// The endings are sorted from the shortest to the longest. Each has at least as many lines as its predecessor.
     ///
     /// A larger budget never shows fewer lines.
     ///
@@ -205,26 +205,26 @@ impl Report {
         if let Some(text) = steps.within(budget)? {
             return Ok(text);
         }
-        // Not even the lines above the first row fit. What remains has fewer lines than they have.
+        // Not even the lines above the first row fit. The fallback has fewer lines than they have.
         let lines = |ending: &String| ending.lines().count();
         let same = endings.iter().take_while(|ending| lines(ending) == endings.first().map_or(0, lines));
         let ending = same.filter(|ending| tokens(ending) <= budget / ENDING_SHARE).last().map_or("", String::as_str);
         let mut first = (steps.cut.text)(0, BRIEF)?;
         #[cfg(feature = "check")]
         if let (Report::Check(_), Some((before, verdict))) = (self, first.trim_end().rsplit_once('\n')) {
-            // The verdict is the last line of a check, and its first where lines are cut off.
+            // The verdict is the last line of a check, but the first line of a truncated check.
             first = format!("{verdict}\n{before}\n");
         }
         Ok(head_of(&first, whole.lines().count(), budget - budget / ENDING_SHARE) + ending)
     }
 
-    /// How the report is cut. No number of parts has more lines than a larger number has.
+    /// Prepares the report for truncation. More parts never have fewer lines.
     fn cut(&self, whole: &str) -> io::Result<Cut<'_>> {
         let parts_of = |report: Report, style: Style, left: usize, what: &str| {
             Ok::<_, io::Error>(report.text(style)? + &left_out(left, what))
         };
         Ok(match self {
-            // Edges of the first frame, then whole frames.
+            // The callers and callees of the first frame, then whole frames.
             Report::Table(table) if table.kind.counted == Counted::Nodes => {
                 let (nodes, first) = (table.nodes.shown.len(), table.head(1));
                 let edges = first.most_edges();
@@ -250,7 +250,7 @@ impl Report {
                 };
                 Cut { parts: all, worth: 4, text: Box::new(text) }
             }
-            // Lines of the first function, then whole functions.
+            // The lines of the first function, then whole functions.
             Report::Listing(listing) => {
                 let (functions, first) = (listing.routines.len(), listing.clone().head(1));
                 let lines = first.routines.iter().map(|r| r.lines.len() + r.instructions.len()).sum();
@@ -277,8 +277,8 @@ impl Report {
                     }
                     (Report::Check(shorter), left)
                 };
-                // People are told few findings one by one. The others take one line however many there are, so a text with
-                // that line and one for the findings left out would have more lines than the whole.
+                // The text for people lists few findings, and summarizes the others in one line. With a further line for
+                // omitted findings, a truncated text could have more lines than the full text.
                 let (findings, all) = (check.rules.iter().map(|rule| rule.findings.len()).max(), whole.lines().count());
                 let lacks_lines =
                     |n| shortened(n).0.text(Style::default()).is_ok_and(|text| text.lines().count() < all);
@@ -321,7 +321,7 @@ impl Report {
 }
 
 impl Table {
-    /// The number of callers or of callees of one node, whichever is larger.
+    /// Returns the number of callers or of callees of one node, whichever is larger.
     fn most_edges(&self) -> usize {
         let callers = self
             .texts("relation")

@@ -226,8 +226,8 @@ pub struct Ranking {
     pub fdr: f64,
     /// How many pairs changed by more than chance: the first of all.
     pub changed: usize,
-    /// Those that changed, the largest change by causes first; then the others. Ties are in the order of the totals' change,
-    /// then of the names.
+    /// Changed pairs first, with the largest change by causes first, then unchanged pairs. Ties are sorted by the
+    /// change of the totals, then by name.
     pub pairs: Vec<RankedPair>,
     /// Causes that two pairs or more have, the largest change first.
     pub shared: Vec<SharedCause>,
@@ -235,7 +235,7 @@ pub struct Ranking {
     pub common: Vec<CommonChange>,
     /// What could not be compared.
     pub failed: Vec<FailedPair>,
-    /// The most rows of each table that formats write, instead of their own limits.
+    /// The maximum number of rows that formats write per table, instead of their own limits.
     #[serde(skip)]
     pub rows: Option<usize>,
 }

@@ -45,12 +45,12 @@ pub(super) struct Number<'t> {
     at: usize,
 }
 
-/// An object or array that is being read.
+/// The state of an object or array that is being read.
 #[derive(Debug)]
 pub(super) struct Opened {
-    /// True before its first member.
+    /// True before the first member.
     is_first: bool,
-    /// A bit for each name that [`Json::member`] has returned.
+    /// One bit per name that [`Json::member`] has returned.
     seen: u64,
 }
 
@@ -136,13 +136,13 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// The next key of an object, whose value comes then; `None` at its end. [`Json::member`] also refuses a key that
-    /// comes twice.
+    /// Reads the next key of an object and stops before its value. Returns `None` at the end. [`Json::member`] also
+    /// rejects duplicate keys.
     fn key(&mut self, object: &mut Opened) -> Result<Option<Text<'t>>> {
         Ok(self.key_with_place(object)?.map(|(_, key)| key))
     }
 
-    /// The next key of an object, and its offset.
+    /// Reads the next key of an object and returns it with its offset.
     pub fn key_with_place(&mut self, object: &mut Opened) -> Result<Option<(usize, Text<'t>)>> {
         if !self.more(object, b'}', "',' or '}'")? {
             return Ok(None);
@@ -163,10 +163,10 @@ impl<'t> Json<'t> {
         self.more(array, b']', "',' or ']'")
     }
 
-    /// The next member of an object that has one of these names, which comes then; others are skipped. `None` at the end.
+    /// Skips to the next member with one of these names and stops before its value. Returns `None` at the end.
     ///
     /// # Errors
-    /// A name that comes twice in one object. Parsers disagree which of the two values counts, so neither does.
+    /// A name occurs twice in one object. Parsers disagree about which value counts, so the object is rejected.
     pub fn member<'n>(&mut self, object: &mut Opened, names: &[&'n str]) -> Result<Option<&'n str>> {
         while let Some((at, key)) = self.key_with_place(object)? {
             let key = key.bytes();
@@ -307,10 +307,10 @@ impl<'t> Json<'t> {
         }
     }
 
-    /// Where the values of these members of an object are, except for words such as `null`.
+    /// Returns the positions of the values of these members, except literals such as `null`.
     ///
     /// # Errors
-    /// As [`Json::member`].
+    /// The errors of [`Json::member`].
     pub fn members<const N: usize>(&mut self, names: [&str; N]) -> Result<[Option<Json<'t>>; N]> {
         let mut found = [None; N];
         let mut object = self.object()?;
@@ -332,14 +332,14 @@ impl<'t> Json<'t> {
 }
 
 impl Opened {
-    /// Notes that the name with this number was read.
+    /// Marks the name with this number as read.
     ///
     /// # Errors
-    /// It was read before in this object.
+    /// The name was already read in this object.
     pub fn mark(&mut self, number: usize, name: &str) -> Result<()> {
         let bit = 1 << number;
         if self.seen & bit != 0 {
-            return Err(Error::malformed(format!("the key \"{name}\" comes twice in one object; only one may stay")));
+            return Err(Error::malformed(format!("the key \"{name}\" occurs twice in one object; remove one")));
         }
         self.seen |= bit;
         Ok(())
@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_twice_is_an_error_if_it_is_read() {
+    fn a_duplicate_key_is_an_error_if_it_is_read() {
         for (text, error) in [
             (r#"{"a":1,"b":2,"a":1}"#, Some(13)),
             (r#"{"a":null,"x":0, "\u0061":1}"#, Some(17)),
@@ -629,7 +629,7 @@ mod tests {
             let members = Json::new(text.as_bytes()).members(["a", "b"]);
             assert_eq!(members.as_ref().err().map(Error::offset), error.map(Some), "{text}");
             let said = members.err().map(|e| e.to_string()).unwrap_or_default();
-            assert!(error.is_none() || said.contains(r#"the key "a" comes twice in one object"#), "{said}");
+            assert!(error.is_none() || said.contains(r#"the key "a" occurs twice in one object"#), "{said}");
         }
     }
 

@@ -311,8 +311,8 @@ impl ListedFile {
     }
 }
 
-/// Reads values as they are written, JSON numbers among them. A key that comes twice is an error: nobody can tell which
-/// of its values is meant.
+/// Reads values as they are written, including JSON numbers. A duplicate key is an error, because the intended value is
+/// unknown.
 fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTreeMap<String, String>, D::Error> {
     struct Texts;
 
@@ -331,9 +331,7 @@ fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTree
                     other => other.to_string(),
                 };
                 if texts.contains_key(&name) {
-                    return Err(serde::de::Error::custom(format_args!(
-                        "the key {name:?} comes twice; only one may stay"
-                    )));
+                    return Err(serde::de::Error::custom(format_args!("the key {name:?} occurs twice; remove one")));
                 }
                 texts.insert(name, text);
             }
@@ -547,7 +545,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_comes_twice_in_a_manifest_is_an_error() {
+    fn a_duplicate_key_in_a_manifest_is_an_error() {
         for (file, text) in [
             ("twice.jsonl", "{\"profile\":\"a\",\"build\":\"1\",\"build\":\"2\"}\n"),
             ("twice.csv", "profile,build,build\na,1,2\n"),
@@ -556,7 +554,7 @@ mod tests {
             std::fs::write(&path, text).unwrap();
             let error = listed_files(&path).unwrap_err().to_string();
             std::fs::remove_file(path).unwrap();
-            assert!(error.contains("the key \"build\" comes twice"), "{error}");
+            assert!(error.contains("the key \"build\" occurs twice"), "{error}");
         }
     }
 }

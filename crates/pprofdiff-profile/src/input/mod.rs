@@ -43,7 +43,8 @@ impl Fetch {
         Fetch(Arc::new(move || Ok((fetch()?, Secrets::default()))))
     }
 
-    /// Bytes with the secrets of the request for them. Neither an error about the bytes nor the profile repeats these.
+    /// Creates a source that returns bytes and the secrets of the request. The secrets are redacted from errors about the
+    /// bytes, and from the profile.
     pub fn with_secrets(fetch: impl Fn() -> Result<(Vec<u8>, Secrets)> + Send + Sync + 'static) -> Fetch {
         Fetch(Arc::new(fetch))
     }
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_that_repeats_a_secret_of_its_request_does_not_show_it() {
+    fn secrets_of_a_request_are_masked_in_its_profile() {
         let load = |bytes: &'static [u8]| {
             let fetch = Fetch::with_secrets(move || {
                 let mut secrets = Secrets::default();

@@ -189,7 +189,7 @@ fn read_manifest(
 ) -> Box<dyn Iterator<Item = BatchItem> + Send> {
     let invalid = move |line: u64, why: String| BatchItem {
         name: format!("line {line}"),
-        // It may quote a URL.
+        // The error may quote a URL.
         sides: Err(Error::malformed(redacted(&why).into_owned())
             .in_input(&manifest)
             .in_record(|| format!("line {line}"))),

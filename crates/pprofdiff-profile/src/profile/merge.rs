@@ -177,7 +177,7 @@ pub struct Fields {
     pub duration_nanos: i64,
     /// What drop_frames says was done already, so the result must not say it again.
     pub frames_dropped: bool,
-    /// The sample type that the result names as its default, by its number; unless given, that of the profiles.
+    /// The number of the sample type that the result declares as its default. Defaults to the profiles' own.
     pub default_type: Option<usize>,
     /// Samples are ordered by their stacks, which packs best; else as they came, so that merging is associative.
     pub by_stack: bool,

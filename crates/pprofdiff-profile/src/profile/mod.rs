@@ -248,7 +248,7 @@ impl Profile {
         self
     }
 
-    /// The same profile, with asterisks for what a request for it keeps secret.
+    /// Overwrites the secrets of a request with asterisks in this profile.
     pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
         secrets.mask(&mut self.data);
         for text in self.notes.iter_mut().chain([&mut self.name]) {

@@ -48,10 +48,10 @@ pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
     Ok(types)
 }
 
-/// As [`common_types`] of both sides. If a side mixes profiles of several kinds, the error describes each such side by
-/// itself: a pattern names the files of one side.
+/// Returns the [`common_types`] of both sides. If a side mixes kinds of profiles, the error describes the kinds side by
+/// side, because a pattern selects the files of one side only.
 pub fn common_types_of_sides(base: &[&Profile], new: &[&Profile]) -> Result<Vec<CommonType>> {
-    let sides = [("of the base, ", base), ("of the new side, ", new)];
+    let sides = [("on the base side, ", base), ("on the new side, ", new)];
     let mixed = sides.iter().filter(|(_, profiles)| !base.is_empty() && !is_of_one_kind(profiles));
     let mixed: Vec<String> = mixed.map(|(side, profiles)| format!("{side}{}", kinds(profiles))).collect();
     match mixed.is_empty() {
@@ -60,7 +60,7 @@ pub fn common_types_of_sides(base: &[&Profile], new: &[&Profile]) -> Result<Vec<
     }
 }
 
-/// True if the profiles share a sample type, or the first has none.
+/// Returns true if the profiles share a sample type, or the first profile has no sample types.
 fn is_of_one_kind(profiles: &[&Profile]) -> bool {
     let Some((first, rest)) = profiles.split_first() else { return true };
     let has = |p: &Profile, name: &[u8]| p.value_types().iter().any(|t| p.string(t.kind) == name);
@@ -69,13 +69,14 @@ fn is_of_one_kind(profiles: &[&Profile]) -> bool {
 }
 
 fn none_in_common(kinds: &str) -> Error {
-    Error::new(ErrorKind::Incompatible, format!("no sample type is common to all: {kinds}"))
+    Error::new(ErrorKind::Incompatible, format!("no sample type is common to all profiles: {kinds}"))
 }
 
-/// The most kinds of profiles that an error describes.
+/// The maximum number of kinds of profiles that an error describes.
 const MAX_KINDS: usize = 4;
 
-/// The kinds of profiles by their sample types: of each how many there are, one of them, and a pattern that only they match.
+/// Describes the kinds of profiles by their sample types. Each kind has its number of profiles, an example, and a
+/// pattern that matches only this kind.
 fn kinds(profiles: &[&Profile]) -> String {
     let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
     for p in profiles {

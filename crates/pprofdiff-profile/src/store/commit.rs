@@ -1,17 +1,16 @@
-//! Commits: the files of a profile, or of a compaction, take their places in all tables, or in none.
+//! Commits move the files of a profile, or of a compaction, into all tables or into none.
 //!
-//! Engines read each table by itself and know nothing of complete profiles, so no table may hold a file whose companions
-//! in the other tables are missing. A commit has three steps:
+//! Engines read each table by itself and cannot detect an incomplete profile. A table must therefore never hold a file
+//! whose companions in the other tables are missing. A commit has three steps:
 //!
-//! 1. All files are written and synced in `_tmp`. Who ends here leaves nothing in a table.
-//! 2. `_tmp/commit-NAME.json` says where the files belong and which files they replace. From here on the commit is done:
-//!    whoever comes next completes it.
-//! 3. Renames put the files in place, that of samples last, and then the replaced files are removed.
+//! 1. All files are written and synced in `_tmp`. A process that is killed here leaves nothing in a table.
+//! 2. `_tmp/commit-NAME.json` records where the files belong and which files they replace. From here on the commit is
+//!    durable: the next writer completes it.
+//! 3. Renames move the files into place, samples last. Then the replaced files are removed.
 //!
-//! One lock makes commits follow each other, so a commit that its successor finds belongs to a process that was killed. A
-//! file is moved, never copied, so whoever completes a commit can't bring back what was compacted since. A killed
-//! process shows engines part of a commit only if it ended between the first and the last rename, and only until the next
-//! `add` or `compact`.
+//! A lock serializes commits, so an unfinished commit belongs to a process that was killed. Files are moved, never
+//! copied, so completing a commit can't restore files that were compacted since. Engines see part of a commit only if
+//! its process was killed between the first and the last rename, and only until the next `add` or `compact`.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ use crate::output::{STAGED_PREFIX, Staged};
 
 const PREFIX: &str = "commit-";
 const SUFFIX: &str = ".json";
-/// The largest commit that is read: names of some 100,000 replaced files.
+/// The maximum size of a commit: the names of some 100,000 replaced files.
 const MAX_BYTES: u64 = 4 << 20;
 const COMMIT_LOCK: &str = "_commit.lock";
 const COMPACT_LOCK: &str = "_compact.lock";
@@ -37,11 +36,11 @@ const COMPACT_LOCK: &str = "_compact.lock";
 #[derive(Serialize, Deserialize)]
 struct Commit {
     keys: Vec<(String, String)>,
-    /// The name of the new files, without ending.
+    /// The name of the new files, without their extension.
     stem: String,
     /// The names in `_tmp` of the new files, in the order of [`TABLES`].
     files: Vec<String>,
-    /// The names of the files that the new ones replace, without ending.
+    /// The names of the files that the new files replace, without their extension.
     replaces: Vec<String>,
 }
 
@@ -61,12 +60,12 @@ impl Store {
         }
     }
 
-    /// Waits until no other process commits. Compactions hold this lock for a moment only, so nobody waits for long.
+    /// Waits until no other process commits. Compactions hold this lock only briefly.
     pub(super) fn lock_commits(&self) -> Result<Lock> {
         Lock::take(&self.dir.join(COMMIT_LOCK))
     }
 
-    /// Waits until no other process compacts. Two compactions at once would copy the same profiles.
+    /// Waits until no other process compacts. Two concurrent compactions would copy the same profiles.
     pub(super) fn lock_compactions(&self) -> Result<Lock> {
         Lock::take(&self.dir.join(COMPACT_LOCK))
     }
@@ -81,7 +80,7 @@ impl Store {
         if commits()?.is_empty() {
             return Ok(());
         }
-        // What is left once the lock is held belongs to nobody who lives.
+        // While this process holds the lock, no running process owns an unfinished commit.
         let _lock = self.lock_commits()?;
         for name in commits()? {
             let path = tmp.join(name);
@@ -95,7 +94,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads a commit, which may be anybody's: it moves files of `_tmp` to partitions of this store, and nothing else.
+    /// Reads a commit, which may be forged: it may only move files from `_tmp` to partitions of this store.
     fn read_commit(&self, path: &Path) -> Result<Commit> {
         let damaged = || {
             let detail = "this is not a commit of this store; remove it";
@@ -111,14 +110,14 @@ impl Store {
     }
 }
 
-/// Returns true if a file of a table, without its ending, may be called so.
+/// Returns true if `stem` is a valid name for a file of a table, without its extension.
 pub(super) fn is_stem(stem: &str) -> bool {
     is_id(stem.strip_prefix(COMPACTED).unwrap_or(stem))
 }
 
 impl Partition {
-    /// Puts new files in the places of all tables, in the order of [`TABLES`], and removes those that they replace. The
-    /// caller holds the lock. After an error nothing has changed, unless replaced files could be removed in part: then
+    /// Moves new files into all tables, in the order of [`TABLES`], and removes the files that they replace. The caller
+    /// holds the lock. An error leaves the tables unchanged, unless replaced files were already removed in part. Then
     /// the next writer completes the commit.
     pub(super) fn commit(&self, stem: &str, staged: Vec<Staged>, replaces: Vec<String>) -> Result<()> {
         let tmp = self.store().tmp()?;
@@ -129,11 +128,11 @@ impl Partition {
         let named = |e: std::io::Error| Error::io(e).in_input(&path.display().to_string());
         let text = serde_json::to_vec(&commit).map_err(|e| Error::query(e.to_string()))?;
         let journal = Staged::write(&tmp, &text).map_err(named)?;
-        // No cancellation from here on.
+        // The commit can't be cancelled from here on.
         let was_there = TABLES.map(|table| fs::symlink_metadata(self.file(table, stem)).is_ok());
         let kept: std::io::Result<Vec<PathBuf>> = staged.into_iter().map(Staged::keep).collect();
         let undo = |kept: &[PathBuf], e: Error| {
-            // Samples first, since they make a profile visible to our readers.
+            // Samples first, because our readers see a profile as soon as its samples exist.
             for (table, was_there) in TABLES.into_iter().zip(was_there).rev() {
                 if !was_there {
                     let _ = fs::remove_file(self.file(table, stem));
@@ -154,7 +153,7 @@ impl Partition {
             Err(e) if commit.replaces.iter().all(|old| self.has_all_files(old)) => return undo(&kept, e),
             removed => removed?,
         }
-        // Lost, the names would be found in the commit again, so its file goes last.
+        // The commit's file goes last: after a crash, the renames can still be repeated from it.
         for table in TABLES {
             let _ = File::open(self.folder(table)).and_then(|folder| folder.sync_all());
         }
@@ -165,8 +164,8 @@ impl Partition {
         TABLES.into_iter().all(|table| fs::symlink_metadata(self.file(table, stem)).is_ok())
     }
 
-    /// Removes a file of a table if it is this store's: by its name, and by the profiles that it says it holds. Returns
-    /// false if it is another's, or gone.
+    /// Removes a file of a table if its name and the profiles in it show that this store wrote it. Returns false if the
+    /// file is foreign or gone.
     pub(super) fn remove_own(&self, table: &Table, stem: &str) -> Result<bool> {
         let path = self.file(table, stem);
         let is_ours = || -> Result<bool> {
@@ -188,7 +187,7 @@ impl Partition {
 }
 
 impl Commit {
-    /// Creates the folders that the files belong in, before the commit: where that fails, nothing has begun.
+    /// Creates the folders of the new files before the commit, so that a failure here changes nothing.
     fn create_folders(&self, partition: &Partition) -> Result<()> {
         for table in TABLES {
             let folder = partition.folder(table);
@@ -197,12 +196,12 @@ impl Commit {
         Ok(())
     }
 
-    /// Moves the new files that are not in place yet.
+    /// Moves the new files that are not yet in place.
     fn place(&self, partition: &Partition) -> Result<()> {
         let tmp = partition.store().dir.join(TMP);
         for (table, name) in TABLES.into_iter().zip(&self.files) {
             let (from, to) = (tmp.join(name), partition.file(table, &self.stem));
-            // What is gone was moved before.
+            // A missing file has already been moved.
             if files::is_own_file(&from) {
                 fs::rename(&from, &to).map_err(|e| Error::io(e).in_input(&to.display().to_string()))?;
             }
@@ -210,7 +209,7 @@ impl Commit {
         Ok(())
     }
 
-    /// Removes the replaced files, if the new ones are in place in all tables. Samples go first, as in any removal.
+    /// Removes the replaced files if the new files exist in all tables. Samples go first, as in any removal.
     fn remove_replaced(&self, partition: &Partition) -> Result<()> {
         if self.replaces.is_empty() || !partition.has_all_files(&self.stem) {
             return Ok(());

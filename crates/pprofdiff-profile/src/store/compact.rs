@@ -1,8 +1,8 @@
-//! Few large files of many small ones.
+//! Compaction: merges many small files into few large files.
 //!
-//! Groups of rows are copied as they are, one a profile, so that a profile is read of a compacted file as fast as before. A
-//! file says which profiles it has: readers of ours take those from it and from no other. It is in its place before what it
-//! replaces is removed (`commit.rs`).
+//! Groups of rows are copied unchanged, one per profile, so reading a profile from a compacted file is as fast as
+//! before. A file lists the profiles that it holds: our readers take those profiles from this file only. The compacted
+//! file is in place before the files that it replaces are removed (`commit.rs`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,8 +43,8 @@ pub struct Compaction {
 }
 
 impl Store {
-    /// Makes few files of many in each partition, and removes what writers left half done. It follows no link, and removes
-    /// only files that are this store's by name and content.
+    /// Merges the files of each partition into few, and removes unfinished files of writers. Follows no links, and
+    /// removes only files whose name and content belong to this store.
     ///
     /// # Errors
     /// A file that is no store's; the operating system's.
@@ -93,7 +93,7 @@ impl Store {
     }
 }
 
-/// Returns true if a file was not written for at least `least`.
+/// Returns true if a file was last written at least `least` ago.
 pub(super) fn is_older(path: &Path, least: Duration) -> bool {
     let modified = fs::symlink_metadata(path).and_then(|file| file.modified());
     modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= least))
@@ -125,7 +125,7 @@ impl Partition {
             return Ok(());
         }
         let (merged, staged) = match self.merge_files(stems) {
-            // A compaction without locks was faster, and has them all.
+            // Another compaction, on a file system without locks, has already merged these files.
             Err(e) if is_gone(&e) => return Ok(()),
             merged => merged?,
         };
@@ -133,7 +133,7 @@ impl Partition {
         self.commit(&merged, staged, stems.iter().filter(|stem| **stem != merged).cloned().collect())
     }
 
-    /// Writes the files of all profiles in files of these names; their later name, and the files.
+    /// Merges the profiles of these files into new files. Returns their final name and the files.
     fn merge_files(&self, stems: &[String]) -> Result<(String, Vec<Staged>)> {
         let tmp = self.store().tmp()?;
         let (mut ids, mut staged): (Vec<String>, Vec<Staged>) = (Vec::new(), Vec::new());
@@ -164,8 +164,9 @@ impl Partition {
         Ok((compacted_stem(ids.iter()), staged))
     }
 
-    /// Removes files of a table that belong to no visible profile: at once if a compacted file holds the profile, else
-    /// after a day, in which an older version of this program may still be writing. The caller holds the lock.
+    /// Removes files of a table that belong to no visible profile. A file is removed at once if a compacted file holds
+    /// its profile, otherwise after a day, because an older version of this program may still be writing it. The caller
+    /// holds the lock.
     fn sweep(&self, table: &Table) -> Result<usize> {
         let visible = self.stems(&SAMPLES)?;
         let left: Vec<String> = self.stems(table)?.into_iter().filter(|stem| !visible.contains(stem)).collect();
@@ -184,7 +185,7 @@ impl Partition {
     }
 }
 
-/// The name of a compacted file that holds these profiles, without ending.
+/// Returns the name of the compacted file that holds these profiles, without its extension.
 pub(super) fn compacted_stem<'a>(ids: impl Iterator<Item = &'a String>) -> String {
     let mut hash = Sha256::new();
     ids.for_each(|id| hash.update(id));

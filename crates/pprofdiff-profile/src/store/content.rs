@@ -132,12 +132,12 @@ pub fn hex_16(hash: Sha256) -> String {
 }
 
 impl About {
-    /// The number of sample types.
+    /// Returns the number of sample types.
     pub fn n_types(&self) -> usize {
         self.types.len()
     }
 
-    /// The bytes of its texts, roughly.
+    /// Returns the approximate size of the texts in bytes.
     pub fn size(&self) -> u64 {
         let types: usize = self.types.iter().flatten().map(String::len).sum();
         let comments: usize = self.comments.iter().map(String::len).sum();
@@ -321,7 +321,8 @@ impl Content {
         Ok(hex_16(hash))
     }
 
-    /// What was read of a store: the values of all rows, and the stacks and labels of each sample's first row.
+    /// Builds the content from columns of a store: the values of all rows, and the stacks and labels of each sample's
+    /// first row.
     ///
     /// # Errors
     /// Columns that don't belong together.

@@ -25,7 +25,8 @@ const MAX_BYTES: u64 = 128 << 20;
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 impl Store {
-    /// The folder, unless something else is in its place: nothing is read, written or removed through a link.
+    /// Returns the cache's folder, or `None` if it is a link or no folder: nothing is read, written or removed through
+    /// a link.
     fn derived_dir(&self) -> Option<PathBuf> {
         find_link(&self.dir, FOLDER.as_ref()).is_none().then(|| self.dir.join(FOLDER))
     }
@@ -60,8 +61,8 @@ impl Store {
         }
     }
 
-    /// Removes old files that are whole and named as this cache names them, and returns their number. A torn file stays
-    /// until the same question is asked again.
+    /// Removes old, complete files with names of this cache, and returns their number. A torn file stays until its
+    /// query runs again.
     pub(super) fn sweep_derived(&self) -> usize {
         let Some(dir) = self.derived_dir() else { return 0 };
         let is_old =

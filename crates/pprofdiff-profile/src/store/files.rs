@@ -1,7 +1,7 @@
-//! Access to the files and folders of a store, which a stranger may have made.
+//! Access to the files and folders of a store, which may come from a stranger.
 //!
-//! A store holds regular files in folders. A pipe would block its reader and a device may never end, so both are refused
-//! before they are opened. Readers follow links to regular files; whatever removes or replaces files does not.
+//! A store holds regular files in folders. A pipe would block its reader, and a device may never end, so both are
+//! refused before they are opened. Readers follow links to regular files. Code that removes or replaces files does not.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -16,10 +16,10 @@ use std::time::Duration;
 use crate::error::{Error, ErrorKind, Result};
 use crate::work;
 
-/// Pause between two attempts to take a lock, short beside a commit.
+/// The pause between two attempts to take a lock. It is short compared with a commit.
 const RETRY: Duration = Duration::from_millis(2);
 
-/// The names in a folder, sorted. A folder that does not exist has none.
+/// Returns the sorted names in a folder. A missing folder has no names.
 pub fn names(folder: &Path) -> Result<Vec<String>> {
     let named = |e: Error| e.in_input(&folder.display().to_string());
     let entries = match fs::read_dir(folder) {
@@ -42,7 +42,7 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     let named = |e: Error| e.in_input(&path.display().to_string());
     let (file, size) = open_regular(path)?;
     let too_large = |size| {
-        let detail = format!("it has {size} bytes; a file of a store has at most {limit}");
+        let detail = format!("it has {size} bytes; the limit for a file of a store is {limit}");
         Err(named(Error::new(ErrorKind::Limit, detail)))
     };
     if size > limit {
@@ -50,11 +50,11 @@ pub fn read(path: &Path, limit: u64) -> Result<Vec<u8>> {
     }
     let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
     file.take(limit + 1).read_to_end(&mut bytes).map_err(|e| named(Error::io(e)))?;
-    // The file may have grown, and some files of the system do not know their size.
+    // The file may have grown, and some system files report a size of zero.
     if bytes.len() as u64 > limit { too_large(bytes.len() as u64) } else { Ok(bytes) }
 }
 
-/// Opens a regular file, or a link to one, and returns its size.
+/// Opens a regular file or a link to a regular file, and returns it with its size.
 pub fn open_regular(path: &Path) -> Result<(File, u64)> {
     let named = |e: Error| e.in_input(&path.display().to_string());
     let size = |file: io::Result<fs::Metadata>| match file {
@@ -67,7 +67,7 @@ pub fn open_regular(path: &Path) -> Result<(File, u64)> {
         Err(e) => Err(named(Error::io(e))),
     };
     size(fs::metadata(path))?;
-    // What takes the file's place in this moment is opened without waiting, and is refused below.
+    // Another file may take this file's place in between. It is opened without blocking, and refused below.
     let file = reading().open(path).map_err(|e| named(Error::io(e)))?;
     let size = size(file.metadata())?;
     Ok((file, size))
@@ -81,12 +81,12 @@ fn reading() -> OpenOptions {
     options
 }
 
-/// Returns true if `path` is a regular file and not a link to one.
+/// Returns true if `path` is a regular file and not a link.
 pub fn is_own_file(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|file| file.is_file())
 }
 
-/// Returns the first part below `dir` of a path that exists and is not a folder: a link, for example.
+/// Returns the first component of the path `below` that exists in `dir` and is not a folder, such as a link.
 pub fn find_link(dir: &Path, below: &Path) -> Option<PathBuf> {
     let mut path = dir.to_owned();
     below.components().find_map(|part| {
@@ -95,7 +95,7 @@ pub fn find_link(dir: &Path, below: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Removes a file. Another process may have removed it already.
+/// Removes a file. Another process may already have removed it.
 pub fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io(e).in_input(&path.display().to_string())),
@@ -103,14 +103,14 @@ pub fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// An exclusive lock among processes and threads. The system releases it when its holder ends, however it ends.
+/// An exclusive lock among processes and threads. The system releases it when its holder ends for any reason.
 pub struct Lock {
     /// `None` on a file system without locks.
     _file: Option<File>,
 }
 
 impl Lock {
-    /// Waits for the lock that a file stands for, and creates the file.
+    /// Creates the lock's file if necessary, and waits for the lock.
     ///
     /// # Errors
     /// The operating system's; a link, a pipe or a device in the file's place.
@@ -131,7 +131,7 @@ impl Lock {
     }
 }
 
-/// Takes a lock, or returns `WouldBlock`. A file system without locks grants nothing to wait for.
+/// Takes a lock, or returns `WouldBlock`. Without locks on the file system, returns `None` at once.
 #[cfg(unix)]
 fn try_lock(path: &Path) -> io::Result<Option<File>> {
     use rustix::fs::{FlockOperation, OFlags, flock};
@@ -139,7 +139,7 @@ fn try_lock(path: &Path) -> io::Result<Option<File>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let mut options = reading();
     options.custom_flags(flags);
-    // Another user's file can be locked without being writable.
+    // A file of another user can be locked without write access.
     let file = match options.clone().write(true).create(true).open(path) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => options.open(path)?,
         file => file?,
@@ -151,7 +151,7 @@ fn try_lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// A file that is opened without being shared is a lock on Windows.
+/// On Windows, opening a file without sharing acts as a lock.
 #[cfg(windows)]
 fn try_lock(path: &Path) -> io::Result<Option<File>> {
     const SHARING_VIOLATION: i32 = 32;

@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! STORE/pprofdiff-store.json                        the names of its keys, in their order
-//! STORE/samples/service=api/build=123/ID.parquet    a row a value; what makes a profile visible to our readers
+//! STORE/samples/service=api/build=123/ID.parquet    one row per value; makes a profile visible to our readers
 //! STORE/locations/service=api/build=123/ID.parquet  files, lines and addresses of its frames
 //! STORE/functions/service=api/build=123/ID.parquet  what each function costs
 //! STORE/_series/                                    what follows from all that, for sooner answers
 //! STORE/_tmp/                                       what is being written, and what was never finished
-//! STORE/_commit.lock, STORE/_compact.lock           locks of writers, empty
+//! STORE/_commit.lock, STORE/_compact.lock           empty files that writers lock
 //! ```
 //!
-//! A profile is written beside the tables, synced, and renamed to where it belongs: all of it or nothing (`commit.rs`).
-//! A file's name follows from content and keys, so two writers either write different files or the same. Nothing is ever
-//! changed in place. Readers take no lock; writers hold one while they rename.
+//! A profile is written outside the tables, synced and then renamed into place, completely or not at all (`commit.rs`).
+//! A file's name is derived from content and keys, so two writers write either different files or the same file. Files
+//! are never modified. Readers take no lock; writers hold a lock during renames.
 //!
 //! A profile is read by itself: files share no ids, so that no join counts anything twice, and a partition that is removed
 //! takes nothing from another.
@@ -51,9 +51,9 @@ const MARKER_FILE: &str = "pprofdiff-store.json";
 const SCHEMA: &str = "pprofdiff-store/1";
 /// What is being written. No engine reads a folder with such a name.
 const TMP: &str = "_tmp";
-/// The largest file of a table that is read.
+/// The maximum size of a table's file.
 const MAX_FILE_BYTES: u64 = 4 << 30;
-/// The largest marker that is read.
+/// The maximum size of a marker.
 const MAX_MARKER_BYTES: u64 = 64 << 10;
 /// The longest value of a key: of what file systems take for a name.
 const MAX_VALUE: usize = 200;
@@ -219,7 +219,7 @@ impl Store {
             let named = |e| Error::io(e).in_input(&partition.file(table, &id).display().to_string());
             staged.push(Staged::write(&tmp, &file).map_err(named)?);
         }
-        // A commit that can't be completed is no obstacle to this one; `compact` reports it.
+        // An unfinished commit does not block this commit; `compact` reports it.
         let _ = self.complete_commits();
         let _lock = self.lock_commits()?;
         if is_known()? {
@@ -248,7 +248,7 @@ fn check_key(key: &str) -> Result<()> {
     }
 }
 
-/// Returns true if `text` has the form of a profile's id, or of a hash as long.
+/// Returns true if `text` has the form of a profile's id, which is a hash of the same length.
 fn is_id(text: &str) -> bool {
     text.len() == 32 && text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
 }

@@ -17,7 +17,7 @@ use crate::profile::Profile;
 /// What the names of compacted files begin with; no id does.
 pub(super) const COMPACTED: &str = "compact-";
 const ENDING: &str = ".parquet";
-/// The deepest folder in which files beside the partitions are looked for.
+/// The maximum depth of folders to search for files outside the partitions.
 const MAX_DEPTH: usize = 16;
 /// How often a folder is read while others compact it.
 const MAX_TRIES: u32 = 8;
@@ -58,7 +58,7 @@ impl Partition {
         &self.store
     }
 
-    /// Returns the first folder on the way to a table's files that is a link.
+    /// Returns the first folder on the path to a table's files that is a link.
     pub(super) fn find_link(&self, table: &Table) -> Option<PathBuf> {
         find_link(&self.store.dir, &Path::new(table.name).join(self.name()))
     }
@@ -131,7 +131,7 @@ impl Partition {
     }
 }
 
-/// Refuses what lies beside a table's partitions, unless engines ignore it.
+/// Rejects files and folders next to a table's partitions, unless engines ignore them.
 fn check_left_out(path: &Path, key: &str) -> Result<()> {
     let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Ok(()) };
     if name.starts_with(['.', '_']) || !holds_table_file(path, MAX_DEPTH)? {
@@ -140,19 +140,19 @@ fn check_left_out(path: &Path, key: &str) -> Result<()> {
     let detail = match name.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')) {
         Some(value) => {
             let right = escape(&unescape(value));
-            format!("a store calls this partition {key}={right}; rename it, or merge it with the folder of that name")
+            format!("this partition must be named {key}={right}; rename it, or merge it with the folder of that name")
         }
-        None => format!("this is not a partition, whose name begins with {key}=; move it out of the store"),
+        None => format!("this is not a partition: its name does not begin with {key}=; move it out of the store"),
     };
     Err(Error::malformed(detail).in_input(&path.display().to_string()))
 }
 
-/// Returns true if `path` is a file of a table, or a folder that holds one, at most `depth` folders deep.
+/// Returns true if `path` is a file of a table, or a folder with such a file at most `depth` levels deep.
 fn holds_table_file(path: &Path, depth: usize) -> Result<bool> {
     if !fs::metadata(path).is_ok_and(|file| file.is_dir()) {
         return Ok(path.extension().is_some_and(|ending| ending == &ENDING[1..]));
     }
-    // What is deeper is not looked for, but assumed: links may lead in a circle.
+    // Deeper folders are assumed to hold files, because links may form a cycle.
     if depth == 0 {
         return Ok(true);
     }
@@ -164,7 +164,7 @@ fn holds_table_file(path: &Path, depth: usize) -> Result<bool> {
     Ok(false)
 }
 
-/// True of a file that was there when its folder was read.
+/// Returns true if a file disappeared after its folder was read.
 pub(super) fn is_gone(e: &Error) -> bool {
     e.io_error().is_some_and(|e| e.kind() == std::io::ErrorKind::NotFound)
 }
@@ -190,11 +190,11 @@ impl StoredProfile {
         self.partition.store.dir.join(self.partition.name()).join(&self.id).display().to_string()
     }
 
-    /// The profile, checked: what was changed since it was added is an error. Its rows and the profile take at most
-    /// `inflated_limit` bytes.
+    /// Reads the profile and verifies it: a change since it was added is an error. Its rows and the profile take at
+    /// most `inflated_limit` bytes.
     ///
     /// # Errors
-    /// The operating system's; a file that is damaged, or no store's; a profile beyond the limit.
+    /// The operating system's; a file that is damaged, or not from a store; a profile beyond the limit.
     pub fn load(&self, inflated_limit: u64) -> Result<Profile> {
         self.retry(|stored| stored.read(inflated_limit))
     }
@@ -219,7 +219,7 @@ impl StoredProfile {
             return Err(named(Error::malformed(format!("it has no profile {}", self.group))));
         }
         let about = entries.swap_remove(self.group).about.unwrap_or_default();
-        // A sample has a row for each type; the values differ, and the rest is the same.
+        // A sample has one row per type. Only the values differ between these rows.
         let step = about.n_types().max(1);
         let mut budget = Budget::new(limit);
         budget.take(about.size()).map_err(named)?;
@@ -326,8 +326,8 @@ impl Selection {
         Ok(found)
     }
 
-    /// Those that a table has folders of. A folder with another name is an error if it holds tables' files: engines would
-    /// count them.
+    /// Returns the partitions with a folder in a table. A folder with another name is an error if it holds table files,
+    /// because engines would count them.
     pub(super) fn partitions_of(&self, table: &Table) -> Result<Vec<Partition>> {
         let mut found = vec![Vec::new()];
         for key in &self.store.keys {

@@ -1,8 +1,8 @@
 //! Tables as Parquet files: columns in, bytes out, and back.
 //!
-//! What is read was written by a stranger, perhaps. A file is taken only if it says that it is such a table and has its
-//! columns. A few bytes can stand for millions of equal values, so a [`Budget`] bounds the rows that are decoded and the
-//! pages that are unpacked, before that is done. Where the library panics all the same, that is an error of the file.
+//! The files may come from a stranger. A file is accepted only if it declares itself such a table and has its columns.
+//! A few bytes can encode millions of equal values, so a [`Budget`] limits the decoded rows and unpacked pages in
+//! advance. A panic of the library becomes an error about the file.
 
 use std::cell::Cell;
 use std::io::{Read, Seek, SeekFrom};
@@ -172,7 +172,7 @@ impl Table {
     /// Groups of rows of several files in one, as they are.
     pub fn concat(&self, groups: &[(&TableFile, usize)], about: String) -> Result<Vec<u8>> {
         let mut writer = self.writer(about)?;
-        // The files may be damaged, and the library copies what they announce.
+        // The files may be damaged, and the library allocates the sizes that they announce.
         guarded(|| {
             for (file, group) in groups {
                 work::poll();
@@ -210,7 +210,7 @@ impl Table {
     }
 }
 
-/// The bytes that may still be decoded.
+/// The remaining number of bytes that may be decoded.
 #[derive(Debug)]
 pub struct Budget {
     limit: u64,
@@ -225,7 +225,7 @@ impl Budget {
     /// Takes bytes from the budget.
     ///
     /// # Errors
-    /// Fewer are left.
+    /// The budget has fewer bytes left.
     pub fn take(&mut self, bytes: u64) -> Result<()> {
         match self.left.checked_sub(bytes) {
             Some(left) => {
@@ -257,22 +257,22 @@ pub fn read_about(file: &mut (impl Read + Seek)) -> Result<(String, usize)> {
     Ok((about(&metadata)?, metadata.num_row_groups()))
 }
 
-/// What ends a file: the length of its metadata, and four letters.
+/// The length of a file's ending: the length of its metadata, and four letters.
 const TAIL: u64 = 8;
 
 fn metadata_length(file: &[u8]) -> Result<u32> {
     match file.split_last_chunk::<8>() {
         Some((_, [a, b, c, d, b'P', b'A', b'R', b'1'])) => Ok(u32::from_le_bytes([*a, *b, *c, *d])),
-        _ => Err(damaged("its end is not that of a Parquet file")),
+        _ => Err(damaged("it does not end like a Parquet file")),
     }
 }
 
-/// Returns the metadata at the end of a file, if the library can read them without making room for what is not there.
+/// Returns the metadata at the end of a file, if the library can read it without allocating more than the file holds.
 fn check_metadata(file: &[u8]) -> Result<&[u8]> {
     let end = file.len().saturating_sub(TAIL as usize);
     let start = end.checked_sub(metadata_length(file)? as usize);
     let metadata = start.and_then(|start| file.get(start..end)).filter(|metadata| thrift::is_schema_sound(metadata));
-    metadata.ok_or_else(|| damaged("its metadata are damaged"))
+    metadata.ok_or_else(|| damaged("its metadata is damaged"))
 }
 
 fn about(metadata: &ParquetMetaData) -> Result<String> {
@@ -298,8 +298,8 @@ impl TableFile {
         self.reader.metadata().num_row_groups()
     }
 
-    /// Some columns of a group of rows, in the order in which they are named. Of each column only the rows are kept whose
-    /// number is a multiple of its step.
+    /// Reads columns of a group of rows, in the given order. Keeps only the rows of a column whose number is a multiple
+    /// of its step.
     pub fn columns<const N: usize>(
         &self,
         group: usize,
@@ -322,13 +322,13 @@ impl TableFile {
         guarded(read)?.try_into().map_err(|_| Error::malformed("it has no such columns"))
     }
 
-    /// The bytes that a column of a group takes once it is decoded: its pages, and its values. Nothing is unpacked for
-    /// that: pages and columns announce their sizes, and the library refuses pages that have another.
+    /// Returns the decoded size of a column in a group: its pages, and its values. Unpacks nothing, because pages and
+    /// columns announce their sizes, and the library refuses a page with another size.
     fn inflated_size(&self, group: usize, index: usize, step: usize) -> Result<u64, ParquetError> {
         let group = self.reader.metadata().row_group(group);
         let (chunk, kind) = (group.column(index), self.table.columns[index].1);
         let (Ok(values), Ok(rows)) = (u64::try_from(chunk.num_values()), u64::try_from(group.num_rows())) else {
-            return Err(ParquetError::General("it announces fewer rows than none".to_owned()));
+            return Err(ParquetError::General("it announces a negative number of rows".to_owned()));
         };
         let (start, length) = chunk.byte_range();
         let end = start.checked_add(length).and_then(|end| usize::try_from(end).ok());
@@ -340,7 +340,7 @@ impl TableFile {
         let of_values = match kind {
             Kind::Int | Kind::Value | Kind::Near => kept(8),
             Kind::Text | Kind::Hash => kept(16),
-            // A row of a list may be long, so all elements count.
+            // The rows of a list can have any length, so all elements count.
             Kind::Ints => values.max(kept(4)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
             Kind::Texts => values.max(kept(16)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
         };
@@ -382,8 +382,8 @@ fn put<T: DataType>(
     column.close()
 }
 
-/// Reads a column of `rows` rows: its lists, or its values if it has no lists. Keeps each row whose number is a multiple of
-/// `step`.
+/// Reads a column of `rows` rows: its lists, or its values if it has no lists. Keeps only the rows whose number is a
+/// multiple of `step`.
 fn get<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,
@@ -441,14 +441,14 @@ fn get<T: DataType>(
 }
 
 thread_local! {
-    /// True while this thread runs the library on what a file holds.
+    /// True while this thread runs the library on the content of a file.
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The library's answer; its panic is an error, of which nothing is printed.
+/// Runs the library and returns its answer. A panic becomes an error and prints nothing.
 pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
     static HOOK: Once = Once::new();
-    // The hook prints before anybody can catch the panic. Other panics are left to the hook that was there before.
+    // The hook prints before a panic can be caught. Other panics go to the previous hook.
     HOOK.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
@@ -471,7 +471,7 @@ pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Resu
 }
 
 fn damaged(why: &str) -> Error {
-    Error::malformed(format!("this is no whole Parquet file of a store: {why}"))
+    Error::malformed(format!("this is not a complete Parquet file of a store: {why}"))
 }
 
 fn zstd_level() -> Result<ZstdLevel> {

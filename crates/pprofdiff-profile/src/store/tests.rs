@@ -37,7 +37,7 @@ fn store(dir: &Path) -> Store {
     Store::open_or_create(dir, &["service".to_owned(), "build".to_owned()]).unwrap()
 }
 
-/// More than any profile here takes.
+/// A limit that no profile here reaches.
 const LIMIT: u64 = 1 << 30;
 
 fn load(stored: &StoredProfile) -> Result<Profile> {
@@ -59,12 +59,12 @@ fn total(store: &Store) -> i64 {
     all.profiles().unwrap().iter().map(|stored| load(stored).unwrap().total(0).unwrap()).sum()
 }
 
-/// The names in the folder for unfinished files.
+/// Returns the names in the folder for unfinished files.
 fn unfinished(store: &Store) -> Vec<String> {
     files::names(&store.dir().join(TMP)).unwrap()
 }
 
-/// The profiles in all files of each table, as engines see them: sorted, and twice if they are there twice.
+/// Returns the profiles in all files of each table, as engines see them: sorted, with duplicates.
 fn seen_by_engines(partition: &Partition) -> [Vec<String>; 3] {
     TABLES.map(|table| {
         let entries = |stem: &String| read_entries(&partition.file(table, stem)).unwrap();
@@ -285,7 +285,7 @@ fn writers_at_once_lose_nothing() {
     pool.scope(|scope| (0..4).for_each(|thread| scope.spawn(move |_| write(thread))));
     let store = store(dir.path());
     assert_eq!(total(&store), (1 << 9) - 1);
-    // Engines count each profile once, without another compaction.
+    // Engines count each profile once, even before the next compaction.
     assert_eq!(seen_by_engines(&Partition::new(&store, keys("1"))).map(|ids| ids.len()), [9; 3]);
 }
 

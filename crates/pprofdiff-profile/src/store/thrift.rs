@@ -1,20 +1,20 @@
-//! Sizes that a Parquet file announces, read before the library believes them.
+//! Reads the sizes that a Parquet file announces, before the library trusts them.
 //!
-//! A page announces the size that it inflates to, and the library makes room for it. The file's metadata announce a sum for
-//! each column, which nobody holds against the pages. The schema announces the number of each group's fields, for which the
-//! library makes room, too. So this reads those numbers and skips everything else. Both are structs in Thrift's compact
-//! protocol.
+//! A page announces its inflated size, and the library allocates it. The file's metadata announces a sum per column, but
+//! the library does not compare it with the pages. The schema announces the number of fields of each group, which the
+//! library also allocates. This module reads those numbers and skips everything else. Pages and metadata are structs in
+//! Thrift's compact protocol.
 
-/// Fields of a page's header: the size it inflates to, and the size of the bytes behind the header.
+/// Fields of a page's header: the inflated size, and the size of the bytes after the header.
 const INFLATED: i64 = 2;
 const PACKED: i64 = 3;
-/// The metadata's field for the list of a schema's elements, and an element's field for the number of its children.
+/// The metadata's field for the list of schema elements, and an element's field for the number of its children.
 const SCHEMA: i64 = 2;
 const CHILDREN: i64 = 5;
 const INT32: u8 = 5;
 const LIST: u8 = 9;
 const STRUCT: u8 = 12;
-/// Metadata have fewer levels of structs and lists.
+/// The maximum nesting of structs and lists. Valid metadata has fewer levels.
 const MAX_DEPTH: usize = 12;
 
 /// Returns true if no element of the schema in a file's metadata announces more children than there are elements.
@@ -22,7 +22,7 @@ pub fn is_schema_sound(metadata: &[u8]) -> bool {
     Reader(metadata).check_metadata().is_some()
 }
 
-/// The bytes that all pages of a column inflate to; `None` if a header is damaged.
+/// Returns the inflated size of all pages of a column, or `None` if a header is damaged.
 pub fn pages_size(column: &[u8]) -> Option<u64> {
     let (mut rest, mut sum) = (Reader(column), 0_u64);
     while !rest.0.is_empty() {
@@ -64,7 +64,7 @@ impl Reader<'_> {
         Some((value >> 1) as i64 ^ -((value & 1) as i64))
     }
 
-    /// A field's number and type; `None` in place of them ends a struct.
+    /// Reads a field's number and type. Returns `Some(None)` at the end of a struct.
     fn field(&mut self, last: i64) -> Option<Option<(i64, u8)>> {
         let head = self.byte()?;
         let (delta, kind) = (head >> 4, head & 0xf);
@@ -75,8 +75,8 @@ impl Reader<'_> {
         })
     }
 
-    /// The size that a page inflates to, and the size of what follows its header. A header with a field twice could be
-    /// read in two ways, so it is damaged.
+    /// Reads a page's header and returns the page's inflated size and the size of the bytes after the header. A header
+    /// with a duplicate field is ambiguous, so it counts as damaged.
     fn page_header(&mut self) -> Option<(u64, u64)> {
         let (mut inflated, mut packed, mut last) = (None, None, 0);
         while let Some((number, kind)) = self.field(last)? {
@@ -128,7 +128,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// A list's length and the type of its elements, each of which takes at least a byte.
+    /// Reads a list's length and the type of its elements. Each element takes at least one byte.
     fn list(&mut self) -> Option<(u64, u8)> {
         let head = self.byte()?;
         let length = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
@@ -138,7 +138,7 @@ impl Reader<'_> {
     fn skip_value(&mut self, kind: u8, depth: usize) -> Option<()> {
         let depth = depth.checked_sub(1)?;
         match kind {
-            // Booleans are in their field's type.
+            // A boolean is encoded in its field's type.
             1 | 2 => Some(()),
             3 => self.skip(1),
             4..=6 => self.varint().map(drop),
@@ -149,7 +149,7 @@ impl Reader<'_> {
             }
             LIST | 10 => {
                 let (length, kind) = self.list()?;
-                // Booleans are bytes in a list.
+                // In a list, a boolean takes one byte.
                 let kind = if kind == 1 || kind == 2 { 3 } else { kind };
                 (0..length).try_for_each(|_| self.skip_value(kind, depth))
             }
@@ -171,18 +171,18 @@ impl Reader<'_> {
 mod tests {
     use super::{is_schema_sound, pages_size};
 
-    /// A page: its type, the size it inflates to, the size of its bytes, a header of data with a number in it, the bytes.
+    /// Builds a page: its type, its inflated size, the size of its bytes, a data header with one number, and the bytes.
     fn page(inflated: u8, packed: u8) -> Vec<u8> {
         let head = [0x15, 0, 0x15, inflated << 1, 0x15, packed << 1, 0x2c, 0x15, 8, 0, 0];
         head.into_iter().chain(std::iter::repeat_n(0xff, packed.into())).collect()
     }
 
     #[test]
-    fn pages_count_as_what_their_headers_announce() {
+    fn pages_count_with_the_size_in_their_headers() {
         assert_eq!(pages_size(&[]), Some(0));
         assert_eq!(pages_size(&page(60, 3)), Some(60));
         assert_eq!(pages_size(&[page(60, 3), page(7, 0), page(1, 1)].concat()), Some(68));
-        // A size of five bytes, which three bytes of data stand for.
+        // A size that is encoded in five bytes, for three bytes of data.
         let mut large = vec![0x15, 0, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x15, 0x06, 0, 1, 2, 3];
         assert_eq!(pages_size(&large), Some((1 << 31) - 1));
         large.pop();
@@ -193,7 +193,7 @@ mod tests {
     fn damaged_headers_are_refused() {
         let whole = page(60, 3);
         (1..whole.len()).for_each(|end| assert_eq!(pages_size(&whole[..end]), None, "{end}"));
-        // A size that is negative, that is given twice, that is no number; a header without one.
+        // A negative size, a duplicate size, a size that is not a number, and a header without a size.
         for damaged in [
             &[0x15, 0, 0x15, 1, 0x15, 0, 0][..],
             &[0x15, 0, 0x15, 2, 0x05, 4, 2, 0x15, 0, 0],
@@ -203,14 +203,14 @@ mod tests {
         ] {
             assert_eq!(pages_size(damaged), None, "{damaged:?}");
         }
-        // Structs within structs, and lists within lists.
+        // Nested structs, and nested lists.
         assert_eq!(pages_size(&[0x4c; 1 << 16]), None);
         assert_eq!(pages_size(&[0x19; 1 << 16]), None);
     }
 
     #[test]
     fn a_schema_has_no_more_children_than_elements() {
-        // A version, and a list of elements: a root with as many children, and a leaf.
+        // A version, and a list of elements: a root with these children, and a leaf.
         let metadata = |children: &[u8]| {
             let head = [0x15, 4, 0x19, 0x2c, 0x48, 1, b'a', 0x15];
             let rest = [0, 0x15, 4, 0x38, 1, b'b', 0, 0x16, 0, 0x19, 0x0c, 0];

@@ -31,7 +31,7 @@ impl ExplanationText<'_> {
         let place = format!("{}:{lines}", commit.file);
         let place = if self.markup == Markup::Plain { self.markup.words(&place) } else { self.markup.name(&place) };
         let words = |text: &str| self.markup.words(text);
-        // GitHub may link the commit itself, but none that a subject or a file is named after.
+        // GitHub may link the id of the commit, but not a subject or a file that looks like a commit id.
         let is_id = commit.short.bytes().all(|b| b.is_ascii_hexdigit());
         let id = if is_id { commit.short.clone() } else { words(&commit.short) };
         format!("{id} {}, {place}: {}", words(&subject), words(&commit.why))

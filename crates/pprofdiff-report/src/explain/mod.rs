@@ -139,8 +139,8 @@ pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -
     Ok(())
 }
 
-/// The most important lines of the explanation for people: of each paragraph its head and its answer, and `more` lines,
-/// which the paragraphs take in turn.
+/// Returns the most important lines of the explanation for people: the head and the answer of each paragraph, and
+/// `more` further lines, which the paragraphs take in turn.
 pub(crate) fn explain_head(e: &Explanation, more: usize) -> String {
     let paragraphs = 1 + e.also.len();
     let paragraph = |(i, e)| {
@@ -152,7 +152,7 @@ pub(crate) fn explain_head(e: &Explanation, more: usize) -> String {
     std::iter::once(e).chain(&e.also).enumerate().map(paragraph).collect::<Vec<_>>().join("\n")
 }
 
-/// The number of lines with which [`explain_head`] is whole.
+/// Returns the number of further lines with which [`explain_head`] is complete.
 pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
     let lines = |e| ExplanationText { e, markup: Markup::Plain }.lines().len().saturating_sub(1);
     std::iter::once(e).chain(&e.also).map(lines).max().unwrap_or(0) * (1 + e.also.len())

@@ -569,7 +569,7 @@ pub(super) fn within(mut lines: Vec<Line>, head: &str, budget: Option<usize>) ->
     lines
 }
 
-/// So many lines at most, in their order, as [`within`] leaves them.
+/// Keeps at most `most` lines in their order, and removes the least important lines first, like [`within`].
 pub(super) fn most_important(mut lines: Vec<Line>, most: usize) -> Vec<Line> {
     while lines.len() > most.max(1) {
         remove_least(&mut lines);

@@ -95,15 +95,15 @@ impl Table {
     }
 }
 
-/// Text that stays text: Markdown's signs and HTML's brackets lose their meaning. It mentions nobody, and links to no issue,
-/// commit or address.
+/// Escapes text for Markdown: Markdown's special characters and HTML's brackets become literal. The text mentions
+/// nobody, and links to no issue, commit or address.
 pub(crate) fn escape(text: &str) -> String {
     unlinked(&literal(text), true)
 }
 
-/// Breaks with a blank without width what GitHub would link. It looks for links after it has taken backslashes and entities
-/// away, so no other sign helps (github/cmark-gfm#181). Code mentions nobody and links to no issue or commit, but in a
-/// `<code>` tag addresses are still linked.
+/// Breaks up what GitHub would link with a zero-width space. GitHub looks for links after it has resolved backslashes
+/// and entities, so no other character helps (github/cmark-gfm#181). In code, GitHub recognizes no mentions, issues or
+/// commits, but it still links addresses in a `<code>` tag.
 fn unlinked(text: &str, has_references: bool) -> String {
     let bytes = text.as_bytes();
     let is_word = |at: usize| bytes.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_');
@@ -130,7 +130,7 @@ fn unlinked(text: &str, has_references: bool) -> String {
     out
 }
 
-/// The fewest digits of a commit that GitHub links.
+/// The minimum number of digits for GitHub to link a commit.
 const COMMIT_DIGITS: usize = 7;
 
 fn literal(text: &str) -> String {
@@ -150,8 +150,9 @@ fn literal(text: &str) -> String {
     out
 }
 
-/// A name as code, in which GitHub links nothing. A backquote inside would end it, and a pipe a cell of a table, so HTML's tag
-/// stands around names with either. Markdown has a meaning inside of that tag.
+/// Formats a name as code, where GitHub links nothing. A backquote would end the code, and a pipe would end a table
+/// cell, so names with either are wrapped in an HTML tag instead. Markdown is still interpreted inside that tag, so
+/// the name is escaped.
 pub(crate) fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! What texts cost, where they are cut, and that a larger budget never shows less.
+//! Token costs of texts, the places where texts are cut, and the guarantee that a larger budget never shows less.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ fn digits_signs_and_half_words_are_counted() {
 }
 
 #[test]
-fn a_head_is_whole_lines_and_says_what_is_missing() {
+fn a_head_has_whole_lines_and_counts_the_missing_lines() {
     let text = &"a line of words\n".repeat(20);
     assert_eq!(text_head(text, tokens(text)), *text);
     assert_eq!(tokens("a line of words\n"), 11);
@@ -32,7 +32,7 @@ fn a_head_is_whole_lines_and_says_what_is_missing() {
     assert_eq!(text_head(&"x".repeat(1000), 10), "xxxxxxxxxxxx...\n");
 }
 
-/// Numbers that look random, the same in each run.
+/// A deterministic pseudorandom generator.
 struct Numbers(u64);
 
 impl Numbers {
@@ -45,7 +45,7 @@ impl Numbers {
         (0..length).map(|_| letters[self.below(letters.len() as u64) as usize] as char).collect()
     }
 
-    /// A folder as `mktemp` makes one, or a longer one.
+    /// Returns the name of a folder as `mktemp` makes it, or a longer name.
     fn folder(&mut self) -> String {
         let letters = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
         let parts = 1 + self.below(5);
@@ -57,7 +57,8 @@ impl Numbers {
         (0..parts).map(part).collect()
     }
 
-    /// Stacks of some functions, with costs of many sizes. The new side has other costs and one function more.
+    /// Builds a profile of some functions, with costs of many magnitudes. The new side has other costs and one more
+    /// function.
     fn profile(&mut self, name: &str, seed: u64, is_new: bool) -> Profile {
         let mut shared = Numbers(seed);
         let functions: Vec<String> = (0..3 + shared.below(20))
@@ -83,7 +84,7 @@ impl Numbers {
 const BUDGETS: [usize; 14] = [100, 125, 150, 180, 220, 270, 330, 400, 500, 700, 1_000, 1_500, 2_500, 5_000];
 
 #[test]
-fn a_larger_budget_never_shows_fewer_lines_whatever_the_folder_is_called() {
+fn a_larger_budget_never_shows_fewer_lines_for_any_folder_name() {
     let text = Format::named("text").unwrap();
     let mut numbers = Numbers(1);
     let mut cut = 0;

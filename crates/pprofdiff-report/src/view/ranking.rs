@@ -198,7 +198,7 @@ pub(crate) fn ranking_markdown(of: &Ranking, out: &mut dyn Write) -> io::Result<
     of.failed.iter().try_for_each(|failed| writeln!(out, "> failed: {}\n", escape(&failed.error)))
 }
 
-/// As one object, with all pairs unless a number of rows is given.
+/// Writes the ranking as one JSON object, with all pairs unless a number of rows is given.
 pub(crate) fn ranking_json(of: &Ranking, out: &mut dyn Write) -> io::Result<()> {
     let mut object = object("ranking", header(&of.summary));
     // Of many pairs no files are named.

@@ -3,9 +3,9 @@
 //! Whether it is exceeded is exact. Chance is asked about growth: two equal builds, or one that grew by a limit below
 //! 0; of a limit on the new side alone, about a build that is at the limit.
 //!
-//! The limit decides, and chance may veto: the test is against no change, not against the limit. So a growth of 30 % is
-//! found by the limit of 20 % with the runs that show that it is one. A veto makes an exceeded limit inconclusive and
-//! never a pass, so a stricter limit cannot pass where a looser one does not.
+//! The limit decides, and chance may veto: the test is against no change, not against the limit. So a limit of
+//! 20 % finds a growth of 30 % as soon as the runs show that it is a growth. A veto makes an exceeded limit inconclusive
+//! and never a pass, so a stricter limit cannot pass where a looser limit does not.
 
 use super::exact::Decimal;
 use super::rule::{Cost, Limit, Rule, Subject};
@@ -14,8 +14,8 @@ use crate::runs::{MeasuredRuns, Runs, Sides};
 use crate::statistics::growth::Spread;
 use crate::{Result, Sort};
 
-/// A limit on each of many frames is clear of chance if it is at least this many standard deviations from no change.
-/// A result counts the frames whose limit is not.
+/// The minimum distance in standard deviations between a limit on each of many frames and no change. Below it, chance
+/// alone may exceed the limit, and the result counts such frames.
 const CLEAR: f64 = 3.0;
 
 /// How improbable the growth must be of what a frame may have been part of that is not always shown. Without it one of ten
@@ -77,8 +77,9 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// How far the new side's median is above the largest value that the limit allows, in the unit of the values; negative
-    /// within the limit. For ordering and display: [`Test::is_exceeded`] decides exactly.
+    /// Returns how far the new side's median exceeds the largest value that the limit allows, in the unit of the
+    /// values. The result is negative within the limit, and serves ordering and display: [`Test::is_exceeded`] decides
+    /// exactly.
     pub(super) fn excess(&self, [base, new]: &Sides) -> f64 {
         let (before, after) = (base.median.to_f64(), new.median.to_f64());
         let allowed = match self.limit {
@@ -90,8 +91,8 @@ impl<'a> Test<'a> {
         after - allowed
     }
 
-    /// Returns true if these runs rule out a growth as large as the limit: a build that had grown that much would hardly
-    /// ever seem to have grown so little.
+    /// Returns true if these runs rule out a growth as large as the limit: a build with that growth would hardly ever
+    /// appear to have grown so little.
     pub(super) fn rules_out_limit(&self, sides: &Sides) -> bool {
         let [base, _] = sides;
         let before = base.median.to_f64();
@@ -105,7 +106,7 @@ impl<'a> Test<'a> {
             return false;
         }
         let p_of_more = if self.is_of_each { Spread::p_of_growth } else { Spread::p_of_one };
-        // The test's two tails add up to 1, except where a single subject's own runs have a say as well.
+        // The test's two tails add up to 1, except if a single subject's own runs also contribute.
         let swapped = [events[1].clone(), events[0].clone()];
         let p = p_of_more(&self.spread, &swapped, 1.0 / (ratio * self.runs.per_event()));
         self.adjusted(p) <= ALPHA
@@ -127,7 +128,7 @@ impl<'a> Test<'a> {
         }
     }
 
-    /// Returns true for one frame among many if chance alone would now and then exceed a limit on growth.
+    /// Returns true for one of many frames if chance alone would occasionally exceed a limit on growth.
     pub(super) fn is_too_small(&self, sides: &Sides) -> bool {
         if !self.is_of_each || self.how.strict {
             return false;
@@ -199,8 +200,8 @@ impl<'a> Test<'a> {
         self.limit.is_of_sides().then(needed).flatten()
     }
 
-    /// The least growth in percent that this rule finds, and the limit in percent, for limits on growth: for the single subject
-    /// that is compared, or for a typical frame with a tenth of the total.
+    /// Returns the smallest growth that this rule detects and the limit, both in percent, for limits on growth. The
+    /// growth is that of the single compared subject, or of a typical frame with a tenth of the total.
     pub(super) fn detectable(&self, only: Option<&Sides>) -> Option<(f64, f64)> {
         let runs = self.runs;
         let m = runs.total.each_ref().map(|side| side.values.len());

@@ -8,8 +8,9 @@
 //! a limit is the median of each side, exactly (`exact`); normalized sums are rounded to whole units before. A rule
 //! fails if its limit is exceeded and two equal builds would hardly ever seem to differ so much (`statistics::growth`):
 //! once in a hundred checks, of which each rule has its part, and each of its frames a part of that. What is exceeded
-//! within chance is inconclusive: a pass means that nothing that was compared exceeds its limit. A limit on the new side alone (a value, a part of the total) compares no sides: it
-//! fails if its runs are above it by more than chance (`limit`). Strict rules leave chance out.
+//! within chance is inconclusive: a pass means that nothing that was compared exceeds its limit. A limit on the new
+//! side alone (a value, a part of the total) compares no sides. It fails if its runs exceed it by more than chance
+//! (`limit`). Strict rules ignore chance.
 //!
 //! Medians and not means as in tables: one bad run must not decide. A check that can't look does not pass: no rules, an
 //! unknown sample type, or a new side of which nothing was measured are errors.
@@ -115,7 +116,7 @@ struct Allow {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// Within the limit.
+    /// The value is within the limit.
     Pass,
     /// The limit is exceeded, and the allow-list allows it.
     Allowed,
@@ -149,8 +150,8 @@ pub struct Finding {
     pub outcome: Outcome,
     /// Where its function stands, where the profiles say it.
     pub place: Option<Place>,
-    /// For a limit on cum that many frames exceed: the frame with the same outcome whose stacks contain this one's. `None` for
-    /// that frame itself.
+    /// The frame with the same outcome whose stacks contain this frame's, if many frames exceed a limit on cum. `None`
+    /// for the containing frame itself.
     pub within: Option<String>,
     /// Why it is allowed.
     pub reason: Option<String>,
@@ -161,7 +162,7 @@ pub struct Finding {
     /// The new side's median less the base's.
     #[cfg_attr(feature = "schema", schemars(with = "f64"))]
     pub delta: Halves,
-    /// How far the new side's median is above the largest value that the limit allows, in the values' unit; negative
+    /// How far the new side's median exceeds the largest value that the limit allows, in the values' unit. Negative
     /// within the limit.
     pub excess: f64,
     /// The delta in percent of the base's median; `None` if that is 0.
@@ -209,8 +210,8 @@ pub struct RuleCheck {
     pub below_floor: usize,
     /// The floor in percent of the total.
     pub floor: f64,
-    /// The number of frames, of those compared one by one, that do not fail and have so few events, or differ so much between
-    /// runs, that chance alone would now and then exceed the limit.
+    /// The number of frames compared one by one that do not fail, but have so few events or vary so much between runs
+    /// that chance alone would occasionally exceed the limit.
     pub too_small: usize,
     /// Frames that are there by chance, which no rule on any frame compares.
     pub left_out: usize,
@@ -220,7 +221,8 @@ pub struct RuleCheck {
     /// of what the rule is about, or of a frame with a tenth of the total where each is compared by itself. `None` of
     /// limits on the new side alone and of those below 0, of strict rules, and where nothing is compared.
     pub detectable: Option<f64>,
-    /// What exceeds the limit: the worst outcome first, then by `excess`. A rule on one subject always has that one.
+    /// The findings above the limit: the worst outcome first, then by `excess`. A rule on one subject always has its
+    /// finding.
     pub findings: Vec<Finding>,
     /// Of a rule that fails: why, with the causes that made grow what it found; `None` without one. With [`How::explain`]
     /// why the sides differ, of the first rule of each sample type of which none fails.
@@ -243,7 +245,7 @@ pub struct Check {
 }
 
 impl Check {
-    /// Returns true if something that was compared exceeds its limit and is not on the allow-list, whatever chance says.
+    /// Returns true if a compared value exceeds its limit and is not on the allow-list, even if chance explains it.
     pub fn exceeds_a_limit(&self) -> bool {
         let mut findings = self.rules.iter().flat_map(|rule| &rule.findings);
         findings.any(|found| matches!(found.outcome, Outcome::Inconclusive | Outcome::Fail))
@@ -340,7 +342,7 @@ impl Rules {
             let more: Vec<String> = first.runs.measure().summary().warnings.iter().filter(said).cloned().collect();
             warnings.extend(more);
         }
-        // An explanation selects its own frames, which take as much memory as these.
+        // The explanation selects its own frames, which take as much memory as these.
         drop((selection, followed));
         for known in measured {
             let kind = known.runs.measure().summary().sample_type.clone();
@@ -349,7 +351,7 @@ impl Rules {
             if !has_failed && !self.how.explain {
                 continue;
             }
-            // Many frames are measured again for the rules that failed, and few are kept.
+            // For failed rules, keeps a small number of frames in memory, and measures a large number again.
             let number = known.number;
             let known = Some(known).filter(|known| has_failed && known.runs.frames().len() <= MANY_FRAMES);
             let measure_again = || Measured::new(&diff.select(query)?, number, query.normalize);
@@ -374,10 +376,11 @@ impl Rules {
         Ok(Check { verdict: verdict.unwrap_or(Outcome::Pass), summary: Arc::new(summary), rules })
     }
 
-    /// Returns true for a rule on any frame where chance decides which of several inlined functions a profile shows. In equal builds
-    /// one of them is gone then and another new, and several runs of a side can agree on it: of 135 comparisons of equal
-    /// builds with two runs per side, seven failed `cum:any>+20%`. So a function that one side has inlined counts as part of its caller
-    /// on both sides, whatever the query matches names by. A frame that the rule names is compared as it is.
+    /// Returns true for a rule on any frame if chance decides which of several inlined functions a profile shows. In
+    /// equal builds, one inlined function then disappears and another appears, and several runs of a side can agree on
+    /// that: `cum:any>+20%` failed in seven of 135 comparisons of equal builds with two runs per side. So a function
+    /// that is inlined on one side counts as part of its caller on both sides, whatever the query matches names by. A
+    /// frame that the rule names is compared unchanged.
     fn follows_moves(&self, rule: &Rule, runs: &MeasuredRuns, query: &Query) -> Result<bool> {
         let may = !self.how.strict && matches!(rule.subject, Subject::Each(None));
         Ok(may && query.granularity == Granularity::Functions && explain::by_chance(runs.frames())?.1)
@@ -546,7 +549,7 @@ impl Rules {
     }
 }
 
-/// The most frames that are kept while a cause is sought.
+/// The maximum number of frames to keep while searching for a cause.
 const MANY_FRAMES: usize = 50_000;
 
 /// What rules on one sample type share.

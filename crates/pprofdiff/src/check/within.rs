@@ -18,9 +18,9 @@ pub struct Place {
     pub line: i64,
 }
 
-/// Finds for each finding that fails or is inconclusive which other finding of that outcome it lies within. Of frames that call
-/// one another and have the same cost in all runs the innermost stands for all, since it says most. Nothing lies within
-/// another where only the own cost of each frame is compared.
+/// Finds for each failed or inconclusive finding the finding of the same outcome that contains it. If frames that call
+/// one another have equal cost in all runs, the innermost frame represents them, because it is the most specific.
+/// Findings on the flat cost of frames do not nest.
 pub(super) fn nest(findings: &mut [Finding], cost: Sort, runs: &MeasuredRuns) {
     if cost == Sort::Cum {
         nest_outcome(findings, Outcome::Fail, runs);

@@ -120,7 +120,7 @@ struct ContentInterner {
 }
 
 impl ContentInterner {
-    /// With room for so many texts and the empty one: one more would double a list that has no room for it.
+    /// Reserves room for `texts` texts and the empty text, because one more text would double a full list.
     fn new(profile: Option<Arc<Profile>>, texts: usize, state: State) -> ContentInterner {
         let frames = FrameTable::with_capacity(texts, state.clone());
         let text_index = Index::with_capacity(texts);
@@ -315,7 +315,7 @@ impl Frames {
         granularity: Granularity,
         state: &State,
     ) -> (Frames, Vec<Vec<u32>>) {
-        // From here on an input's own frames are only numbers.
+        // From here on, an input's own frames are only referenced by number.
         let own: Vec<Vec<Frame>> = inputs.iter_mut().map(|input| std::mem::take(&mut input.frames)).collect();
         // The sides have most texts in common.
         let room = inputs.iter().map(|input| input.texts.texts.len()).max().unwrap_or(0);
@@ -348,7 +348,7 @@ impl Frames {
             }
             translations.push(translation);
         }
-        // They were made room for by doubling, and stay as long as the selection.
+        // The lists grew by doubling, and live as long as the selection.
         let mut frames = frames.frames.values;
         frames.shrink_to_fit();
         texts.shrink_to_fit();

@@ -177,11 +177,11 @@ impl Input {
 /// means, unless they are to add up ([`Diff::summed`]).
 #[derive(Debug, Clone)]
 pub struct Diff {
-    /// What counts: without the runs that a side names several times, unless they add up.
+    /// The inputs that count. A run that a side repeats is included once, unless the runs add up.
     pub(crate) inputs: Arc<[Input]>,
     /// All profiles that were given.
     named: Arc<[Input]>,
-    /// What is said of runs that are named several times.
+    /// Warnings about repeated runs.
     repeats: Arc<[String]>,
     pub(crate) types: Arc<[CommonType]>,
     default_type: usize,
@@ -273,18 +273,18 @@ impl Diff {
         Diff { sum: true, inputs: self.named.clone(), repeats: Arc::default(), ..self }
     }
 
-    /// All profiles that were given for a side. [`Diff::base`] and [`Diff::new_side`] have a run once that is given several
-    /// times.
+    /// Iterates over all profiles that were given for a side. [`Diff::base`] and [`Diff::new_side`] list a repeated run
+    /// only once.
     pub fn given(&self, is_base: bool) -> impl Iterator<Item = &Arc<Profile>> {
         self.named.iter().filter(move |m| m.base == is_base).map(|m| &m.profile)
     }
 
-    /// Warnings of runs that a side names several times.
+    /// Returns the warnings about runs that a side repeats.
     pub(crate) fn repeats(&self) -> &[String] {
         &self.repeats
     }
 
-    /// How many different runs the last profiles are that were given for the base.
+    /// Counts the distinct runs among the last `last` profiles of the base.
     pub(crate) fn different_runs(&self, last: usize) -> usize {
         let first = self.given(true).count().saturating_sub(last);
         let is_kept = |given: &Arc<Profile>| self.base().any(|run| Arc::ptr_eq(run, given));

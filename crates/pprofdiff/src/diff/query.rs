@@ -43,8 +43,8 @@ options! {
             is: Rarely Everything Always,
         }
         all_frames: bool = "all_frames" {
-            about: "Keep the frames that a profile says to drop",
-            notes: " Those that its drop_frames match and its\n  keep_frames do not, such as an allocator's.",
+            about: "Keep frames that a profile marks to be dropped",
+            notes: " They match its drop_frames but not its\n  keep_frames, such as an allocator's.",
             value: "",
             annotation: "bool",
             is: Rarely Everything WhenSet,
@@ -190,7 +190,7 @@ impl Query {
         self
     }
 
-    /// With the frames that a profile says to drop, or without.
+    /// Keeps the frames that match a profile's drop_frames, or drops them.
     #[must_use]
     pub fn with_all_frames(mut self, all_frames: bool) -> Self {
         self.all_frames = all_frames;

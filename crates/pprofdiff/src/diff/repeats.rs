@@ -1,8 +1,8 @@
-//! One run that a side names several times is one run: by its file, or by its content. Several would make noise look
-//! smaller than it is, so that chance looks like a change.
+//! Repeated runs: a run that a side repeats, by its file or by its content, counts as one run. Counting it several
+//! times would underestimate the noise, and chance would look like a change.
 //!
-//! Two recordings with the same content are the same recording if they say when they were taken. Others, such as folded
-//! text, can be two runs of a program that does exactly the same each time. These stay runs, with a warning.
+//! Two profiles with equal content are the same recording if they record a time. Others, such as folded text, may be
+//! two runs of a program that does exactly the same work each time. They remain separate runs, with a warning.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use super::Input;
 use crate::Result;
 use pprofdiff_profile::{LoadOptions, Profile, Source, parallel};
 
-/// The most runs that warnings name.
+/// The maximum number of runs that warnings name.
 const MAX_NAMED: usize = 3;
 
-/// Loads the sources of a side. A file with several names is loaded once.
+/// Loads the sources of a side. Loads a file only once, even if it has several names.
 pub(super) fn load_side(side: &[Source], options: &LoadOptions) -> Result<Vec<Arc<Profile>>> {
     let files: Vec<Option<FileId>> = side.iter().map(|source| FileId::of(source.path()?)).collect();
     let first_of = |at: usize| files[..at].iter().position(|file| file.is_some() && *file == files[at]).unwrap_or(at);
@@ -25,7 +25,7 @@ pub(super) fn load_side(side: &[Source], options: &LoadOptions) -> Result<Vec<Ar
     Ok(firsts.into_iter().filter_map(profile).collect())
 }
 
-/// A regular file, whatever it is called.
+/// The identity of a regular file, independent of its name.
 #[derive(PartialEq, Eq)]
 struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] std::path::PathBuf);
 
@@ -45,7 +45,7 @@ impl FileId {
     }
 }
 
-/// The runs of both sides without repeats, and warnings.
+/// Returns the runs of both sides without repeats, and warnings about the repeats.
 pub(super) fn distinct(named: &[Input]) -> (Vec<Input>, Vec<String>) {
     let (mut runs, mut warnings): (Vec<&Input>, Vec<String>) = (Vec::new(), Vec::new());
     for is_base in [false, true] {
@@ -65,16 +65,16 @@ pub(super) fn distinct(named: &[Input]) -> (Vec<Input>, Vec<String>) {
             format!("{name}: the {side} names this run {} times; it counts once", more + 1)
         }));
         warnings.extend(words(&copies, |name, more| {
-            let others = if more == 1 { "another run" } else { "other runs" };
+            let others = if more == 1 { "run" } else { "runs" };
             format!(
-                "{name}: {more} {others} of the {side} have the same content; if these are copies, name one of them"
+                "{name}: the same content as {more} other {others} of the {side}; if these are copies, keep only one"
             )
         }));
     }
     (runs.into_iter().cloned().collect(), warnings)
 }
 
-/// Counts one more of a name.
+/// Increments the count of a name.
 fn count<'n>(all: &mut Vec<(&'n str, usize)>, name: &'n str) {
     match all.iter_mut().find(|(known, _)| *known == name) {
         Some((_, more)) => *more += 1,
@@ -86,7 +86,7 @@ fn words(all: &[(&str, usize)], say: impl Fn(&str, usize) -> String) -> Vec<Stri
     let (named, others) = all.split_at(all.len().min(MAX_NAMED));
     let mut words: Vec<String> = named.iter().map(|(name, more)| say(name, *more)).collect();
     if let (Some(last), false) = (words.last_mut(), others.is_empty()) {
-        last.push_str(&format!(" ({} more runs are named several times)", others.len()));
+        last.push_str(&format!(" (and {} more such runs)", others.len()));
     }
     words
 }
@@ -99,7 +99,7 @@ fn has_same_content(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
             && a.buffer() == b.buffer())
 }
 
-/// True of profiles with the same content that are one recording.
+/// Returns true if two profiles with the same content are one recording.
 fn is_same_run(a: &Arc<Profile>, b: &Arc<Profile>) -> bool {
     Arc::ptr_eq(a, b) || a.time_nanos() != 0
 }

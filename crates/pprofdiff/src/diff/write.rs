@@ -15,8 +15,9 @@ use pprofdiff_profile::{Profile, WriteOptions};
 impl Diff {
     /// The diff as a profile with all its sample types; write it with [`Profile::to_bytes`].
     ///
-    /// The query's filters and normalization apply (each sample type is scaled by its own totals), its granularity does not.
-    /// Its sample type becomes the default of the profile, as in google/pprof. A single profile gives itself, filtered.
+    /// Applies the query's filters and normalization, which scales each sample type by its own totals, but not its
+    /// granularity. The query's sample type becomes the default of the profile, as in google/pprof. For a single
+    /// profile, returns that profile, filtered.
     ///
     /// # Errors
     /// As [`Diff::measure`]; also `tagroot` and `tagleaf`, whose frames exist in views only.

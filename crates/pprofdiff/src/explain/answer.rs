@@ -309,7 +309,7 @@ impl Account {
         !self.by_chance && self.p.is_some_and(|p| p < sure) && self.rest.abs() > self.causes.abs()
     }
 
-    /// Returns true if each side has several runs, and these differ so much that the totals may differ by chance.
+    /// Returns true if each side has several runs, and they vary so much that the totals may differ by chance.
     pub(super) fn is_within_runs(&self, runs: [usize; 2]) -> bool {
         runs.iter().all(|&runs| runs > 1) && self.p.is_some_and(|p| p >= SURE_OF_RUNS)
     }

@@ -89,8 +89,8 @@ pub struct ExplainOptions {
     /// Heap profiles of the same runs.
     #[serde(skip)]
     pub heap: Option<Heap>,
-    /// A test of the same runs found no change of the total, or cannot tell yet. Then no choice between more work and a
-    /// cause is reported, since either of them would be a change of the total.
+    /// True if a test of the same runs found no change of the total, or is inconclusive. The explanation then offers no
+    /// choice between more work and a cause, because both would change the total.
     #[serde(default)]
     pub undecided_total: bool,
 }
@@ -144,7 +144,7 @@ impl ExplainOptions {
         self
     }
 
-    /// Says whether a test of the same runs left open if the total changed.
+    /// Sets whether a test of the same runs left a change of the total undecided.
     #[must_use]
     pub fn with_undecided_total(mut self, is_undecided: bool) -> Self {
         self.undecided_total = is_undecided;
@@ -179,7 +179,7 @@ impl Diff {
     /// functions; a normalization, since the scale is found; numbers of operations that are not positive; heap profiles
     /// that do not say what was allocated.
     pub fn explain(&self, query: &Query, beside: &[String], options: &ExplainOptions) -> Result<Explanation> {
-        // A run that is named several times is one.
+        // A repeated run counts once.
         let noise_runs = self.different_runs(options.noise_runs);
         let options = &ExplainOptions { noise_runs, ..options.clone() };
         let own = self.check_explain(query, options)?;

@@ -369,8 +369,8 @@ impl SeriesBuilder {
         })
     }
 
-    /// A warning of builds that are the profile of another build: they are no evidence that a level lasts. Profiles that do
-    /// not say when they were taken may be equal by chance.
+    /// Returns a warning about builds with the profile of another build, because they are no evidence that a level
+    /// lasts. Profiles that do not record a time may be equal by chance.
     fn repeats(&self) -> Option<String> {
         let loaded = || self.loaded.iter().filter_map(|build| Some((&build.key, build.column.as_ref().ok()?)));
         let is_same = |a: &Column, b: &Column| {

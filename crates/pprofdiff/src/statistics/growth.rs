@@ -22,14 +22,14 @@ use super::gamma::{digamma, log_variance, trigamma_inverse};
 const TELLING: f64 = 15.0;
 /// So many such frames are needed.
 const FEWEST: usize = 8;
-/// Maximum degrees of freedom of the prior that a program's own frames give; frames are not independent of each other.
+/// The maximum degrees of freedom of the prior from a program's own frames, because frames are not independent.
 const MAX_DEGREES: f64 = 20.0;
-/// Degrees of freedom of the prior that other programs give.
+/// The degrees of freedom of the prior from other programs.
 const DEGREES_OF_KNOWN: f64 = 10.0;
-/// Least degrees of freedom of a variance: the prior counts for what a few runs lack. A second run adds one or two degrees of
-/// freedom. If these replaced the ten of the prior, the quantile of Student's distribution would grow faster than
-/// the error shrinks, and two runs would need a larger change than one. Eight is the smallest number with which
-/// every added run lowers the change that is needed, down to a probability of 1e-4.
+/// The minimum degrees of freedom of a variance. The prior contributes what a few runs lack, because a second run adds
+/// only one or two degrees of freedom. If these replaced the ten of the prior, the quantile of Student's distribution
+/// would grow faster than the error shrinks, and two runs would need a larger change than one run. Eight is the
+/// smallest number with which every added run lowers the required change, down to a probability of 1e-4.
 const FEWEST_DEGREES: f64 = 8.0;
 /// What the average over the frames counts for beside the degrees of freedom of a frame's own runs, where it is the least
 /// that a frame varies by. The part of the frames that vary most, of which one does not learn what the others do.
@@ -57,8 +57,9 @@ pub(crate) struct Spread {
     paired: bool,
 }
 
-/// The least degrees of freedom that a prior counts for, given the runs of both sides: fewer as the runs themselves say more.
-/// Depends on the smaller side, since adding runs to the other side alone shrinks the error slowly.
+/// Returns the minimum degrees of freedom that a prior contributes, given the runs of both sides. It falls as the runs
+/// provide more information. It depends on the smaller side, because more runs on the other side alone shrink the error
+/// slowly.
 fn least_prior(m: [usize; 2], paired: bool) -> f64 {
     let of_side = m[0].min(m[1]) as f64 - 1.0;
     (FEWEST_DEGREES - if paired { of_side } else { 2.0 * of_side }).max(0.0)
@@ -102,7 +103,7 @@ fn variance_of_runs(runs: &Events, paired: bool) -> (f64, f64, f64) {
     (squares / degrees, degrees, counted / degrees)
 }
 
-/// The number of runs per side whose comparison has the error of these: the harmonic mean.
+/// Returns the number of runs per side with the same error as these numbers of runs: their harmonic mean.
 fn per_side(m: [usize; 2]) -> f64 {
     2.0 / (1.0 / m[0] as f64 + 1.0 / m[1] as f64)
 }
@@ -162,9 +163,9 @@ impl Spread {
         ((drawn - counted).max(self.least(degrees, per_side(runs.each_ref().map(Vec::len)))), self.degrees + degrees)
     }
 
-    /// The least variance of a frame, given the degrees of freedom of its own runs and their number per side. Frames that come and go
-    /// can make the average as large as a frame itself. It is used up to where more runs would need a larger change than
-    /// one run per side; a frame's own variance has no such limit.
+    /// Returns the minimum variance of a frame, given the degrees of freedom of its own runs and their number per side.
+    /// Frames that come and go can make the average as large as the variance of a frame itself. So the average is
+    /// capped where more runs would need a larger change than one run per side. A frame's own variance has no cap.
     fn least(&self, own: f64, runs: f64) -> f64 {
         let average = self.average * DEGREES_OF_AVERAGE / (DEGREES_OF_AVERAGE + own);
         (self.tau2 / 4.0).max(average.min(self.known * runs))
@@ -189,8 +190,8 @@ impl Spread {
         by_frames.max(self.p_alone(runs, ratio).unwrap_or(0.0))
     }
 
-    /// The probability of such a growth by the subject's own runs, without those of other frames: Student's test of the logs' means.
-    /// `None` with one run per side, or if a side has no events.
+    /// Returns the probability of this growth by the subject's own runs, without the runs of other frames: Student's
+    /// test of the mean logs. Returns `None` with one run per side, or if a side has no events.
     fn p_alone(&self, runs: &Events, ratio: f64) -> Option<f64> {
         let [base, new] = runs.each_ref().map(|side| mean(side));
         if base <= 0.0 || new <= 0.0 {
@@ -202,8 +203,8 @@ impl Spread {
         Some(if growth > 0.0 { tail } else { 1.0 - tail })
     }
 
-    /// The standard error of the log of a growth by the subject's own runs, counting included, and its degrees of freedom. `None`
-    /// with one run per side.
+    /// Returns the standard error of a growth's log by the subject's own runs, including counting noise, and its
+    /// degrees of freedom. Returns `None` with one run per side.
     fn error_alone(&self, runs: &Events) -> Option<(f64, f64)> {
         if !self.is_replicated(runs) {
             return None;
@@ -266,16 +267,16 @@ impl Spread {
         let slope = |x: f64| expected * x.exp_m1() - (sum - expected) + x / variance;
         let x = bisect(0.0, (sum / expected).ln(), |x| slope(x) > 0.0);
         let beyond = x / variance;
-        // The log of the fitted rate over the sum. Near a limit the rates are nearly equal, and far beyond it nothing is left of
-        // the difference.
+        // The log of the fitted rate divided by the sum. Near a limit, the two are nearly equal. Far beyond it, the
+        // difference `sum - beyond` would lose all precision.
         let log_rate = if beyond < sum / 2.0 { (-beyond / sum).ln_1p() } else { expected.ln() + x - sum.ln() };
         let deviance = -2.0 * (sum * log_rate + beyond) + x * x / variance;
         student_tail(deviance.max(0.0).sqrt(), degrees as u32)
     }
 
-    /// The least growth, as a factor less one, that is found in nine of ten tries in a typical frame with `events` events per
-    /// run of the base. `chance` is the probability of a false finding that is accepted; `ratio` is that of equal
-    /// costs in events.
+    /// Returns the smallest growth, as a factor minus one, that is detected in nine of ten tries in a typical frame
+    /// with `events` events per run of the base. `chance` is the accepted probability of a false positive. `ratio` is
+    /// the ratio of events at equal cost.
     pub(crate) fn detectable(&self, events: f64, ratio: f64, m: [usize; 2], chance: f64) -> f64 {
         let tau2 = self.tau2.max(self.least(self.own_degrees(m), per_side(m)));
         let [base, new] = m.map(|m| m as f64);
@@ -283,7 +284,8 @@ impl Spread {
         least_growth(events * base, ratio * new / base, between_run_variance(tau2, m), far(chance, degrees))
     }
 
-    /// The same for one subject by itself, given its runs: the larger of what [`Spread::p_of_one`]'s two tests need.
+    /// Returns the detectable growth of a single subject, given its runs: the larger requirement of
+    /// [`Spread::p_of_one`]'s two tests.
     pub(crate) fn detectable_alone(&self, runs: &Events, ratio: f64, chance: f64) -> f64 {
         let m = runs.each_ref().map(Vec::len);
         let [base, new] = m.map(|m| m as f64);
@@ -316,8 +318,8 @@ impl Spread {
     }
 }
 
-/// The number of standard deviations that a growth needs to be found in nine of ten tries, given the accepted probability of a
-/// false finding.
+/// Returns the number of standard deviations that a growth needs to be detected in nine of ten tries, given the
+/// accepted probability of a false positive.
 #[cfg(feature = "check")]
 fn far(chance: f64, degrees: f64) -> f64 {
     with_power(student_quantile(chance, degrees as u32), Some(degrees as u32))
@@ -409,17 +411,17 @@ mod tests {
         assert!(spread.degrees < 6.0, "{spread:?}");
     }
 
-    /// Where runs differ as much as those of other programs, each added run lowers the change that is needed, in frames and in a
+    /// If runs vary as much as runs of other programs, each added run lowers the required change, for frames and for a
     /// single subject, on either side.
     #[test]
-    fn another_run_never_raises_the_change_that_is_needed() {
+    fn another_run_never_raises_the_required_change() {
         let known = 0.0049;
         let needed = |m: [usize; 2], paired: bool, chance: f64, events: f64| {
             let is_replicated = m[0] + m[1] > 2;
             let prior = if is_replicated { least_prior(m, paired).max(1.0) } else { DEGREES_OF_KNOWN };
             let spread = Spread { tau2: known, degrees: prior, average: 0.0, known, paired };
             let frame = spread.detectable(events, 1.0, m, chance);
-            // Runs whose own variance is that of other programs: as far apart above as below.
+            // Runs with the variance of other programs: equally far above and below the mean.
             let deviation = (known + 1.0 / events).sqrt();
             let side = |m: usize| {
                 let step = if m < 2 { 0.0 } else { deviation * ((m - 1) as f64 / (m - m % 2) as f64).sqrt() };
@@ -427,7 +429,7 @@ mod tests {
                 (0..m).map(|i| events * (1.0 + step * sign(i))).collect::<Vec<f64>>()
             };
             let alone = spread.detectable_alone(&m.map(side), 1.0, chance);
-            // The logs of few events are skewed, which costs a test by a subject's own runs some power.
+            // The logs of few events are skewed, which reduces the power of a test by the subject's own runs.
             [frame, if events < 100.0 { 0.0 } else { alone }]
         };
         for chance in [1e-2, 1e-3, 1e-4] {
@@ -508,8 +510,8 @@ mod tests {
     #[test]
     fn one_thing_by_itself_is_judged_by_its_own_runs_too() {
         let mut chance = Uniform(5);
-        // With two runs per side the prior counts for most of the variance. Where whole runs differ three times as much as those of
-        // other programs, chance fails 4 % instead of 1 %.
+        // With two runs per side, the prior provides most of the variance. If whole runs vary three times as much as
+        // runs of other programs, 4 % fail by chance instead of 1 %.
         for (m, factor, wanted, most) in [(2, 0.2, 0, 15), (3, 0.1, 0, 8), (5, 0.1, 0, 8), (5, 0.02, 285, 8)] {
             let (mut false_ones, mut found) = (0, 0);
             for _ in 0..300 {
@@ -563,7 +565,7 @@ mod tests {
         assert!(spread.p_above(&runs, 800.0) < 1e-3 && spread.p_above(&runs, 1200.0) == 1.0);
         let near = spread.p_above(&runs, 999.9);
         assert!((0.4..0.6).contains(&near), "{near}");
-        // The further below the runs, the surer it is exceeded, down to a limit of nothing.
+        // A limit further below the runs is more surely exceeded, down to a limit of zero.
         let of_limits: Vec<f64> =
             [999.9, 900.0, 500.0, 100.0, 1.0, 1e-6, 0.0].map(|limit| spread.p_above(&runs, limit)).into();
         assert!(of_limits.is_sorted_by(|a, b| a >= b), "{of_limits:?}");

@@ -32,7 +32,7 @@ fn read_tree(mut json: Json<'_>, builder: &mut ProfileBuilder) -> Result<(Nodes,
     };
     let mut node = open(&mut nodes, &mut sizes, NONE)?;
     let mut object = json.object()?;
-    // The objects around this one, which is read between their members.
+    // Ancestors of the current object. Their remaining members are read after it.
     let mut above = Vec::new();
     loop {
         let of_node = |e: Error| e.in_record(|| format!("node {node}"));

@@ -8,8 +8,8 @@
 //! where its own are: with the tables of `schema.rs` that is the same for JSON and protobuf. Records that are there
 //! several times are one for all who look at the profile by content.
 //!
-//! JSON is OTLP's: names are in lowerCamelCase, 64-bit numbers may be strings, unknown names are passed over, and a name
-//! that comes twice in an object is an error
+//! OTLP defines the JSON: names are in lowerCamelCase, 64-bit numbers may be strings, and unknown names are ignored. A
+//! name that occurs twice in an object is an error
 //! (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>).
 
 #[cfg(test)]
@@ -202,8 +202,8 @@ impl Combined {
     }
 }
 
-/// The next field of an object that is read and is not `null`; its value comes then. A field has one name or the other,
-/// and only once, as protobuf's JSON has it.
+/// Reads the name of the next known field that is not `null`, and stops before its value. A field may use either of its
+/// two names, but only once, as in protobuf's JSON mapping.
 fn next_field(
     json: &mut Json<'_>,
     object: &mut json::Opened,
@@ -338,7 +338,7 @@ impl Moving<'_> {
             }
         }
         if n_fields > 1 && std::ptr::eq(schema, &raw const ANY_VALUE) {
-            return Err(Error::malformed("a value has several types; only one may stay").at(begin));
+            return Err(Error::malformed("a value has several types; keep one").at(begin));
         }
         Ok(())
     }

@@ -133,7 +133,7 @@ static KEY_VALUE: [Field; 3] = [
     field(3, "keyStrindex", Kind::Index(STRINGS)),
 ];
 
-/// One of these.
+/// The types of a value. A message sets at most one of them.
 pub(super) static ANY_VALUE: [Field; 8] = [
     field(1, "stringValue", Kind::Text),
     field(2, "boolValue", Kind::Flag),

@@ -8,8 +8,8 @@
 //! and the type, its labels those of the series. All views show it, and two of them have a difference.
 //!
 //! No redirect is to be followed: a token is for the host that was named, and a page that asks for a login is no answer.
-//! What is secret in a request is in no error: all of them go through its [`Secrets`], and the server's words before they
-//! are shortened, since a part of a secret would not be found any more.
+//! Errors contain no secrets of a request: its [`Secrets`] redact all of them. The server's words are redacted before
+//! they are shortened, because a truncated secret would no longer be recognized.
 
 mod address;
 mod parca;
@@ -36,7 +36,7 @@ const TOKEN_VARIABLE: &str = "PPROFDIFF_TOKEN";
 
 /// Most types that an error lists.
 const MAX_LISTED: usize = 20;
-/// Most characters of a server's own words, and most bytes of a refusal that are searched for them.
+/// The maximum number of characters to quote from a server, and of bytes to search in a refusal.
 const MAX_WORDS: usize = 300;
 const MAX_REFUSAL: usize = 4096;
 
@@ -116,11 +116,11 @@ impl ServerQuery {
         address::parse(address, now)
     }
 
-    /// The token for the server: from the variable of its host, or else, if the user
-    /// named the host and nobody on the way can read it, from `PPROFDIFF_TOKEN`.
+    /// Returns the token for the server from the variable of its host. Falls back to
+    /// `PPROFDIFF_TOKEN` if the user named the host and nobody on the way can read the request.
     ///
     /// # Errors
-    /// A token that fits in no header; a token of this host that would be sent where others can read it.
+    /// The token is not a valid header value, or others could read this host's token on the way.
     pub fn credentials(
         &self,
         is_named_by_user: bool,
@@ -157,11 +157,12 @@ impl ServerQuery {
         Ok(Credentials { token, outdated })
     }
 
-    /// The variable with the token of this host and of no other: in capitals, `_` for a dot, and `__` for a hyphen. An IPv6
-    /// address has its eight groups, with `___` between them. Other names, which no public host has, have no variable.
+    /// Returns the name of the variable that holds the token of this host only: capitals, with `_` for a dot and `__`
+    /// for a hyphen. An IPv6 address has its eight groups, separated by `___`. Other names, which no public host has,
+    /// have no variable.
     ///
-    /// A hyphen is never at the beginning or the end of a label, so a single `_` is a dot, and an even number of them is
-    /// hyphens: two hosts have no variable in common.
+    /// A label never begins or ends with a hyphen, so a single `_` is a dot, and an even number of them are hyphens.
+    /// Two hosts therefore never share a variable.
     fn token_variable(&self) -> Option<String> {
         if let Ok(ip) = self.host.parse::<std::net::Ipv6Addr>() {
             let groups = ip.segments().map(|group| format!("{group:X}"));
@@ -178,12 +179,13 @@ impl ServerQuery {
         })
     }
 
-    /// True if what is sent is protected only by being sent to this machine, so that the host's name must stand for it.
+    /// Returns true if requests are sent over plain http. They are safe only if they stay on this machine, so the host's
+    /// name must guarantee that.
     pub fn is_plain(&self) -> bool {
         self.origin.starts_with("http:")
     }
 
-    /// The host's name, without a port.
+    /// Returns the host's name without a port.
     pub fn host(&self) -> &str {
         &self.host
     }
@@ -191,7 +193,7 @@ impl ServerQuery {
     /// Asks for the profile by `send`, which does not judge the answer; `limit` is how many bytes it may be long.
     ///
     /// # Errors
-    /// Those of `send`; what the server says, or that it has nothing, in a line that says what to do. Without secrets.
+    /// The errors of `send`; a refusal or an empty answer, in a line that says what to do. Secrets are redacted.
     pub fn fetch(
         &self,
         credentials: &Credentials,
@@ -203,7 +205,7 @@ impl ServerQuery {
         self.fetch_in(&session).map_err(|e| e.without(&secrets))
     }
 
-    /// Everything secret that the requests of this query carry.
+    /// Collects all secrets that the requests of this query carry.
     pub fn secrets(&self, credentials: &Credentials) -> Secrets {
         let mut secrets = Secrets::of_url(&self.address);
         if let Some(token) = &credentials.token {
@@ -282,22 +284,23 @@ impl Token {
     }
 }
 
-/// What a query is sent with.
+/// The credentials of a query.
 #[derive(Default)]
 pub struct Credentials {
     token: Option<Token>,
-    /// A variable that is set and once was this host's, and is another one's now; and this host's.
+    /// A variable that is set and belonged to this host in older versions, but now belongs to another host; and this
+    /// host's variable.
     outdated: Option<(String, String)>,
 }
 
 impl Credentials {
-    /// True if there is a token to send.
+    /// Returns true if there is a token to send.
     pub fn has_token(&self) -> bool {
         self.token.is_some()
     }
 }
 
-/// The variable that a host had before hyphens and dots were told apart.
+/// Returns the variable of a host in older versions, which did not tell hyphens from dots.
 fn outdated_variable(host: &str) -> String {
     let host = host.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' });
     format!("{TOKEN_VARIABLE}_{}", host.collect::<String>())
@@ -375,12 +378,16 @@ impl Session<'_> {
                     None => {
                         let variable = self.query.token_variable();
                         let variable = variable.as_deref().unwrap_or(TOKEN_VARIABLE);
-                        format!("the server wants a token ({status}{said}); set {variable} to it, or to user:password")
+                        format!(
+                            "the server requires a token ({status}{said}); set {variable} to it, or to user:password"
+                        )
                     }
                 };
                 match &self.credentials.outdated {
                     Some((old, name)) => {
-                        format!("{refusal}; {old} is another host's, since hyphens are __ now: rename it to {name}")
+                        format!(
+                            "{refusal}; {old} belongs to another host, since hyphens are now __: rename it to {name}"
+                        )
                     }
                     None => refusal,
                 }

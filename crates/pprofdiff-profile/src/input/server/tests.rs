@@ -282,9 +282,9 @@ fn tokens_are_for_the_host_that_was_named() {
 }
 
 #[test]
-fn no_two_hosts_have_a_variable_in_common() {
+fn no_two_hosts_share_a_variable() {
     let mut hosts: Vec<String> = vec!["[::1]".into(), "[1::]".into(), "[a:b::]".into(), "0.0.0.0.0.0.0.1".into()];
-    // All names of few characters.
+    // All names of up to six characters.
     for length in 1..=6 {
         for number in 0..4usize.pow(length) {
             let char_at = |place: u32| ['a', '-', '.', '_'][number / 4usize.pow(place) % 4];
@@ -313,7 +313,7 @@ fn no_two_hosts_have_a_variable_in_common() {
 }
 
 #[test]
-fn a_variable_whose_host_is_ambiguous_is_to_be_renamed() {
+fn an_outdated_variable_gets_a_hint_to_rename_it() {
     let query = ServerQuery::parse("pyroscope://a-b.example/{}?type=a:b:c:d:e", NOW).unwrap_or_else(|e| panic!("{e}"));
     let refusal = |set: &[&str]| {
         let variable = |name: &str| set.contains(&name).then(|| "s3cret".to_owned());
@@ -321,7 +321,7 @@ fn a_variable_whose_host_is_ambiguous_is_to_be_renamed() {
         let refused = |_: Request| Ok(status(401, "text/plain", "who?"));
         query.fetch(&credentials, 1 << 20, &refused).err().map(|e| e.to_string()).unwrap_or_default()
     };
-    let renamed = "; PPROFDIFF_TOKEN_A_B_EXAMPLE is another host's, since hyphens are __ now: rename it to \
+    let renamed = "; PPROFDIFF_TOKEN_A_B_EXAMPLE belongs to another host, since hyphens are now __: rename it to \
                    PPROFDIFF_TOKEN_A__B_EXAMPLE";
     for set in [&["PPROFDIFF_TOKEN_A_B_EXAMPLE"][..], &["PPROFDIFF_TOKEN_A_B_EXAMPLE", "PPROFDIFF_TOKEN"]] {
         let said = refusal(set);
@@ -334,7 +334,7 @@ fn a_variable_whose_host_is_ambiguous_is_to_be_renamed() {
 }
 
 #[test]
-fn what_a_server_repeats_of_a_token_is_not_shown() {
+fn a_token_that_a_server_repeats_is_hidden() {
     let long = "x".repeat(MAX_WORDS - 10);
     for (secret, echo) in [
         ("s3cret-token", "s3cret-token"),

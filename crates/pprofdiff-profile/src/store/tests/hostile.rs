@@ -1,5 +1,5 @@
-//! Stores whose writers were killed, and stores that strangers made: engines count what we count, and nothing outside of a
-//! store is read, waited for or removed.
+//! Stores whose writers were killed, and stores from strangers. Engines count the same as pprofdiff, and pprofdiff
+//! reads, waits for and removes nothing outside the store.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn make_old(path: &Path) {
     fs::File::options().append(true).open(path).unwrap().set_modified(old).unwrap();
 }
 
-/// A process ends after each of its steps; the next writer, or a compaction, completes what it began.
+/// Kills a process after each of its steps. The next writer or compaction completes the commit.
 #[test]
 fn a_killed_commit_is_completed_by_the_next_add_or_compaction() {
     for (moved, removed, is_compaction, repair) in [
@@ -42,7 +42,7 @@ fn a_killed_commit_is_completed_by_the_next_add_or_compaction() {
             false => drop(store.add(&counting(4), &keys("1"), &Costs::default()).unwrap()),
         }
         let stem = partition.stems(&SAMPLES).unwrap().into_iter().find(|stem| !before.contains(stem)).unwrap();
-        // Back to where the process ended.
+        // Restores the state at which the process was killed.
         if is_compaction {
             // Samples are removed first.
             old.iter().rev().skip(removed).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
@@ -79,7 +79,7 @@ fn a_commit_that_fails_leaves_nothing_in_any_table() {
     let partition = Partition::new(&store, keys("1"));
     let id = Content::new(&counting(2)).unwrap().id(&keys("1")).unwrap();
     store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
-    // A folder in the place of the second file.
+    // A folder takes the place of the second file.
     let place = partition.file(&FUNCTIONS, &id);
     fs::create_dir(&place).unwrap();
     let error = store.add(&counting(2), &keys("1"), &Costs::default()).unwrap_err().to_string();
@@ -92,7 +92,7 @@ fn a_commit_that_fails_leaves_nothing_in_any_table() {
 }
 
 #[test]
-fn commits_of_strangers_move_and_remove_nothing_of_others() {
+fn foreign_commits_move_and_remove_no_foreign_files() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
@@ -115,10 +115,10 @@ fn commits_of_strangers_move_and_remove_nothing_of_others() {
         fs::write(&path, commit.to_string()).unwrap();
         let error = store.compact().unwrap_err().to_string();
         assert!(error.contains("commit-x.json") && error.contains("remove it"), "{error}");
-        // It is no obstacle to a writer.
+        // The foreign commit does not block a writer.
         assert!(!store.add(&counting(1), &own_keys, &Costs::default()).unwrap().is_new);
     }
-    // Values of keys are names of folders in a partition, whatever they are.
+    // Any value of a key is only a folder name inside a partition.
     let (up, files) = (up.map(|(key, value)| (key.to_owned(), value.to_owned())), [name; 3]);
     let commit = serde_json::json!({"keys": up, "stem": id, "files": files, "replaces": []});
     fs::write(&path, commit.to_string()).unwrap();
@@ -151,7 +151,7 @@ fn compaction_follows_no_link() {
             store.add(&counting(value), &keys("1"), &Costs::default()).unwrap();
         }
         let (path, target) = match link {
-            // A folder of one of its tables is elsewhere.
+            // One table's folder is a link to a folder elsewhere.
             "functions/x" => (dir.path().join("functions/service=api%2Fv1%20%C3%BC/build=2"), foreign.as_path()),
             "functions" => (dir.path().join(link), victim.path()),
             _ if link.contains('/') => (dir.path().join(link), foreign.as_path()),
@@ -167,7 +167,7 @@ fn compaction_follows_no_link() {
                 assert!(error.contains("_tmp") && error.contains("remove it"), "{error}");
                 store.add(&counting(9), &keys("1"), &Costs::default()).unwrap_err();
             }
-            // A cache that is elsewhere is none.
+            // A cache behind a link is ignored.
             "_series" => {
                 store.write_derived(&id, b"x".to_vec());
                 assert!(store.read_derived(&id).is_none() && done.unwrap().links.is_empty());
@@ -177,7 +177,7 @@ fn compaction_follows_no_link() {
         }
         kept();
     }
-    // A file that is a link stays one, and so does what it leads to.
+    // Compaction replaces neither a link to a file nor the linked file.
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let added = [1, 2, 4].map(|value| store.add(&counting(value), &keys("1"), &Costs::default()).unwrap());
@@ -192,7 +192,7 @@ fn compaction_follows_no_link() {
 }
 
 #[test]
-fn sweeping_keeps_files_of_others() {
+fn sweeping_keeps_foreign_files() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let added = [1, 2].map(|value| store.add(&counting(value), &keys("1"), &Costs::default()).unwrap());
@@ -210,7 +210,7 @@ fn sweeping_keeps_files_of_others() {
         series.join("a".repeat(32)),
     ];
     for path in &foreign {
-        // Tables of the same kind, under names that are not theirs.
+        // Copies of valid table files, under names that they do not own.
         fs::copy(&own, path).unwrap();
         make_old(path);
     }
@@ -221,7 +221,7 @@ fn sweeping_keeps_files_of_others() {
 }
 
 #[test]
-fn partitions_that_are_named_otherwise_are_errors() {
+fn partitions_with_wrong_names_are_errors() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let added = store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
@@ -239,7 +239,7 @@ fn partitions_that_are_named_otherwise_are_errors() {
     ] {
         let folder = service.with_file_name(name).join("build=1");
         fs::create_dir_all(&folder).unwrap();
-        // Nothing is lost of a folder without files, and nothing counted twice.
+        // A folder without table files loses nothing and counts nothing twice.
         assert_eq!(total(&store), 2, "{name}");
         fs::copy(&file, folder.join("x.parquet")).unwrap();
         for path in ["", "build=1"] {
@@ -250,7 +250,7 @@ fn partitions_that_are_named_otherwise_are_errors() {
         assert!(store.compact().unwrap_err().to_string().contains(name));
         fs::remove_dir_all(service.with_file_name(name)).unwrap();
     }
-    // What engines pass over is none of ours.
+    // Folders that engines skip are ignored.
     for name in ["_x", ".x"] {
         fs::create_dir_all(service.join(name)).unwrap();
         fs::copy(&file, service.join(name).join("x.parquet")).unwrap();
@@ -261,7 +261,7 @@ fn partitions_that_are_named_otherwise_are_errors() {
     assert!(Selection::named(dir.path()).unwrap().unwrap().profiles().is_err());
 }
 
-/// Each would be waited for, or read without an end.
+/// Reading a pipe would block, and reading a device would never end.
 #[test]
 #[cfg(unix)]
 fn pipes_and_devices_are_refused_at_once() {
@@ -293,7 +293,7 @@ fn pipes_and_devices_are_refused_at_once() {
         whole.into_iter().for_each(|bytes| fs::write(&path, bytes).unwrap());
         read().unwrap();
     }
-    // Neither is a lock waited for that nobody can hold.
+    // A lock that is a pipe or a device is not waited for, either.
     let lock = dir.path().join("_commit.lock");
     fs::remove_file(&lock).unwrap();
     fs::rename(&pipe, &lock).unwrap();
@@ -302,7 +302,7 @@ fn pipes_and_devices_are_refused_at_once() {
 }
 
 #[test]
-fn rows_count_as_what_they_take_once_they_are_decoded() {
+fn rows_count_with_their_decoded_size() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let mut b = ProfileBuilder::new();
@@ -317,7 +317,7 @@ fn rows_count_as_what_they_take_once_they_are_decoded() {
     let added = store.add(&profile, &keys("1"), &Costs::default()).unwrap();
     assert!(added.bytes < 40_000, "{}", added.bytes);
     let [stored] = &Partition::new(&store, keys("1")).profiles().unwrap()[..] else { panic!() };
-    // Two values of 8 bytes, one list and one text a sample, and what the pages take.
+    // Two 8-byte values, one list and one text per sample, plus the pages.
     let least = 200_000 * (2 * 8 + 4 + 8 + 16);
     for limit in [10, 100_000, least] {
         let error = stored.load(limit).unwrap_err();
@@ -325,14 +325,14 @@ fn rows_count_as_what_they_take_once_they_are_decoded() {
         assert!(error.to_string().contains("--inflated-limit"), "{error}");
     }
     assert!(bytes_of(&stored.load(2 * least).unwrap()) == bytes_of(&profile));
-    // Costs have a limit, too, and the smallest profile is more than nothing.
+    // Costs are limited, too. The smallest profile still exceeds a limit of zero.
     let added = store.add(&counting(1), &keys("2"), &Costs::default()).unwrap();
     let [small] = &Partition::new(&store, keys("2")).profiles().unwrap()[..] else { panic!() };
     assert_eq!(small.id(), added.id);
     assert_eq!(small.load(10).unwrap_err().kind(), ErrorKind::Limit);
 }
 
-/// In a process of its own, whose standard error is read.
+/// Runs in a separate process to capture its standard error.
 #[test]
 fn a_panic_of_the_library_is_an_error_and_prints_nothing() {
     const CHILD: &str = "PPROFDIFF_TEST_STORE_PANIC";

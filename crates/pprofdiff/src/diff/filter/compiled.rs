@@ -26,7 +26,7 @@ pub(crate) struct Compiled {
     pub(super) tagroot: Vec<String>,
     pub(super) tagleaf: Vec<String>,
     pub(super) no_inlines: bool,
-    /// What a profile's drop_frames match stays.
+    /// True if frames that match a profile's drop_frames are kept.
     pub(super) all_frames: bool,
 }
 

@@ -17,7 +17,7 @@ use pprofdiff_profile::work::paced;
 /// The frames of one profile, and which of them each location expands to.
 pub(crate) struct InputFrames {
     pub(super) texts: Texts,
-    /// Until they are merged with those of other inputs.
+    /// The input's frames, until they are merged with the frames of other inputs.
     pub(super) frames: Vec<Frame>,
     /// The number of frames.
     pub(super) len: usize,

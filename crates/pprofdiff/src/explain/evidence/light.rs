@@ -138,10 +138,10 @@ impl Light {
 
     /// Makes a row of each, and says which each of the light ones belongs to.
     pub fn make_rows(mut self, found: &mut Collected<'_, '_>, row_of: &mut [u32], is_whole: &[bool]) {
-        // Nothing is looked up any more.
+        // No row is looked up from here on.
         let rows = std::mem::take(&mut self.rows).values;
         let mut made = vec![NONE; rows.len()];
-        // Doubled while it grows, it would be the largest of all.
+        // Growing by doubling would make this the largest list of all.
         found.rows.reserve_exact(rows.len());
         for (row, &light) in paced(row_of.iter_mut().zip(&self.row_of)).filter(|(_, light)| **light != NONE) {
             let made = &mut made[light as usize];

@@ -16,7 +16,8 @@ pub(in crate::explain) struct Texts {
     pub runtime: &'static Runtime,
     texts: Vec<Arc<str>>,
     classes: Vec<Class>,
-    /// Of the texts that are not their canonical names. Most are, and a profile may have a million of them.
+    /// Canonical names of texts that differ from their canonical name. Most texts are their own canonical name, and a
+    /// profile may have a million of them.
     canonical: Canonical,
     /// Their numbers in the order of canonical names.
     order: Vec<u32>,
@@ -24,10 +25,11 @@ pub(in crate::explain) struct Texts {
     of_frames: Vec<u32>,
 }
 
-/// By number of a text: its canonical name, if that is another one, and what it is to others of that name.
+/// Canonical names by the number of a text, if they differ from it, and the text's relation to other texts of that
+/// name.
 type Canonical = HashMap<u32, (Arc<str>, Variants)>;
 
-/// The canonical name of a text.
+/// Returns the canonical name of a text.
 fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t Canonical, text: u32) -> &'t Arc<str> {
     canonical.get(&text).map_or(&texts[text as usize], |(name, _)| name)
 }
@@ -147,8 +149,8 @@ fn keep_apart(canonical: &mut Canonical, costs: &[[f64; 2]]) {
     });
 }
 
-/// Lists the names that each canonical one has, with their costs, unless the only one is the canonical name itself. Of a name
-/// that is its own there is nothing to choose.
+/// Lists the texts of each canonical name with their costs, unless the only text is the canonical name itself. There is
+/// then nothing to choose.
 fn show(names: &mut [Name], texts: &[Arc<str>], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
     let mut sharing = vec![0u32; names.len()];
     name_of.iter().for_each(|&name| sharing[name as usize] += 1);

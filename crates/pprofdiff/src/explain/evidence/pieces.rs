@@ -73,7 +73,7 @@ impl Reading {
         found.number()
     }
 
-    /// Gives back the room that no stack came for.
+    /// Releases unused capacity.
     fn shrink_to_fit(&mut self) {
         self.hashes.shrink_to_fit();
         self.ties.shrink_to_fit();
@@ -149,7 +149,8 @@ impl Piece {
         let lists: Vec<&[u128]> = pieces.iter().map(|piece| &*piece.stacks.hashes).collect();
         let numbers = Numbers::new(&lists);
         let parts = added_up(&pieces, &numbers);
-        // Where each sample has a stack of its own, all that is kept of a piece is as large as what is made of it.
+        // If each sample has a stack of its own, the data of the pieces is as large as the result, so it is freed
+        // early.
         for piece in &mut pieces {
             (piece.first, piece.further, piece.stacks.index) = Default::default();
         }

@@ -27,11 +27,11 @@ pub(in crate::explain) enum Kind {
 pub(in crate::explain) struct Name {
     pub text: Arc<str>,
     pub class: Class,
-    /// The names that are called so here. Empty where that is `text` alone, as it is of most.
+    /// The texts with this canonical name. Empty if `text` is the only one, as for most names.
     pub shown: Box<[Shown]>,
 }
 
-/// A name as profiles have it, with what it costs on both sides.
+/// A name as it occurs in profiles, with its cost on both sides.
 pub(in crate::explain) type Shown = (Arc<str>, [f64; 2]);
 
 /// A distinct stack with its labels, and sums over a side's runs.
@@ -309,7 +309,7 @@ impl Rows {
             cells.extend(self.run_values.of(*i as usize).iter().map(|cell| Cell { row: number, ..*cell }));
         }
         self.run_values = RunValues::new(n_rows as usize, cells);
-        // In place, cycle by cycle: rows are the largest of all that is kept.
+        // Reorders in place, cycle by cycle, because rows are the largest data that is kept.
         for start in 0..order.len() {
             let mut at = start;
             loop {

@@ -1,6 +1,6 @@
-//! Causes that more work everywhere would explain nearly as well are reported as one of two readings. If runs of each side differ as
-//! much as the totals do, neither reading is reported: a busy machine changes everything that a run costs by one
-//! factor, which looks the same.
+//! Ambiguous causes: more work everywhere would explain them nearly as well, so two readings are reported. If the runs
+//! of each side vary as much as the totals differ, neither reading is reported: a busy machine scales all costs of a
+//! run by one factor, which looks the same.
 
 use super::{Find, Findings, Rule};
 use crate::explain::account::Books;
