@@ -286,11 +286,11 @@ class Place(TypedDict):
 
 
 class Finding(TypedDict):
-    """A rule's finding for one subject. `frame` is None for a total, and for frames taken as one. `excess` is the distance of
-    the new side's median above the largest value that the limit allows, in the values' unit. `p_adjusted` is corrected
-    for everything that the check compares; a finding fails at 0.01 or less. `runs_needed` is the number of runs per side
-    with which a growth within chance would become significant. `within` is the frame with the same outcome whose stacks
-    contain this frame's.
+    """A rule's finding for one subject. `frame` is None for a total, and for frames taken as one. `excess` is the
+    distance of the new side's median above the largest value that the limit allows, in the values' unit. `p_adjusted`
+    is corrected for everything that the check compares; a finding fails at 0.01 or less. `runs_needed` is the number of
+    runs per side with which a growth within chance would become significant. `within` is the frame with the same
+    outcome whose stacks contain this frame's.
     """
 
     frame: str | None
@@ -309,9 +309,9 @@ class Finding(TypedDict):
 
 
 class RuleCheck(TypedDict):
-    """The result of a rule. Totals are medians of a side's runs. `floor` is in percent of the total, and `below_floor` is the
-    number of frames below it. `too_small` is the number of compared frames that do not fail, but vary by chance by more
-    than the limit. `why` exists for a rule that fails, and holds the causes that concern it.
+    """The result of a rule. Totals are medians of a side's runs. `floor` is in percent of the total, and `below_floor`
+    is the number of frames below it. `too_small` is the number of compared frames that do not fail, but vary by chance
+    by more than the limit. `why` exists for a rule that fails, and holds the causes that concern it.
     """
 
     rule: str

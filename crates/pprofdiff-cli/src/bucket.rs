@@ -277,7 +277,7 @@ mod network {
 
 #[cfg(not(feature = "network"))]
 impl Fetcher {
-    fn object(&self, _: &str, _: &str) -> Result<(Vec<u8>, pprofdiff::text::Secrets)> {
+    fn object(&self, _: &str, _: &str) -> Result<(Vec<u8>, Secrets)> {
         Err(Error::query("this build reads no object stores (it has no feature \"network\")"))
     }
 

@@ -78,6 +78,7 @@ impl Inputs {
     }
 
     /// Finds builds like [`Inputs::named`], but for an agent: URLs need `allow_urls`.
+    #[cfg(feature = "mcp")]
     pub fn named_by_agent(&self, files: &[PathBuf], allow_urls: bool) -> Result<Vec<(String, Source)>> {
         self.named_by(files, allow_urls, |file| Ok(self.found(RecordedSide::source_of(file)?, allow_urls)?))
     }

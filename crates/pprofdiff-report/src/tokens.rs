@@ -209,12 +209,13 @@ impl Report {
         let lines = |ending: &String| ending.lines().count();
         let same = endings.iter().take_while(|ending| lines(ending) == endings.first().map_or(0, lines));
         let ending = same.filter(|ending| tokens(ending) <= budget / ENDING_SHARE).last().map_or("", String::as_str);
-        let mut first = (steps.cut.text)(0, BRIEF)?;
+        let first = (steps.cut.text)(0, BRIEF)?;
         #[cfg(feature = "check")]
-        if let (Report::Check(_), Some((before, verdict))) = (self, first.trim_end().rsplit_once('\n')) {
+        let first = match (self, first.trim_end().rsplit_once('\n')) {
             // The verdict is the last line of a check, but the first line of a truncated check.
-            first = format!("{verdict}\n{before}\n");
-        }
+            (Report::Check(_), Some((before, verdict))) => format!("{verdict}\n{before}\n"),
+            _ => first,
+        };
         Ok(head_of(&first, whole.lines().count(), budget - budget / ENDING_SHARE) + ending)
     }
 
