@@ -54,7 +54,7 @@ pub fn run(args: &CheckArgs) -> Result<u8> {
         (Report::Check(check), Some((baseline, new)))
             if args.baseline.accept || args.baseline.store && !check.exceeds_a_limit() =>
         {
-            baseline.store(new, args.baseline.accept)?;
+            baseline.store(&distinct(new), args.baseline.accept)?;
         }
         (Report::Check(_), Some((_, new))) if args.baseline.store && !new.is_empty() => {
             say("the new profiles are not stored, because they exceed a limit; --accept stores them");
@@ -103,7 +103,7 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
     }
     let (new, inputs) = (new_side(&args.input)?, Inputs::new(&args.load, outputs)?);
     let new = inputs.sources(&new)?;
-    let new = new.iter().map(|source| Ok(source.load(&inputs.options)?)).collect::<Result<Vec<Arc<Profile>>>>()?;
+    let new = Diff::load_side(&new, &inputs.options)?;
     let mut baseline = Baseline::open(dir, &args.baseline)?;
     // What is stored is no recording, but may have been made of a part of one.
     let mut of_base = inputs.options.of_base();
@@ -133,6 +133,17 @@ fn answer<'a>(args: &'a CheckArgs, request: &Request) -> Result<(Report, Diff, O
         Arc::make_mut(&mut check.summary).warnings.append(&mut warnings);
     }
     Ok((report, diff, Some((baseline, new))))
+}
+
+/// Returns the profiles without those that are named again.
+fn distinct(profiles: &[Arc<Profile>]) -> Vec<Arc<Profile>> {
+    let mut distinct: Vec<Arc<Profile>> = Vec::new();
+    for profile in profiles {
+        if !distinct.iter().any(|known| Arc::ptr_eq(known, profile)) {
+            distinct.push(profile.clone());
+        }
+    }
+    distinct
 }
 
 /// The files of the new side, where there are no others.

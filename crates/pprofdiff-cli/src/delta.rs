@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 
 use pprofdiff::delta::{Delta, DeltaComputer};
 
-use pprofdiff::text::Secrets;
 use pprofdiff::{ErrorKind, Profile, WriteOptions, work};
 
 use crate::args::{DeltaArgs, Schedule};
@@ -70,9 +69,9 @@ fn live(args: &DeltaArgs, url: &str, schedule: Schedule) -> Result<()> {
     let begin = Instant::now();
     let mut taken = 0;
     loop {
-        let took = fetcher.get(url).map_err(Failure::from).and_then(|bytes| {
+        let took = fetcher.get(url).map_err(Failure::from).and_then(|(bytes, secrets)| {
             let snapshot = Profile::from_bytes(url, &bytes, &options);
-            let snapshot = snapshot.map_err(|e| e.without(&Secrets::of_url(url)))?;
+            let snapshot = snapshot.map_err(|e| e.without(&secrets))?;
             deltas.add(&snapshot)?;
             kept.replace(&bytes)?;
             Ok(bytes.len())

@@ -66,7 +66,7 @@ pub fn source(fetcher: &Arc<Fetcher>, url: &str, is_named_by_user: bool) -> ppro
         let query = ServerQuery::parse(url, now).map_err(|e| e.in_input(&shown).without(&Secrets::of_url(url)))?;
         Fetch::with_secrets(move || fetcher.ask(&query, is_named_by_user))
     } else {
-        Fetch::with_secrets(move || Ok((fetcher.get(&address)?, Secrets::of_url(&address))))
+        Fetch::with_secrets(move || fetcher.get(&address))
     };
     Ok(Source::Fetch(shown, fetch))
 }
@@ -140,20 +140,24 @@ mod network {
             let is_here = match Url::parse(url).ok().as_ref().and_then(Url::host) {
                 Some(Host::Domain(name)) => is_loopback(name),
                 Some(Host::Ipv4(ip)) => ip.is_loopback(),
-                Some(Host::Ipv6(ip)) => ip.is_loopback(),
+                Some(Host::Ipv6(ip)) => ip.to_canonical().is_loopback(),
                 None => false,
             };
             if is_here { &self.direct } else { &self.agent }
         }
 
-        /// The body of the answer. What begins with https is not redirected to http.
+        /// Returns the body of the answer, and the secrets of all addresses that led to it. An https address is not redirected
+        /// to http.
         ///
         /// # Errors
         /// Fails if the server sends no answer in time, an answer that is longer than the limit, or an error status. The
         /// message contains no secrets of the URL.
-        pub fn get(&self, url: &str) -> Result<Vec<u8>> {
-            self.body(url, &Secrets::of_url(url), self.timeout, self.limit)
-                .map_err(|reason| Error::io(io::Error::other(reason)).in_input(&redacted(url)))
+        pub fn get(&self, url: &str) -> Result<(Vec<u8>, Secrets)> {
+            let mut secrets = Secrets::of_url(url);
+            let body = self.follow(url, &mut secrets, self.timeout, self.limit);
+            let body = body.map_err(|reason| secrets.redact(&reason).into_owned());
+            let body = body.map_err(|reason| Error::io(io::Error::other(reason)).in_input(&redacted(url)))?;
+            Ok((body, secrets))
         }
 
         /// The profile that a server is asked for. All its answers together take no longer than one page may.

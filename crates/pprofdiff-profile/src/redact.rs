@@ -11,6 +11,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
+use ::base64::Engine as _;
+use ::base64::prelude::BASE64_STANDARD;
+
 /// The replacement for a secret.
 const HIDDEN: &str = "***";
 
@@ -84,13 +87,24 @@ const STORE_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-ms-"];
 /// invalid in a URL; then everything up to the text's last `@` is hidden.
 pub fn redacted(text: &str) -> Cow<'_, str> {
     let mut hidden = Vec::new();
-    each_secret(text, |place| hidden.push(place));
+    each_secret(text, |place, _| hidden.push(place));
     hidden.sort_by_key(|place| place.start);
     without(text, hidden)
 }
 
+/// How a part of a URL is known to be secret.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Secrecy {
+    /// The user and the password before the host.
+    User,
+    /// A parameter with the name of a secret.
+    Named,
+    /// A parameter that is not known to be harmless.
+    Possible,
+}
+
 /// Calls `found` with the range of each secret in the URLs of a text. Ranges may be nested.
-fn each_secret(text: &str, mut found: impl FnMut(Range<usize>)) {
+fn each_secret(text: &str, mut found: impl FnMut(Range<usize>, Secrecy)) {
     // A text without whitespace is a name, so its URL extends to its end.
     let is_name = !text.contains(char::is_whitespace);
     let mut at = 0;
@@ -106,7 +120,7 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>)) {
         let user = authority.rfind('@').or_else(|| after.rfind('@').filter(|_| odd));
         at = begin;
         if let Some(user) = user {
-            found(begin..begin + user);
+            found(begin..begin + user, Secrecy::User);
             at += user;
         }
         let rest = &text[at..];
@@ -123,8 +137,8 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>)) {
             let length = text[param..end].find(['&', ';', '#']).unwrap_or(end - param);
             let part = &text[param..param + length];
             let (name, value) = part.split_once('=').map_or(("", part), |(name, value)| (name, value));
-            if is_secret(name, value, is_web) {
-                found(param + length - value.len()..param + length);
+            if let Some(secrecy) = secrecy(name, value, is_web) {
+                found(param + length - value.len()..param + length, secrecy);
             }
             param += length + 1;
         }
@@ -143,18 +157,20 @@ fn end_of_url(text: &str) -> usize {
     text.len()
 }
 
-/// Returns true if the value of a URL's parameter must be hidden. A value without a name has the name "".
-fn is_secret(name: &str, value: &str, is_web: bool) -> bool {
+/// Returns why the value of a URL's parameter must be hidden, or `None` if it need not. A value without a name has the
+/// name "".
+fn secrecy(name: &str, value: &str, is_web: bool) -> Option<Secrecy> {
     let name = String::from_utf8_lossy(&Plain::of(name).bytes).into_owned();
     let name = STORE_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(&name);
     let is_number = value.len() <= 13 && value.bytes().all(|b| b.is_ascii_digit() || b".-".contains(&b));
     let is_harmless = |name: &str| HARMLESS.contains(&name);
+    let possible = |is_it: bool| is_it.then_some(Secrecy::Possible);
     match name {
-        "signedheaders" => false,
-        _ if value.is_empty() || value == HIDDEN => false,
-        "" => is_web && !is_number && !is_harmless(value),
-        name if SECRET_WORDS.iter().any(|word| name.contains(word)) => true,
-        name => is_web && !is_number && !is_harmless(name) && value != "true" && value != "false",
+        "signedheaders" => None,
+        _ if value.is_empty() || value == HIDDEN => None,
+        "" => possible(is_web && !is_number && !is_harmless(value)),
+        name if SECRET_WORDS.iter().any(|word| name.contains(word)) => Some(Secrecy::Named),
+        name => possible(is_web && !is_number && !is_harmless(name) && value != "true" && value != "false"),
     }
 }
 
@@ -180,6 +196,9 @@ fn without(text: &str, hidden: Vec<Range<usize>>) -> Cow<'_, str> {
 
 /// The minimum length of a secret that is searched for in a message. Shorter texts occur in any word.
 const MIN_SECRET_BYTES: usize = 3;
+/// The same for the value of a parameter that may be harmless, such as `mode=cpu`, and for a user without a password, such as
+/// `git@`.
+const MIN_POSSIBLE_BYTES: usize = 8;
 /// The minimum length of a prefix of a secret that is hidden at the end of a message, where the rest may have been cut
 /// off.
 const MIN_CUT_BYTES: usize = 4;
@@ -189,31 +208,61 @@ const MAX_ENCODING_BYTES: usize = 6;
 /// All secrets that a request carries. Messages about the request and quotes of the server's answer go through
 /// [`Secrets::redact`] before they are shortened.
 #[derive(Clone, Default)]
-pub struct Secrets(Arc<Vec<Vec<u8>>>);
+pub struct Secrets(Arc<Vec<Secret>>);
+
+/// One secret: decoded, in lower case.
+#[derive(Clone, PartialEq, Eq)]
+struct Secret {
+    bytes: Vec<u8>,
+    /// It may be a harmless parameter. Such a text is hidden in messages, but never overwritten in a profile.
+    is_possible: bool,
+}
 
 impl Secrets {
     /// Collects the passwords and secret parameters of all URLs in a text.
     pub fn of_url(url: &str) -> Secrets {
         let mut secrets = Secrets::default();
-        each_secret(url, |place| {
+        each_secret(url, |place, secrecy| {
             let secret = &url[place];
-            secrets.add(secret);
-            // A user's name without a password is a token; with a password it is not secret.
-            if let Some((_, password)) = secret.split_once(':') {
-                secrets.add(password);
+            match (secrecy, secret.split_once(':')) {
+                // A user's name without a password is a token; with a password it is not secret.
+                (Secrecy::User, Some((_, password))) => {
+                    secrets.add(secret);
+                    secrets.add(password);
+                }
+                (Secrecy::User, None) if secret.len() < MIN_POSSIBLE_BYTES => {}
+                (Secrecy::User, None) | (Secrecy::Named, _) => secrets.add(secret),
+                (Secrecy::Possible, _) => secrets.insert(secret, true),
+            }
+            if secrecy == Secrecy::User {
+                secrets.add_basic(secret);
             }
         });
         secrets
     }
 
+    /// Adds the header in which clients send the user of a URL: base64 of it, as written and decoded.
+    fn add_basic(&mut self, user: &str) {
+        let decoded = percent_decoded(user);
+        for user in [user.as_bytes(), &decoded] {
+            let colon: &[u8] = if user.contains(&b':') { b"" } else { b":" };
+            self.add(&BASE64_STANDARD.encode([user, colon].concat()));
+        }
+    }
+
     /// Adds a secret.
     pub fn add(&mut self, secret: &str) {
-        let plain = Plain::of(secret).bytes;
-        if plain.len() >= MIN_SECRET_BYTES && !self.0.contains(&plain) {
+        self.insert(secret, false);
+    }
+
+    fn insert(&mut self, secret: &str, is_possible: bool) {
+        let least = if is_possible { MIN_POSSIBLE_BYTES } else { MIN_SECRET_BYTES };
+        let secret = Secret { bytes: Plain::of(secret).bytes, is_possible };
+        if secret.bytes.len() >= least && !self.0.contains(&secret) {
             let all = Arc::make_mut(&mut self.0);
-            all.push(plain);
+            all.push(secret);
             // Longest first, because a secret may begin with another secret.
-            all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+            all.sort_by_key(|secret| std::cmp::Reverse(secret.bytes.len()));
         }
     }
 
@@ -225,7 +274,7 @@ impl Secrets {
                 Arc::make_mut(&mut self.0).push(secret.clone());
             }
         }
-        Arc::make_mut(&mut self.0).sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        Arc::make_mut(&mut self.0).sort_by_key(|secret| std::cmp::Reverse(secret.bytes.len()));
         self
     }
 
@@ -251,7 +300,7 @@ impl Secrets {
         let (mut places, mut at) = (Vec::new(), 0);
         while at < end {
             let (rest, before) = (&plain.bytes[at..], &plain.bytes[at..end_of_whole.max(at)]);
-            let length = self.0.iter().find_map(|secret| {
+            let length = self.0.iter().map(|secret| &secret.bytes).find_map(|secret| {
                 let is_cut = |rest: &[u8]| rest.len() >= MIN_CUT_BYTES && secret.starts_with(rest);
                 match rest.starts_with(secret) {
                     true => Some(secret.len()),
@@ -270,7 +319,8 @@ impl Secrets {
 
     /// Overwrites plain occurrences of these secrets with asterisks, one per byte, so the length stays the same.
     pub(crate) fn mask(&self, bytes: &mut [u8]) {
-        for secret in self.0.iter().filter(|secret| secret.len() >= MIN_MASKED_BYTES) {
+        let certain = self.0.iter().filter(|secret| !secret.is_possible).map(|secret| &secret.bytes);
+        for secret in certain.filter(|secret| secret.len() >= MIN_MASKED_BYTES) {
             let is_it = |window: &[u8]| {
                 window.iter().zip(secret).all(|(b, s)| match b {
                     b'+' => *s == b' ',
@@ -291,6 +341,18 @@ impl Secrets {
     }
 }
 
+/// Undoes one level of percent-encoding.
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let (text, mut bytes, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while let Some(&byte) = text.get(at) {
+        let decoded = if byte == b'%' { decode_first(&text[at..]) } else { None };
+        let (byte, length) = decoded.unwrap_or((byte, 1));
+        bytes.push(byte);
+        at += length;
+    }
+    bytes
+}
+
 /// Extends a range to whole characters, because a part of a character can't be shown.
 fn whole_chars(text: &str, place: Range<usize>) -> Range<usize> {
     let Range { mut start, mut end } = place;
@@ -304,7 +366,7 @@ fn whole_chars(text: &str, place: Range<usize>) -> Range<usize> {
 }
 
 /// The minimum length of a secret that is overwritten in a profile. Shorter secrets may be words or parts of numbers.
-const MIN_MASKED_BYTES: usize = 16;
+const MIN_MASKED_BYTES: usize = 12;
 
 /// A decoded text in lower case, and the position of each of its bytes in the original text.
 struct Plain {
@@ -469,5 +531,26 @@ mod tests {
         let mut bytes = b"x Sixteen-bytes-it sixteen".to_vec();
         secrets.mask(&mut bytes);
         assert_eq!(bytes, b"x **************** sixteen");
+    }
+
+    /// A server can quote the header, in which the user and the password stand in base64.
+    #[test]
+    fn the_header_of_a_user_is_hidden() {
+        let secrets = Secrets::of_url("https://u:s3cr%65t@h/x");
+        let text = "401: Basic dTpzM2NyJTY1dA== or dTpzM2NyZXQ=";
+        assert_eq!(secrets.redact(text), "401: Basic *** or ***");
+        assert_eq!(Secrets::of_url("https://a-long-token@h").redact("Basic YS1sb25nLXRva2VuOg=="), "Basic ***");
+    }
+
+    /// Parameters that are hidden to be sure are often words that names and messages have as well.
+    #[test]
+    fn parameters_that_may_be_harmless_change_no_profile_and_no_short_word() {
+        let secrets = Secrets::of_url("http://h/p?class=org.apache.spark.executor.Executor&mode=cpu");
+        let name = b"org.apache.spark.executor.Executor";
+        let mut bytes = name.to_vec();
+        secrets.mask(&mut bytes);
+        assert_eq!(bytes, name);
+        assert_eq!(secrets.redact("no cpu in org.apache.spark.executor.Executor"), "no cpu in ***");
+        assert_eq!(Secrets::of_url("https://git@h/x").redact("a digit"), "a digit");
     }
 }

@@ -296,6 +296,9 @@ impl Rules {
         if !diff.is_two_sided() {
             return Err(Error::query("a check compares two sides; there is only one profile"));
         }
+        if self.how.paired && diff.has_repeats() {
+            return Err(Error::query("paired runs must be different, and a side names one run several times"));
+        }
         if self.how.paired && diff.base().count() != diff.new_side().count() {
             let (base, new) = (diff.base().count(), diff.new_side().count());
             return Err(Error::query(format!("paired runs are as many on both sides, not {base} and {new}")));
@@ -460,15 +463,19 @@ impl Rules {
         let only = kept.first().filter(|_| !is_of_each).map(|(_, sides)| sides);
         let power = looks.then(|| test.detectable(only)).flatten();
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
+        let is_allowed = |frame: &Option<u32>| {
+            let name = frame.map(|f| runs.frames().label(f));
+            findings.iter().any(|found| found.outcome == Outcome::Allowed && found.frame == name)
+        };
         let would_be_missed = || match test.detectable(only) {
             Some((least, limit)) if least <= limit => false,
-            _ => kept.iter().any(|(_, sides)| !test.rules_out_limit(sides)),
+            _ => kept.iter().any(|(frame, sides)| !test.rules_out_limit(sides) && !is_allowed(frame)),
         };
-        if outcome == Outcome::Pass && self.how.require_power && looks && would_be_missed() {
+        if outcome <= Outcome::Allowed && self.how.require_power && looks && would_be_missed() {
             outcome = Outcome::Inconclusive;
         }
         // Where filters leave nothing, what is asked was not measured, which is no pass.
-        if outcome == Outcome::Pass && measured.total.iter().all(|side| side.max == 0) {
+        if outcome <= Outcome::Allowed && measured.total.iter().all(|side| side.max == 0) {
             outcome = Outcome::Inconclusive;
         }
         let summary = runs.measure().summary();

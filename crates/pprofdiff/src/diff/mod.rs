@@ -246,6 +246,21 @@ impl Diff {
         Diff::from_inputs(vec![Input::whole(profile, 0, false)], false)
     }
 
+    /// Returns true if a side names a run several times. Such a run counts once.
+    #[cfg(feature = "check")]
+    pub(crate) fn has_repeats(&self) -> bool {
+        self.inputs.len() < self.named.len()
+    }
+
+    /// Loads the sources of one side for [`Diff::new`]. A file that has several names is loaded once, so the diff knows it as
+    /// one run.
+    ///
+    /// # Errors
+    /// The errors of [`Source::load`].
+    pub fn load_side(sources: &[Source], options: &LoadOptions) -> Result<Vec<Arc<Profile>>> {
+        repeats::load_side(sources, options)
+    }
+
     fn from_inputs(inputs: Vec<Input>, two_sided: bool) -> Result<Diff> {
         // Of a written diff, which is one profile, both sides are the same.
         let side = |base| inputs.iter().filter(|m| m.base == base).map(|m| &*m.profile).collect::<Vec<_>>();

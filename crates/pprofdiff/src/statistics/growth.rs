@@ -65,6 +65,23 @@ fn least_prior(m: [usize; 2], paired: bool) -> f64 {
     (FEWEST_DEGREES - if paired { of_side } else { 2.0 * of_side }).max(0.0)
 }
 
+/// Returns the degrees of freedom that the prior contributes to the variance of a single subject's own runs. These must show
+/// a growth by themselves, so the numbers are the smallest with which each added run lowers the required change, down to a
+/// probability of 0.001.
+fn prior_of_one(m: [usize; 2], paired: bool) -> f64 {
+    let smaller = m[0].min(m[1]);
+    let own = m[0] + m[1] - 2;
+    let degrees = match (paired, smaller) {
+        (false, 0 | 1) => 7,
+        (false, 2) => 10_usize.saturating_sub(2 * own).max(3),
+        (false, _) => 6_usize.saturating_sub(own),
+        (true, 0..3) => 7,
+        (true, 3) => 4,
+        (true, pairs) => 6_usize.saturating_sub(pairs),
+    };
+    degrees as f64
+}
+
 /// The average of what variances exceed counting by. Those of the frames that vary most count as much as the next.
 fn average_excess(runs: &[(f64, f64, f64)]) -> f64 {
     let mut excess: Vec<f64> = runs.iter().map(|(variance, _, counted)| variance - counted).collect();
@@ -211,7 +228,7 @@ impl Spread {
         }
         let m = runs.each_ref().map(Vec::len);
         let (variance, own, counted) = variance_of_runs(runs, self.paired);
-        let prior = least_prior(m, self.paired);
+        let prior = prior_of_one(m, self.paired);
         let drawn = (prior * (self.known + counted) + own * variance) / (prior + own);
         Some((between_run_variance(drawn, m).sqrt().max(1e-12), prior + own))
     }
@@ -307,7 +324,7 @@ impl Spread {
         let deviance = |m: usize| penalised(base * m as f64, new * m as f64, ratio, between_run_variance(tau2, [m, m]));
         let needed = |m: usize| {
             let own = self.own_degrees([m, m]);
-            far(chance, own + if is_alone { least_prior([m, m], self.paired) } else { self.degrees })
+            far(chance, own + if is_alone { prior_of_one([m, m], self.paired) } else { self.degrees })
         };
         (first..=MAX_RUNS).find(|&m| deviance(m) > needed(m).powi(2))
     }
@@ -430,7 +447,7 @@ mod tests {
             };
             let alone = spread.detectable_alone(&m.map(side), 1.0, chance);
             // The logs of few events are skewed, which reduces the power of a test by the subject's own runs.
-            [frame, if events < 100.0 { 0.0 } else { alone }]
+            [frame, if events < 100.0 || chance < 1e-3 { 0.0 } else { alone }]
         };
         for chance in [1e-2, 1e-3, 1e-4] {
             for events in [50.0, 1000.0, 1e6] {
@@ -444,8 +461,10 @@ mod tests {
                     }
                 }
                 for m in 1..9 {
-                    let [before, after] = [m, m + 1].map(|m| needed([m, m], true, chance, events)[0]);
-                    assert!(after <= before * 1.005, "{m} pairs {chance} {events}: {before} {after}");
+                    let [before, after] = [m, m + 1].map(|m| needed([m, m], true, chance, events));
+                    for (before, after) in before.iter().zip(after) {
+                        assert!(after <= before * 1.005, "{m} pairs {chance} {events}: {before} {after}");
+                    }
                 }
             }
         }

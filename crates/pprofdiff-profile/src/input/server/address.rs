@@ -118,10 +118,11 @@ fn host(authority: &str) -> Result<&str> {
     if is_port && is_name { Ok(host) } else { Err(wrong()) }
 }
 
-/// True of this machine, to which nobody listens on the way.
+/// Returns true if the host is this machine, so nobody can listen on the way.
 pub fn is_loopback(host: &str) -> bool {
-    let name = host.to_ascii_lowercase();
-    let is_loopback = host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());
+    let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
+    // An IPv4 address may be written as an IPv6 address: `::ffff:127.0.0.1`.
+    let is_loopback = name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback());
     is_loopback || name == "localhost" || name.ends_with(".localhost")
 }
 
