@@ -81,6 +81,9 @@ fn chance(f: &Finding) -> Option<String> {
     if f.p_adjusted.is_some_and(|p| p <= ALPHA) {
         return Some(format!("too few events to be sure ({})", p?));
     }
+    if f.p.is_none() {
+        return Some("shown on one side by inlining, which is chance".to_owned());
+    }
     let runs = f.runs_needed.map_or_else(String::new, |runs| format!(", about {runs} runs a side would tell"));
     Some(format!("within chance ({}){runs}", p?))
 }

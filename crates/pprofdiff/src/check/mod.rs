@@ -27,6 +27,7 @@ use std::sync::Arc;
 use regex::bytes::Regex;
 use serde::{Deserialize, Serialize};
 
+use crate::diff::top::LeftOut;
 use crate::diff::{Diff, Granularity, Matching, Normalize, Query, Selection, Summary};
 use crate::explain::{self, ExplainOptions, Explanation};
 use crate::runs::{ByChance, MeasuredRuns, Sides};
@@ -399,7 +400,7 @@ impl Rules {
         let runs = &measured.runs;
         let is_of_each = matches!(rule.subject, Subject::Each(_));
         let floor = rule.floor.or(self.floor).unwrap_or(if is_of_each { rule::FLOOR } else { Decimal::whole(0) });
-        let Subjects { kept, n, left_out } = self.subjects(rule, measured, floor)?;
+        let Subjects { kept, inlined, n, left_out } = self.subjects(rule, measured, floor)?;
         if n == 0 && !matches!(rule.subject, Subject::Each(None)) {
             warnings.push(format!("the rule {:?} matches no frame", rule.text));
         }
@@ -411,14 +412,22 @@ impl Rules {
             let of_hosts = test.p_of_hosts(&kept, &of_kept);
             of_kept.iter_mut().zip(of_hosts).for_each(|(p, of_host)| *p = of_host.or(*p));
         }
-        for ((frame, sides), p) in kept.iter().zip(of_kept) {
+        let of_kept = kept.iter().zip(of_kept).map(|(subject, p)| (subject, p, false));
+        // Chance decides on which side these frames are shown, so they cannot fail; but what exceeds a limit is no pass.
+        let of_inlined = inlined.iter().map(|subject| (subject, None, true));
+        for ((frame, sides), p, is_inlined) in of_kept.chain(of_inlined) {
             let p_adjusted = p.map(|p| test.adjusted(p));
             let mut outcome = test.outcome(sides, p_adjusted);
-            too_small += usize::from(outcome != Outcome::Fail && test.is_too_small(sides));
+            if is_inlined {
+                outcome = outcome.min(Outcome::Inconclusive);
+            } else {
+                too_small += usize::from(outcome != Outcome::Fail && test.is_too_small(sides));
+            }
             if outcome == Outcome::Pass && is_of_each {
                 continue;
             }
-            let runs_needed = (outcome == Outcome::Inconclusive).then(|| test.runs_needed(sides)).flatten();
+            let runs_needed =
+                (outcome == Outcome::Inconclusive && !is_inlined).then(|| test.runs_needed(sides)).flatten();
             let frame = frame.map(|f| runs.frames().label(f));
             let mut reason = None;
             if outcome != Outcome::Pass {
@@ -512,7 +521,7 @@ impl Rules {
         let cost = rule.cost.sum();
         let frames = 0..runs.frames().len() as u32;
         let is_match = |re: &Regex, f: u32| re.is_match(runs.frames().label(f).as_bytes());
-        let mut found = Subjects { kept: Vec::new(), n: 0, left_out: 0 };
+        let mut found = Subjects { kept: Vec::new(), inlined: Vec::new(), n: 0, left_out: 0 };
         let mut add = |frame: Option<u32>, sides: Sides| {
             found.n += 1;
             if rule.cost == Cost::Total || limit::reaches(floor, &sides, &runs.total) {
@@ -540,16 +549,19 @@ impl Rules {
                         Some(by_chance.get_or_init(|| new))
                     }
                 };
-                let mut left_out = 0;
+                let (mut left_out, mut inlined) = (0, Vec::new());
                 for f in frames {
                     let Some(sides) = runs.of_frame(f, cost) else { continue };
-                    if by_chance.and_then(|known| known.reason(f, cost, runs, ALPHA)).is_some() {
-                        left_out += 1;
-                    } else {
+                    let Some(reason) = by_chance.and_then(|known| known.reason(f, cost, runs, ALPHA)) else {
                         add(Some(f), sides);
+                        continue;
+                    };
+                    left_out += 1;
+                    if reason == LeftOut::Inlining && limit::reaches(floor, &sides, &runs.total) {
+                        inlined.push((Some(f), sides));
                     }
                 }
-                found.left_out = left_out;
+                (found.left_out, found.inlined) = (left_out, inlined);
             }
         }
         Ok(found)
@@ -584,6 +596,8 @@ impl Measured {
 struct Subjects {
     /// Frames that reach the floor, or `None` for what is one thing.
     kept: Vec<(Option<u32>, Sides)>,
+    /// Frames that reach the floor, but are shown on one side alone because of inlining.
+    inlined: Vec<(Option<u32>, Sides)>,
     /// With those that do not.
     n: usize,
     left_out: usize,
