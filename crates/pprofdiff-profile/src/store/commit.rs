@@ -13,6 +13,7 @@
 //! its process was killed between the first and the last rename, and only until the next `add` or `compact`.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -117,8 +118,8 @@ pub(super) fn is_stem(stem: &str) -> bool {
 
 impl Partition {
     /// Moves new files into all tables, in the order of [`TABLES`], and removes the files that they replace. The caller
-    /// holds the lock. An error leaves the tables unchanged, unless replaced files were already removed in part. Then
-    /// the next writer completes the commit.
+    /// holds the lock. An error leaves the tables unchanged, unless some replaced files were already removed. Then the
+    /// next writer completes the commit.
     pub(super) fn commit(&self, stem: &str, staged: Vec<Staged>, replaces: Vec<String>) -> Result<()> {
         let tmp = self.store().tmp()?;
         let of_files = staged.iter().map(Staged::name).collect();
@@ -132,6 +133,11 @@ impl Partition {
         let was_there = TABLES.map(|table| fs::symlink_metadata(self.file(table, stem)).is_ok());
         let kept: std::io::Result<Vec<PathBuf>> = staged.into_iter().map(Staged::keep).collect();
         let undo = |kept: &[PathBuf], e: Error| {
+            // Without working locks, another process may have completed this commit and removed the replaced files. The
+            // new files are then the only copy.
+            if !commit.can_be_undone(self) {
+                return Err(e);
+            }
             // Samples first, because our readers see a profile as soon as its samples exist.
             for (table, was_there) in TABLES.into_iter().zip(was_there).rev() {
                 if !was_there {
@@ -146,12 +152,8 @@ impl Partition {
             return undo(&kept, named(e));
         }
         let _ = File::open(&tmp).and_then(|folder| folder.sync_all());
-        if let Err(e) = commit.place(self) {
+        if let Err(e) = commit.place(self).and_then(|()| commit.remove_replaced(self)) {
             return undo(&kept, e);
-        }
-        match commit.remove_replaced(self) {
-            Err(e) if commit.replaces.iter().all(|old| self.has_all_files(old)) => return undo(&kept, e),
-            removed => removed?,
         }
         // The commit's file goes last: after a crash, the renames can still be repeated from it.
         for table in TABLES {
@@ -196,6 +198,11 @@ impl Commit {
         Ok(())
     }
 
+    /// Returns true if every replaced file still exists, so that removing the new files loses no profile.
+    fn can_be_undone(&self, partition: &Partition) -> bool {
+        self.replaces.iter().all(|stem| partition.has_all_files(stem))
+    }
+
     /// Moves the new files that are not yet in place.
     fn place(&self, partition: &Partition) -> Result<()> {
         let tmp = partition.store().dir.join(TMP);
@@ -203,7 +210,11 @@ impl Commit {
             let (from, to) = (tmp.join(name), partition.file(table, &self.stem));
             // A missing file has already been moved.
             if files::is_own_file(&from) {
-                fs::rename(&from, &to).map_err(|e| Error::io(e).in_input(&to.display().to_string()))?;
+                match fs::rename(&from, &to) {
+                    // Without working locks, another process may have moved the file since the check above.
+                    Err(e) if e.kind() == ErrorKind::NotFound && files::is_own_file(&to) => (),
+                    moved => moved.map_err(|e| Error::io(e).in_input(&to.display().to_string()))?,
+                }
             }
         }
         Ok(())

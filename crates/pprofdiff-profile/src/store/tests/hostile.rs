@@ -91,6 +91,39 @@ fn a_commit_that_fails_leaves_nothing_in_any_table() {
     assert_eq!(seen_by_engines(&partition).map(|ids| ids.len()), [1; 3]);
 }
 
+/// Moves the new files of a finished `add` or `compact` back to `_tmp`.
+fn stage_again(partition: &Partition, stem: &str) -> Vec<Staged> {
+    let tmp = partition.store().dir().join(TMP);
+    let stage = |table| {
+        let path = partition.file(table, stem);
+        let staged = Staged::write(&tmp, &fs::read(&path).unwrap()).unwrap();
+        fs::remove_file(&path).unwrap();
+        staged
+    };
+    TABLES.into_iter().map(stage).collect()
+}
+
+/// Without working locks, another process may complete a commit and remove the replaced files while its owner fails.
+#[test]
+fn a_failed_compaction_keeps_its_files_if_the_replaced_files_are_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let added = [1, 2].map(|value| store.add(&counting(value), &keys("1"), &Costs::default()).unwrap().id);
+    store.compact().unwrap();
+    let partition = Partition::new(&store, keys("1"));
+    let [stem] = &partition.stems(&SAMPLES).unwrap()[..] else { panic!() };
+    let staged = stage_again(&partition, stem);
+    // A folder takes the place of the second file.
+    let place = partition.file(&FUNCTIONS, stem);
+    fs::create_dir(&place).unwrap();
+    partition.commit(stem, staged, added.to_vec()).unwrap_err();
+    assert!(partition.file(&LOCATIONS, stem).is_file());
+    assert!(unfinished(&store).contains(&format!("commit-{stem}.json")));
+    fs::remove_dir(&place).unwrap();
+    store.complete_commits().unwrap();
+    assert_eq!((total(&store), unfinished(&store)), (3, vec![]));
+}
+
 #[test]
 fn foreign_commits_move_and_remove_no_foreign_files() {
     let dir = tempfile::tempdir().unwrap();
