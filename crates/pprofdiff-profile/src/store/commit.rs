@@ -8,17 +8,20 @@
 //!    durable: the next writer completes it.
 //! 3. Renames move the files into place, samples last. Then the replaced files are removed.
 //!
+//! If a new file is lost before step 3, the commit is undone.
+//!
 //! A lock serializes commits, so an unfinished commit belongs to a process that was killed. Files are moved, never
 //! copied, so completing a commit can't restore files that were compacted since. Engines see part of a commit only if
 //! its process was killed between the first and the last rename, and only until the next `add` or `compact`.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::compact::compacted_stem;
+use super::content::SAMPLES;
 use super::files::{self, Lock, find_link};
 use super::select::{COMPACTED, Partition};
 use super::table::Table;
@@ -43,6 +46,9 @@ struct Commit {
     files: Vec<String>,
     /// The names of the files that the new files replace, without their extension.
     replaces: Vec<String>,
+    /// Whether each table already had a file named `stem`. An undone commit keeps such a file.
+    #[serde(default)]
+    existed: [bool; TABLES.len()],
 }
 
 impl Store {
@@ -87,6 +93,11 @@ impl Store {
             let path = tmp.join(name);
             let commit = self.read_commit(&path)?;
             let partition = Partition::new(self, commit.keys.clone());
+            if commit.find_lost(&partition).is_some() {
+                commit.roll_back(&partition).map_err(|e| e.in_input(&path.display().to_string()))?;
+                files::remove(&path)?;
+                continue;
+            }
             commit.create_folders(&partition)?;
             commit.place(&partition)?;
             commit.remove_replaced(&partition)?;
@@ -123,15 +134,15 @@ impl Partition {
     pub(super) fn commit(&self, stem: &str, staged: Vec<Staged>, replaces: Vec<String>) -> Result<()> {
         let tmp = self.store().tmp()?;
         let of_files = staged.iter().map(Staged::name).collect();
-        let commit = Commit { keys: self.keys().to_vec(), stem: stem.to_owned(), files: of_files, replaces };
+        let existed = TABLES.map(|table| fs::symlink_metadata(self.file(table, stem)).is_ok());
+        let commit = Commit { keys: self.keys().to_vec(), stem: stem.to_owned(), files: of_files, replaces, existed };
         commit.create_folders(self)?;
         let path = tmp.join(format!("{PREFIX}{stem}{SUFFIX}"));
-        let named = |e: std::io::Error| Error::io(e).in_input(&path.display().to_string());
+        let named = |e: io::Error| Error::io(e).in_input(&path.display().to_string());
         let text = serde_json::to_vec(&commit).map_err(|e| Error::query(e.to_string()))?;
         let journal = Staged::write(&tmp, &text).map_err(named)?;
         // The commit can't be cancelled from here on.
-        let was_there = TABLES.map(|table| fs::symlink_metadata(self.file(table, stem)).is_ok());
-        let kept: std::io::Result<Vec<PathBuf>> = staged.into_iter().map(Staged::keep).collect();
+        let kept: io::Result<Vec<PathBuf>> = staged.into_iter().map(Staged::keep).collect();
         let undo = |kept: &[PathBuf], e: Error| {
             // Without working locks, another process may have completed this commit and removed the replaced files. The
             // new files are then the only copy.
@@ -139,8 +150,8 @@ impl Partition {
                 return Err(e);
             }
             // Samples first, because our readers see a profile as soon as its samples exist.
-            for (table, was_there) in TABLES.into_iter().zip(was_there).rev() {
-                if !was_there {
+            for (table, existed) in TABLES.into_iter().zip(existed).rev() {
+                if !existed {
                     let _ = fs::remove_file(self.file(table, stem));
                 }
             }
@@ -204,20 +215,70 @@ impl Commit {
     }
 
     /// Moves the new files that are not yet in place.
+    ///
+    /// # Errors
+    /// A new file that is neither in `_tmp` nor in place; the operating system's.
     fn place(&self, partition: &Partition) -> Result<()> {
+        // An incomplete profile must not become visible, not even briefly.
+        self.check_lost(partition)?;
         let tmp = partition.store().dir.join(TMP);
         for (table, name) in TABLES.into_iter().zip(&self.files) {
             let (from, to) = (tmp.join(name), partition.file(table, &self.stem));
-            // A missing file has already been moved.
+            // A missing file has already been moved, or was lost.
             if files::is_own_file(&from) {
                 match fs::rename(&from, &to) {
                     // Without working locks, another process may have moved the file since the check above.
-                    Err(e) if e.kind() == ErrorKind::NotFound && files::is_own_file(&to) => (),
+                    Err(e) if e.kind() == io::ErrorKind::NotFound && files::is_own_file(&to) => (),
                     moved => moved.map_err(|e| Error::io(e).in_input(&to.display().to_string()))?,
                 }
             }
         }
-        Ok(())
+        self.check_lost(partition)
+    }
+
+    fn check_lost(&self, partition: &Partition) -> Result<()> {
+        match self.find_lost(partition) {
+            Some(path) => {
+                let detail = "another process removed this file before it was moved here; try again";
+                Err(Error::io(io::Error::new(io::ErrorKind::NotFound, detail)).in_input(&path.display().to_string()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the final path of a new file that is neither in `_tmp` nor in place. `compact` removes files from `_tmp`
+    /// that are a day old, even if their writer was only suspended.
+    fn find_lost(&self, partition: &Partition) -> Option<PathBuf> {
+        let tmp = partition.store().dir.join(TMP);
+        let files = TABLES.into_iter().zip(&self.files);
+        // The order of these checks matters: a rename between them moves a file from the first path to the second.
+        let mut lost = files.filter(|(_, name)| !files::is_own_file(&tmp.join(name)));
+        lost.find_map(|(table, _)| {
+            let path = partition.file(table, &self.stem);
+            (!files::is_own_file(&path)).then_some(path)
+        })
+    }
+
+    /// Removes the new files of a commit that can't be completed because one of them was lost.
+    ///
+    /// # Errors
+    /// Some replaced files are gone, so that the new files may be the only copy; the operating system's.
+    fn roll_back(&self, partition: &Partition) -> Result<()> {
+        // Without samples, nothing of the partition is left, for example because a user removed it.
+        if !self.can_be_undone(partition) && !partition.stems(&SAMPLES)?.is_empty() {
+            let detail = "this commit can't be completed or undone: both a new file and a replaced file are missing; \
+                          restore one of them, or remove the commit";
+            return Err(Error::malformed(detail));
+        }
+        // Samples first, because our readers see a profile as soon as its samples exist.
+        for (table, existed) in TABLES.into_iter().zip(self.existed).rev() {
+            if !existed {
+                partition.remove_own(table, &self.stem)?;
+            }
+        }
+        let tmp = partition.store().dir.join(TMP);
+        let staged = self.files.iter().map(|name| tmp.join(name));
+        staged.filter(|path| files::is_own_file(path)).try_for_each(|path| files::remove(&path))
     }
 
     /// Removes the replaced files if the new files exist in all tables. Samples go first, as in any removal.

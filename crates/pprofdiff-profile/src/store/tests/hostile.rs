@@ -124,6 +124,54 @@ fn a_failed_compaction_keeps_its_files_if_the_replaced_files_are_gone() {
     assert_eq!((total(&store), unfinished(&store)), (3, vec![]));
 }
 
+/// A writer may be suspended for more than a day, and `compact` then removes its unfinished files.
+#[test]
+fn a_commit_whose_staged_file_was_lost_stores_nothing() {
+    for (is_compaction, is_killed, lost) in [false, true]
+        .into_iter()
+        .flat_map(|a| [false, true].into_iter().flat_map(move |b| (0..3).map(move |c| (a, b, c))))
+    {
+        let case = format!("{is_compaction}, {is_killed}, {lost}");
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path());
+        let partition = Partition::new(&store, keys("1"));
+        let added = [1, 2].map(|value| store.add(&counting(value), &keys("1"), &Costs::default()).unwrap().id);
+        let paths = TABLES.into_iter().flat_map(|table| added.each_ref().map(|stem| partition.file(table, stem)));
+        let old: Vec<(PathBuf, Vec<u8>)> = paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+        let (stem, replaces) = match is_compaction {
+            true => {
+                store.compact().unwrap();
+                (partition.stems(&SAMPLES).unwrap().remove(0), added.to_vec())
+            }
+            false => (store.add(&counting(4), &keys("1"), &Costs::default()).unwrap().id, Vec::new()),
+        };
+        let staged = stage_again(&partition, &stem);
+        old.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        let names: Vec<String> = staged.iter().map(Staged::name).collect();
+        fs::remove_file(dir.path().join(TMP).join(&names[lost])).unwrap();
+        if is_killed {
+            let kept: Vec<PathBuf> = staged.into_iter().map(|staged| staged.keep().unwrap()).collect();
+            // The first file had already been moved, unless it was lost.
+            if lost > 0 {
+                fs::rename(&kept[0], partition.file(&LOCATIONS, &stem)).unwrap();
+            }
+            let commit = serde_json::json!({"keys": keys("1"), "stem": stem, "files": names, "replaces": replaces});
+            fs::write(dir.path().join(TMP).join(format!("commit-{stem}.json")), commit.to_string()).unwrap();
+            store.complete_commits().unwrap();
+        } else {
+            let error = partition.commit(&stem, staged, replaces).unwrap_err().to_string();
+            assert!(error.contains(&stem) && error.contains("try again"), "{case}: {error}");
+        }
+        assert_eq!(unfinished(&store), [""; 0], "{case}");
+        assert_eq!(seen_by_engines(&partition).map(|ids| ids.len()), [2; 3], "{case}");
+        assert_eq!(total(&store), 3, "{case}");
+        // The next writer succeeds.
+        assert!(store.add(&counting(4), &keys("1"), &Costs::default()).unwrap().is_new, "{case}");
+        store.compact().unwrap();
+        assert_eq!(total(&store), 7, "{case}");
+    }
+}
+
 #[test]
 fn foreign_commits_move_and_remove_no_foreign_files() {
     let dir = tempfile::tempdir().unwrap();
