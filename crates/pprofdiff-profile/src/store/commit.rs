@@ -26,12 +26,12 @@ use super::files::{self, Lock, find_link};
 use super::select::{COMPACTED, Partition};
 use super::table::Table;
 use super::{Store, TABLES, TMP, is_id, read_entries};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::output::{STAGED_PREFIX, Staged};
 
 const PREFIX: &str = "commit-";
 const SUFFIX: &str = ".json";
-/// The maximum size of a commit: the names of some 100,000 replaced files.
+/// The maximum size of a commit: twice the names of [`MAX_BATCH_FILES`](super::compact::MAX_BATCH_FILES) replaced files.
 const MAX_BYTES: u64 = 4 << 20;
 const COMMIT_LOCK: &str = "_commit.lock";
 const COMPACT_LOCK: &str = "_compact.lock";
@@ -140,6 +140,10 @@ impl Partition {
         let path = tmp.join(format!("{PREFIX}{stem}{SUFFIX}"));
         let named = |e: io::Error| Error::io(e).in_input(&path.display().to_string());
         let text = serde_json::to_vec(&commit).map_err(|e| Error::query(e.to_string()))?;
+        if text.len() as u64 > MAX_BYTES {
+            let detail = format!("this commit would have {} bytes; the limit is {MAX_BYTES}", text.len());
+            return Err(Error::new(ErrorKind::Limit, detail).in_input(&path.display().to_string()));
+        }
         let journal = Staged::write(&tmp, &text).map_err(named)?;
         // The commit can't be cancelled from here on.
         let kept: io::Result<Vec<PathBuf>> = staged.into_iter().map(Staged::keep).collect();
