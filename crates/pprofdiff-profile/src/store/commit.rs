@@ -93,14 +93,10 @@ impl Store {
             let path = tmp.join(name);
             let commit = self.read_commit(&path)?;
             let partition = Partition::new(self, commit.keys.clone());
-            if commit.find_lost(&partition).is_some() {
-                commit.roll_back(&partition).map_err(|e| e.in_input(&path.display().to_string()))?;
-                files::remove(&path)?;
-                continue;
-            }
-            commit.create_folders(&partition)?;
-            commit.place(&partition)?;
-            commit.remove_replaced(&partition)?;
+            commit.complete(&partition).map_err(|e| {
+                // The error may name a file of a table. The commit shows why this process writes it.
+                e.prefixed(&format!("completing {}: ", path.display())).in_input(&path.display().to_string())
+            })?;
             files::remove(&path)?;
         }
         Ok(())
@@ -171,10 +167,15 @@ impl Partition {
             return undo(&kept, e);
         }
         // The commit's file goes last: after a crash, the renames can still be repeated from it.
+        self.sync_folders();
+        files::remove(&path)
+    }
+
+    /// Makes renames and removals durable, on systems that can sync a folder.
+    fn sync_folders(&self) {
         for table in TABLES {
             let _ = File::open(self.folder(table)).and_then(|folder| folder.sync_all());
         }
-        files::remove(&path)
     }
 
     fn has_all_files(&self, stem: &str) -> bool {
@@ -210,6 +211,19 @@ impl Commit {
             let folder = partition.folder(table);
             fs::create_dir_all(&folder).map_err(|e| Error::io(e).in_input(&folder.display().to_string()))?;
         }
+        Ok(())
+    }
+
+    /// Completes the commit of a process that was killed, or undoes it if one of its new files was lost.
+    fn complete(&self, partition: &Partition) -> Result<()> {
+        if self.find_lost(partition).is_some() {
+            self.roll_back(partition)?;
+        } else {
+            self.create_folders(partition)?;
+            self.place(partition)?;
+            self.remove_replaced(partition)?;
+        }
+        partition.sync_folders();
         Ok(())
     }
 
