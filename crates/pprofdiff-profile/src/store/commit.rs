@@ -8,26 +8,30 @@
 //!    durable: the next writer completes it.
 //! 3. Renames move the files into place, samples last. Then the replaced files are removed.
 //!
+//! If a new file is lost before step 3, the commit is undone.
+//!
 //! A lock serializes commits, so an unfinished commit belongs to a process that was killed. Files are moved, never
 //! copied, so completing a commit can't restore files that were compacted since. Engines see part of a commit only if
 //! its process was killed between the first and the last rename, and only until the next `add` or `compact`.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::compact::compacted_stem;
+use super::content::SAMPLES;
 use super::files::{self, Lock, find_link};
 use super::select::{COMPACTED, Partition};
 use super::table::Table;
 use super::{Store, TABLES, TMP, is_id, read_entries};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::output::{STAGED_PREFIX, Staged};
 
 const PREFIX: &str = "commit-";
 const SUFFIX: &str = ".json";
-/// The maximum size of a commit: the names of some 100,000 replaced files.
+/// The maximum size of a commit: twice the names of [`MAX_BATCH_FILES`](super::compact::MAX_BATCH_FILES) replaced files.
 const MAX_BYTES: u64 = 4 << 20;
 const COMMIT_LOCK: &str = "_commit.lock";
 const COMPACT_LOCK: &str = "_compact.lock";
@@ -42,6 +46,9 @@ struct Commit {
     files: Vec<String>,
     /// The names of the files that the new files replace, without their extension.
     replaces: Vec<String>,
+    /// Whether each table already had a file named `stem`. An undone commit keeps such a file.
+    #[serde(default)]
+    existed: [bool; TABLES.len()],
 }
 
 impl Store {
@@ -86,9 +93,10 @@ impl Store {
             let path = tmp.join(name);
             let commit = self.read_commit(&path)?;
             let partition = Partition::new(self, commit.keys.clone());
-            commit.create_folders(&partition)?;
-            commit.place(&partition)?;
-            commit.remove_replaced(&partition)?;
+            commit.complete(&partition).map_err(|e| {
+                // The error may name a file of a table. The commit shows why this process writes it.
+                e.prefixed(&format!("completing {}: ", path.display())).in_input(&path.display().to_string())
+            })?;
             files::remove(&path)?;
         }
         Ok(())
@@ -117,24 +125,33 @@ pub(super) fn is_stem(stem: &str) -> bool {
 
 impl Partition {
     /// Moves new files into all tables, in the order of [`TABLES`], and removes the files that they replace. The caller
-    /// holds the lock. An error leaves the tables unchanged, unless replaced files were already removed in part. Then
-    /// the next writer completes the commit.
+    /// holds the lock. An error leaves the tables unchanged, unless some replaced files were already removed. Then the
+    /// next writer completes the commit.
     pub(super) fn commit(&self, stem: &str, staged: Vec<Staged>, replaces: Vec<String>) -> Result<()> {
         let tmp = self.store().tmp()?;
         let of_files = staged.iter().map(Staged::name).collect();
-        let commit = Commit { keys: self.keys().to_vec(), stem: stem.to_owned(), files: of_files, replaces };
+        let existed = TABLES.map(|table| fs::symlink_metadata(self.file(table, stem)).is_ok());
+        let commit = Commit { keys: self.keys().to_vec(), stem: stem.to_owned(), files: of_files, replaces, existed };
         commit.create_folders(self)?;
         let path = tmp.join(format!("{PREFIX}{stem}{SUFFIX}"));
-        let named = |e: std::io::Error| Error::io(e).in_input(&path.display().to_string());
+        let named = |e: io::Error| Error::io(e).in_input(&path.display().to_string());
         let text = serde_json::to_vec(&commit).map_err(|e| Error::query(e.to_string()))?;
+        if text.len() as u64 > MAX_BYTES {
+            let detail = format!("this commit would have {} bytes; the limit is {MAX_BYTES}", text.len());
+            return Err(Error::new(ErrorKind::Limit, detail).in_input(&path.display().to_string()));
+        }
         let journal = Staged::write(&tmp, &text).map_err(named)?;
         // The commit can't be cancelled from here on.
-        let was_there = TABLES.map(|table| fs::symlink_metadata(self.file(table, stem)).is_ok());
-        let kept: std::io::Result<Vec<PathBuf>> = staged.into_iter().map(Staged::keep).collect();
+        let kept: io::Result<Vec<PathBuf>> = staged.into_iter().map(Staged::keep).collect();
         let undo = |kept: &[PathBuf], e: Error| {
+            // Without working locks, another process may have completed this commit and removed the replaced files. The
+            // new files are then the only copy.
+            if !commit.can_be_undone(self) {
+                return Err(e);
+            }
             // Samples first, because our readers see a profile as soon as its samples exist.
-            for (table, was_there) in TABLES.into_iter().zip(was_there).rev() {
-                if !was_there {
+            for (table, existed) in TABLES.into_iter().zip(existed).rev() {
+                if !existed {
                     let _ = fs::remove_file(self.file(table, stem));
                 }
             }
@@ -146,18 +163,19 @@ impl Partition {
             return undo(&kept, named(e));
         }
         let _ = File::open(&tmp).and_then(|folder| folder.sync_all());
-        if let Err(e) = commit.place(self) {
+        if let Err(e) = commit.place(self).and_then(|()| commit.remove_replaced(self)) {
             return undo(&kept, e);
         }
-        match commit.remove_replaced(self) {
-            Err(e) if commit.replaces.iter().all(|old| self.has_all_files(old)) => return undo(&kept, e),
-            removed => removed?,
-        }
         // The commit's file goes last: after a crash, the renames can still be repeated from it.
+        self.sync_folders();
+        files::remove(&path)
+    }
+
+    /// Makes renames and removals durable, on systems that can sync a folder.
+    fn sync_folders(&self) {
         for table in TABLES {
             let _ = File::open(self.folder(table)).and_then(|folder| folder.sync_all());
         }
-        files::remove(&path)
     }
 
     fn has_all_files(&self, stem: &str) -> bool {
@@ -196,17 +214,89 @@ impl Commit {
         Ok(())
     }
 
+    /// Completes the commit of a process that was killed, or undoes it if one of its new files was lost.
+    fn complete(&self, partition: &Partition) -> Result<()> {
+        if self.find_lost(partition).is_some() {
+            self.roll_back(partition)?;
+        } else {
+            self.create_folders(partition)?;
+            self.place(partition)?;
+            self.remove_replaced(partition)?;
+        }
+        partition.sync_folders();
+        Ok(())
+    }
+
+    /// Returns true if every replaced file still exists, so that removing the new files loses no profile.
+    fn can_be_undone(&self, partition: &Partition) -> bool {
+        self.replaces.iter().all(|stem| partition.has_all_files(stem))
+    }
+
     /// Moves the new files that are not yet in place.
+    ///
+    /// # Errors
+    /// A new file that is neither in `_tmp` nor in place; the operating system's.
     fn place(&self, partition: &Partition) -> Result<()> {
+        // An incomplete profile must not become visible, not even briefly.
+        self.check_lost(partition)?;
         let tmp = partition.store().dir.join(TMP);
         for (table, name) in TABLES.into_iter().zip(&self.files) {
             let (from, to) = (tmp.join(name), partition.file(table, &self.stem));
-            // A missing file has already been moved.
+            // A missing file has already been moved, or was lost.
             if files::is_own_file(&from) {
-                fs::rename(&from, &to).map_err(|e| Error::io(e).in_input(&to.display().to_string()))?;
+                match fs::rename(&from, &to) {
+                    // Without working locks, another process may have moved the file since the check above.
+                    Err(e) if e.kind() == io::ErrorKind::NotFound && files::is_own_file(&to) => (),
+                    moved => moved.map_err(|e| Error::io(e).in_input(&to.display().to_string()))?,
+                }
             }
         }
-        Ok(())
+        self.check_lost(partition)
+    }
+
+    fn check_lost(&self, partition: &Partition) -> Result<()> {
+        match self.find_lost(partition) {
+            Some(path) => {
+                let detail = "another process removed this file before it was moved here; try again";
+                Err(Error::io(io::Error::new(io::ErrorKind::NotFound, detail)).in_input(&path.display().to_string()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the final path of a new file that is neither in `_tmp` nor in place. `compact` removes files from `_tmp`
+    /// that are a day old, even if their writer was only suspended.
+    fn find_lost(&self, partition: &Partition) -> Option<PathBuf> {
+        let tmp = partition.store().dir.join(TMP);
+        let files = TABLES.into_iter().zip(&self.files);
+        // The order of these checks matters: a rename between them moves a file from the first path to the second.
+        let mut lost = files.filter(|(_, name)| !files::is_own_file(&tmp.join(name)));
+        lost.find_map(|(table, _)| {
+            let path = partition.file(table, &self.stem);
+            (!files::is_own_file(&path)).then_some(path)
+        })
+    }
+
+    /// Removes the new files of a commit that can't be completed because one of them was lost.
+    ///
+    /// # Errors
+    /// Some replaced files are gone, so that the new files may be the only copy; the operating system's.
+    fn roll_back(&self, partition: &Partition) -> Result<()> {
+        // Without samples, nothing of the partition is left, for example because a user removed it.
+        if !self.can_be_undone(partition) && !partition.stems(&SAMPLES)?.is_empty() {
+            let detail = "this commit can't be completed or undone: both a new file and a replaced file are missing; \
+                          restore one of them, or remove the commit";
+            return Err(Error::malformed(detail));
+        }
+        // Samples first, because our readers see a profile as soon as its samples exist.
+        for (table, existed) in TABLES.into_iter().zip(self.existed).rev() {
+            if !existed {
+                partition.remove_own(table, &self.stem)?;
+            }
+        }
+        let tmp = partition.store().dir.join(TMP);
+        let staged = self.files.iter().map(|name| tmp.join(name));
+        staged.filter(|path| files::is_own_file(path)).try_for_each(|path| files::remove(&path))
     }
 
     /// Removes the replaced files if the new files exist in all tables. Samples go first, as in any removal.

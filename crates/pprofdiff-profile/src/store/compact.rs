@@ -23,6 +23,8 @@ use crate::random::HashSet;
 const LEFT_OVER: Duration = Duration::from_secs(24 * 60 * 60);
 /// A compacted file gets no larger than this, unless one profile is.
 const MAX_BYTES: u64 = 256 << 20;
+/// The maximum number of files that one commit replaces in each table. It keeps the commit below its size limit.
+pub(super) const MAX_BATCH_FILES: usize = 50_000;
 
 /// What a compaction did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -109,7 +111,7 @@ impl Partition {
                 continue;
             }
             let size = fs::metadata(self.file(&SAMPLES, &stem)).map_or(0, |file| file.len());
-            if bytes + size > MAX_BYTES {
+            if bytes + size > MAX_BYTES || batch.len() == MAX_BATCH_FILES {
                 self.compact_batch(&std::mem::take(&mut batch))?;
                 bytes = 0;
             }

@@ -139,7 +139,7 @@ fn try_lock(path: &Path) -> io::Result<Option<File>> {
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
     let mut options = reading();
     options.custom_flags(flags);
-    // A file of another user can be locked without write access.
+    // Most file systems lock a file of another user without write access.
     let file = match options.clone().write(true).create(true).open(path) {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => options.open(path)?,
         file => file?,
@@ -147,6 +147,12 @@ fn try_lock(path: &Path) -> io::Result<Option<File>> {
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),
         Err(Errno::WOULDBLOCK | Errno::INTR) => Err(io::ErrorKind::WouldBlock.into()),
+        // NFS supports locks, but only for files that are open for writing.
+        Err(Errno::BADF | Errno::ACCESS) => {
+            let detail =
+                "this file system locks only writable files; make the lock of the store writable for its group";
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, detail))
+        }
         Err(_) => Ok(None),
     }
 }

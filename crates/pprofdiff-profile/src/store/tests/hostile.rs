@@ -91,6 +91,87 @@ fn a_commit_that_fails_leaves_nothing_in_any_table() {
     assert_eq!(seen_by_engines(&partition).map(|ids| ids.len()), [1; 3]);
 }
 
+/// Moves the new files of a finished `add` or `compact` back to `_tmp`.
+fn stage_again(partition: &Partition, stem: &str) -> Vec<Staged> {
+    let tmp = partition.store().dir().join(TMP);
+    let stage = |table| {
+        let path = partition.file(table, stem);
+        let staged = Staged::write(&tmp, &fs::read(&path).unwrap()).unwrap();
+        fs::remove_file(&path).unwrap();
+        staged
+    };
+    TABLES.into_iter().map(stage).collect()
+}
+
+/// Without working locks, another process may complete a commit and remove the replaced files while its owner fails.
+#[test]
+fn a_failed_compaction_keeps_its_files_if_the_replaced_files_are_gone() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = store(dir.path());
+    let added = [1, 2].map(|value| store.add(&counting(value), &keys("1"), &Costs::default()).unwrap().id);
+    store.compact().unwrap();
+    let partition = Partition::new(&store, keys("1"));
+    let [stem] = &partition.stems(&SAMPLES).unwrap()[..] else { panic!() };
+    let staged = stage_again(&partition, stem);
+    // A folder takes the place of the second file.
+    let place = partition.file(&FUNCTIONS, stem);
+    fs::create_dir(&place).unwrap();
+    partition.commit(stem, staged, added.to_vec()).unwrap_err();
+    assert!(partition.file(&LOCATIONS, stem).is_file());
+    assert!(unfinished(&store).contains(&format!("commit-{stem}.json")));
+    fs::remove_dir(&place).unwrap();
+    store.complete_commits().unwrap();
+    assert_eq!((total(&store), unfinished(&store)), (3, vec![]));
+}
+
+/// A writer may be suspended for more than a day, and `compact` then removes its unfinished files.
+#[test]
+fn a_commit_whose_staged_file_was_lost_stores_nothing() {
+    for (is_compaction, is_killed, lost) in [false, true]
+        .into_iter()
+        .flat_map(|a| [false, true].into_iter().flat_map(move |b| (0..3).map(move |c| (a, b, c))))
+    {
+        let case = format!("{is_compaction}, {is_killed}, {lost}");
+        let dir = tempfile::tempdir().unwrap();
+        let store = store(dir.path());
+        let partition = Partition::new(&store, keys("1"));
+        let added = [1, 2].map(|value| store.add(&counting(value), &keys("1"), &Costs::default()).unwrap().id);
+        let paths = TABLES.into_iter().flat_map(|table| added.each_ref().map(|stem| partition.file(table, stem)));
+        let old: Vec<(PathBuf, Vec<u8>)> = paths.map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+        let (stem, replaces) = match is_compaction {
+            true => {
+                store.compact().unwrap();
+                (partition.stems(&SAMPLES).unwrap().remove(0), added.to_vec())
+            }
+            false => (store.add(&counting(4), &keys("1"), &Costs::default()).unwrap().id, Vec::new()),
+        };
+        let staged = stage_again(&partition, &stem);
+        old.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
+        let names: Vec<String> = staged.iter().map(Staged::name).collect();
+        fs::remove_file(dir.path().join(TMP).join(&names[lost])).unwrap();
+        if is_killed {
+            let kept: Vec<PathBuf> = staged.into_iter().map(|staged| staged.keep().unwrap()).collect();
+            // The first file had already been moved, unless it was lost.
+            if lost > 0 {
+                fs::rename(&kept[0], partition.file(&LOCATIONS, &stem)).unwrap();
+            }
+            let commit = serde_json::json!({"keys": keys("1"), "stem": stem, "files": names, "replaces": replaces});
+            fs::write(dir.path().join(TMP).join(format!("commit-{stem}.json")), commit.to_string()).unwrap();
+            store.complete_commits().unwrap();
+        } else {
+            let error = partition.commit(&stem, staged, replaces).unwrap_err().to_string();
+            assert!(error.contains(&stem) && error.contains("try again"), "{case}: {error}");
+        }
+        assert_eq!(unfinished(&store), [""; 0], "{case}");
+        assert_eq!(seen_by_engines(&partition).map(|ids| ids.len()), [2; 3], "{case}");
+        assert_eq!(total(&store), 3, "{case}");
+        // The next writer succeeds.
+        assert!(store.add(&counting(4), &keys("1"), &Costs::default()).unwrap().is_new, "{case}");
+        store.compact().unwrap();
+        assert_eq!(total(&store), 7, "{case}");
+    }
+}
+
 #[test]
 fn foreign_commits_move_and_remove_no_foreign_files() {
     let dir = tempfile::tempdir().unwrap();
