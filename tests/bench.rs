@@ -244,12 +244,14 @@ fn ctrl_c_and_kill_keep_what_is_measured_and_leave_nothing() {
 }
 
 /// Git sets these variables for a hook. If the benchmark inherited them, its checkout would overwrite the user's index.
+/// Settings in `GIT_CONFIG_*` stay, because CI images use them.
 #[test]
 fn a_benchmark_in_a_hook_keeps_the_users_index() {
     let shop = Repository::shop("hook", "4000", "9000");
     std::fs::write(shop.0.join("mine.txt"), "a\n").unwrap();
     shop.git(&["add", "mine.txt"]);
-    let unset = "test -z \"$GIT_DIR$GIT_INDEX_FILE$GIT_WORK_TREE$GIT_PREFIX$GIT_CONFIG_COUNT\" && sh run.sh";
+    let unset =
+        "test -z \"$GIT_DIR$GIT_INDEX_FILE$GIT_WORK_TREE$GIT_PREFIX\" && test \"$GIT_CONFIG_COUNT\" = 0 && sh run.sh";
     let mut command = shop.command(&["bench", "HEAD~2..HEAD", "--runs", "2", "--", "sh", "-c", unset]);
     command.env("GIT_DIR", shop.0.join(".git")).env("GIT_INDEX_FILE", shop.0.join(".git/index"));
     command.env("GIT_WORK_TREE", &shop.0).env("GIT_PREFIX", "x/").env("GIT_CONFIG_COUNT", "0");

@@ -17,13 +17,12 @@ const MAX_LOG_BYTES: u64 = 512 << 20;
 /// The maximum size of an error message from git. The rest is dropped.
 const MAX_ERROR_BYTES: u64 = 64 << 10;
 /// Variables that bind git to one repository, its index or its work tree. git sets them when it runs a hook. The list has
-/// all variables of `git rev-parse --local-env-vars` up to git 2.52, and `GIT_QUARANTINE_PATH`, which is set during a push.
-const REPOSITORY_VARIABLES: [&str; 17] = [
+/// the variables of `git rev-parse --local-env-vars` up to git 2.52, except for [`SETTING_VARIABLES`]. It also has
+/// `GIT_QUARANTINE_PATH`, which is set during a push.
+const REPOSITORY_VARIABLES: [&str; 15] = [
     "GIT_ALTERNATE_OBJECT_DIRECTORIES",
     "GIT_COMMON_DIR",
     "GIT_CONFIG",
-    "GIT_CONFIG_COUNT",
-    "GIT_CONFIG_PARAMETERS",
     "GIT_DIR",
     "GIT_GRAFT_FILE",
     "GIT_IMPLICIT_WORK_TREE",
@@ -37,6 +36,10 @@ const REPOSITORY_VARIABLES: [&str; 17] = [
     "GIT_SHALLOW_FILE",
     "GIT_WORK_TREE",
 ];
+/// Variables that carry settings. Commands keep them, because they bind git to no repository and CI images need them, for
+/// example for `safe.directory` and `url.*.insteadOf`.
+#[cfg(test)]
+const SETTING_VARIABLES: [&str; 2] = ["GIT_CONFIG_COUNT", "GIT_CONFIG_PARAMETERS"];
 /// Variables that change the meaning of paths and diffs in our own git commands.
 const DIALECT_VARIABLES: [&str; 5] =
     ["GIT_DIFF_OPTS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS"];
@@ -67,12 +70,6 @@ pub fn commits(args: &GitArgs) -> Result<Option<Commits>> {
 /// pre-commit hook would check out into the index of the commit in progress.
 pub fn leave_repository(command: &mut Command) {
     for name in REPOSITORY_VARIABLES {
-        command.env_remove(name);
-    }
-    let is_setting = |name: &OsStr| {
-        name.to_str().is_some_and(|name| ["GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_"].iter().any(|p| name.starts_with(p)))
-    };
-    for (name, _) in std::env::vars_os().filter(|(name, _)| is_setting(name)) {
         command.env_remove(name);
     }
 }
@@ -229,16 +226,17 @@ mod tests {
 
     use std::process::Command;
 
-    use super::{REPOSITORY_VARIABLES, leave_repository};
+    use super::{REPOSITORY_VARIABLES, SETTING_VARIABLES, leave_repository};
 
     #[test]
-    fn every_repository_variable_of_the_installed_git_is_removed() {
+    fn every_repository_variable_of_the_installed_git_is_removed_and_settings_are_kept() {
         let output = Command::new("git").args(["rev-parse", "--local-env-vars"]).output().unwrap();
         for name in String::from_utf8(output.stdout).unwrap().lines() {
-            assert!(REPOSITORY_VARIABLES.contains(&name), "{name}");
+            assert_ne!(REPOSITORY_VARIABLES.contains(&name), SETTING_VARIABLES.contains(&name), "{name}");
         }
         let mut command = Command::new("true");
         leave_repository(&mut command);
         assert!(command.get_envs().any(|(name, value)| name == "GIT_INDEX_FILE" && value.is_none()));
+        assert!(!command.get_envs().any(|(name, _)| name.to_string_lossy().starts_with("GIT_CONFIG_")));
     }
 }

@@ -207,7 +207,8 @@ pub enum AtInterrupt {
     CleanUp,
 }
 
-/// Treats `kill` and the end of a session as Ctrl-C, for a command that has to clean up. It handles the signals instead of
+/// Treats `kill` and the end of a session as Ctrl-C, for a command that has to clean up. It keeps ignoring the end of the
+/// session if the parent set that up, as `nohup` does. It handles the signals instead of
 /// blocking them, because children inherit a blocked signal and `kill` would not stop them. It also unblocks all signals.
 /// Threads inherit blocked signals too, so this must run before threads start.
 pub fn interrupt_at_kill() {
@@ -217,11 +218,21 @@ pub fn interrupt_at_kill() {
 
         // The parent of this process may have blocked signals.
         let _ = nix::sys::signal::SigSet::all().thread_unblock();
-        if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP]) {
+        let hangup = (!is_hangup_ignored()).then_some(SIGHUP);
+        if let Ok(mut signals) = signal_hook::iterator::Signals::new([SIGTERM].into_iter().chain(hangup)) {
             let wait = move || signals.forever().for_each(|_| interrupt());
             let _ = std::thread::Builder::new().name("pprofdiff-kill".to_owned()).spawn(wait);
         }
     }
+}
+
+/// Returns true if this process ignores SIGHUP. Only Linux reports that without unsafe code; elsewhere, the answer is false.
+#[cfg(all(unix, feature = "terminal"))]
+fn is_hangup_ignored() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask & (1 << (signal_hook::consts::SIGHUP - 1)) != 0
 }
 
 /// What the process does now: a handler is set once.

@@ -22,15 +22,15 @@ impl fmt::Display for Process {
 
 /// The set of descendants of this process that belong to its commands.
 pub struct Orphans {
-    /// Descendants that are older than the benchmark, such as background jobs of a shell that started pprofdiff with `exec`.
-    #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-    others: Vec<Process>,
+    /// Descendants that do not belong to commands.
+    #[cfg(target_os = "linux")]
+    others: std::cell::RefCell<linux::Others>,
 }
 
 #[cfg(not(target_os = "linux"))]
 impl Orphans {
     pub fn adopt() -> Orphans {
-        Orphans { others: Vec::new() }
+        Orphans {}
     }
 
     #[cfg(unix)]
@@ -45,6 +45,9 @@ impl Orphans {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+    use std::path::Path;
     use std::process::Child;
 
     use nix::sys::signal::{Signal, kill};
@@ -53,10 +56,62 @@ mod linux {
 
     use super::{Orphans, Process};
 
+    /// Descendants that are older than the benchmark, such as background jobs of a shell that started pprofdiff with `exec`,
+    /// and their descendants. The set holds ids with start times and never shrinks, because a process that was missing from
+    /// one reading of `/proc` must not be killed after the next.
+    #[derive(Default)]
+    pub struct Others(BTreeSet<(i32, u64)>);
+
+    /// A process as `/proc` lists it.
+    struct Entry {
+        parent: i32,
+        process: Process,
+        /// False for a zombie.
+        is_running: bool,
+    }
+
+    impl Others {
+        /// Adds the descendants of the set. When their parent ends, this process adopts them, and nothing else
+        /// distinguishes them from the processes of a command.
+        fn grow(&mut self, entries: &[Entry]) {
+            let is_known = |entry: &&Entry| self.0.contains(&entry.process.key());
+            let mut parents: Vec<i32> = entries.iter().filter(is_known).map(|entry| entry.process.id).collect();
+            while let Some(parent) = parents.pop() {
+                for Entry { process, .. } in entries.iter().filter(|entry| entry.parent == parent) {
+                    if self.0.insert(process.key()) {
+                        parents.push(process.id);
+                    }
+                }
+            }
+        }
+
+        /// Returns the running descendants of a process that are not in the set.
+        fn descendants_of(&self, ancestor: i32, entries: &[Entry]) -> Vec<Process> {
+            let mut descendants = Vec::new();
+            let mut parents = vec![ancestor];
+            while let Some(parent) = parents.pop() {
+                for Entry { process, is_running, .. } in entries.iter().filter(|entry| entry.parent == parent) {
+                    if !self.0.contains(&process.key()) {
+                        parents.push(process.id);
+                        descendants.extend(is_running.then(|| process.clone()));
+                    }
+                }
+            }
+            descendants
+        }
+    }
+
+    impl Process {
+        fn key(&self) -> (i32, u64) {
+            (self.id, self.start)
+        }
+    }
+
     impl Orphans {
         /// Starts to adopt orphans and records the descendants that already exist.
         pub fn adopt() -> Orphans {
-            let others = descendants(&[]);
+            let older = Others::default().descendants_of(own_id(), &entries());
+            let others = RefCell::new(Others(older.iter().map(Process::key).collect()));
             // Linux before 3.4 refuses this call. There, init adopts the orphans.
             let _ = nix::sys::prctl::set_child_subreaper(true);
             Orphans { others }
@@ -69,8 +124,13 @@ mod linux {
             }
         }
 
-        /// Reaps orphans that ended. It skips the command itself, because the caller needs its exit status.
+        /// Reaps orphans that ended. It skips the command itself, because the caller needs its exit status. It also records
+        /// new processes that do not belong to commands, so callers should run it at short intervals.
         pub fn reap(&self, command: &Child) {
+            // Reading all of `/proc` takes time from the benchmark.
+            if !self.others.borrow().0.is_empty() {
+                self.others.borrow_mut().grow(&entries());
+            }
             let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
             while let Ok(WaitStatus::Exited(id, _) | WaitStatus::Signaled(id, ..)) = waitid(Id::All, flags) {
                 if u32::try_from(id.as_raw()) == Ok(command.id()) || waitpid(id, Some(WaitPidFlag::WNOHANG)).is_err() {
@@ -81,31 +141,30 @@ mod linux {
 
         /// Returns the running processes that belong to commands.
         pub fn left(&self) -> Vec<Process> {
-            descendants(&self.others)
+            let entries = entries();
+            let mut others = self.others.borrow_mut();
+            others.grow(&entries);
+            others.descendants_of(own_id(), &entries)
         }
     }
 
-    /// Returns the running descendants of this process, except for `others` and their descendants.
-    fn descendants(others: &[Process]) -> Vec<Process> {
+    fn own_id() -> i32 {
+        i32::try_from(std::process::id()).unwrap_or_default()
+    }
+
+    /// Reads all processes. Returns none if `/proc` belongs to another pid namespace, where the ids are those of other
+    /// processes.
+    fn entries() -> Vec<Entry> {
+        let own = std::fs::read_link("/proc/self");
+        if own.ok().as_deref() != Some(Path::new(&own_id().to_string())) {
+            return Vec::new();
+        }
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-        let all: Vec<(i32, Process, bool)> =
-            entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect();
-        let mut found = Vec::new();
-        let mut parents = vec![i32::try_from(std::process::id()).unwrap_or_default()];
-        while let Some(parent) = parents.pop() {
-            for (_, process, is_running) in all.iter().filter(|(id, ..)| *id == parent) {
-                if others.iter().any(|other| (other.id, other.start) == (process.id, process.start)) {
-                    continue;
-                }
-                parents.push(process.id);
-                found.extend(is_running.then(|| process.clone()));
-            }
-        }
-        found
+        entries.filter_map(|entry| read(entry.file_name().to_str()?.parse().ok()?)).collect()
     }
 
-    /// Reads a process from `/proc`. Returns its parent, the process, and whether it is running. A zombie is not running.
-    fn read(id: i32) -> Option<(i32, Process, bool)> {
+    /// Reads a process from `/proc`.
+    fn read(id: i32) -> Option<Entry> {
         let text = std::fs::read(format!("/proc/{id}/stat")).ok()?;
         let text = String::from_utf8_lossy(&text);
         // The name is in parentheses, and can itself contain blanks and parentheses.
@@ -115,6 +174,32 @@ mod linux {
         // The start time is field 22 of the line.
         let start = fields.nth(17)?.parse().ok()?;
         let name = text.get(open + 1..close)?.to_owned();
-        Some((parent, Process { id, start, name }, !matches!(state, "Z" | "X")))
+        Some(Entry { parent, process: Process { id, start, name }, is_running: !matches!(state, "Z" | "X") })
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::{Entry, Others, Process};
+
+        fn entry(parent: i32, id: i32, start: u64) -> Entry {
+            Entry { parent, process: Process { id, start, name: String::new() }, is_running: true }
+        }
+
+        #[test]
+        fn processes_born_to_an_older_job_are_not_orphans_of_a_command() {
+            let mut others = Others([(10, 1)].into());
+            let ids = |others: &Others, entries: &[Entry]| -> Vec<i32> {
+                others.descendants_of(1, entries).iter().map(|process| process.id).collect()
+            };
+            let before = [entry(1, 10, 1), entry(10, 11, 2), entry(11, 12, 3), entry(1, 20, 4)];
+            others.grow(&before);
+            assert_eq!(ids(&others, &before), [20]);
+            // The older job ended, so its descendants have a new parent.
+            let after = [entry(1, 11, 2), entry(1, 12, 3), entry(12, 13, 5), entry(1, 20, 4), entry(20, 21, 6)];
+            others.grow(&after);
+            assert_eq!(ids(&others, &after), [20, 21]);
+            // A command's process reuses the id of an older job.
+            assert_eq!(ids(&others, &[entry(1, 10, 7)]), [10]);
+        }
     }
 }

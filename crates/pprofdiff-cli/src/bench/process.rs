@@ -202,11 +202,13 @@ impl Group<'_> {
         is_child_ended && self.orphans.left().is_empty()
     }
 
-    fn wait(&mut self) -> bool {
+    /// Waits for all processes to end, and calls `tick` at each interval until then. Returns false if some are left.
+    fn wait(&mut self, tick: impl Fn(&Self)) -> bool {
         for _ in 0..GRACE_TICKS {
             if self.is_ended() {
                 return true;
             }
+            tick(self);
             std::thread::sleep(TICK);
         }
         false
@@ -220,10 +222,12 @@ impl Drop for Group<'_> {
             use nix::sys::signal::Signal;
             // Even if the command has ended, it may have left processes behind.
             self.signal(Signal::SIGTERM);
-            let is_ended = self.wait();
+            self.wait(|_| ());
             // Signals the group even if it seems to have ended: only Linux can list the members of the group.
             self.signal(Signal::SIGKILL);
-            if !is_ended && !self.wait() {
+            // A process that forks can escape one round of signals, because the list of processes is read before they are
+            // sent.
+            if !self.wait(|group| group.orphans.signal(Signal::SIGKILL)) {
                 let left = self.orphans.left();
                 if !left.is_empty() {
                     let left: Vec<String> = left.iter().map(|process| process.to_string()).collect();
@@ -232,7 +236,7 @@ impl Drop for Group<'_> {
             }
         }
         #[cfg(not(unix))]
-        let _ = (self.child.kill(), self.wait());
+        let _ = (self.child.kill(), self.wait(|_| ()));
         let _ = self.child.wait();
     }
 }

@@ -60,12 +60,16 @@ impl Worktrees {
     pub fn add(&mut self, repository: Vec<String>, dir: &Path, commit: &str) -> Result<()> {
         let path = dir.display().to_string();
         let add = ["worktree", "add", "--quiet", "--detach", &path, commit];
-        git(self.folder.path(), repository.iter().map(String::as_str).chain(add))?;
+        let add: Vec<String> = repository.iter().cloned().chain(add.map(str::to_owned)).collect();
+        // A failed `worktree add` can leave a worktree behind, which must be removed too.
+        self.worktrees.push(Worktree { repository, dir: dir.to_owned(), admin: None });
+        let added = git(self.folder.path(), add);
         let admin = git(dir, ["rev-parse", "--absolute-git-dir"]).ok().map(|text| PathBuf::from(text.trim_end()));
-        // Any other path is not the data of a single worktree and must not be removed.
-        let admin = admin.filter(|admin| admin.parent().is_some_and(|parent| parent.ends_with("worktrees")));
-        self.worktrees.push(Worktree { repository, dir: dir.to_owned(), admin });
-        Ok(())
+        if let Some(worktree) = self.worktrees.last_mut() {
+            // Any other path is not the data of a single worktree and must not be removed.
+            worktree.admin = admin.filter(|admin| admin.parent().is_some_and(|parent| parent.ends_with("worktrees")));
+        }
+        added.map(drop)
     }
 
     /// Returns the folder that contains all worktrees.
@@ -77,15 +81,36 @@ impl Worktrees {
 impl Drop for Worktrees {
     fn drop(&mut self) {
         // Submodules go first: they lie inside the worktree that was added before them.
-        while let Some(Worktree { repository, dir, admin }) = self.worktrees.pop() {
-            let path = dir.display().to_string();
+        while let Some(worktree) = self.worktrees.pop() {
+            let path = worktree.dir.display().to_string();
             let remove = ["worktree", "remove", "--force", "--force", &path];
-            if git(self.folder.path(), repository.iter().map(String::as_str).chain(remove)).is_err() {
-                // `worktree prune` would also forget the user's worktrees on disks that are not mounted.
-                let _ = std::fs::remove_dir_all(&dir);
+            let remove: Vec<&str> = worktree.repository.iter().map(String::as_str).chain(remove).collect();
+            if git(self.folder.path(), &remove).is_ok() {
+                continue;
+            }
+            let admin = worktree.own_admin();
+            // `worktree prune` would also forget the user's worktrees on disks that are not mounted.
+            let _ = std::fs::remove_dir_all(&worktree.dir);
+            // git refuses a damaged worktree, but it forgets a worktree whose folder is gone.
+            if git(self.folder.path(), &remove).is_err() {
                 let _ = admin.map(std::fs::remove_dir_all);
             }
         }
+    }
+}
+
+impl Worktree {
+    /// Returns the admin folder if it still describes this worktree. The user may have moved the worktree, and another
+    /// worktree may have reused the name of the folder.
+    fn own_admin(&self) -> Option<&Path> {
+        let admin = self.admin.as_deref()?;
+        let text = std::fs::read_to_string(admin.join("gitdir")).ok()?;
+        // The path is relative to the admin folder if git is configured with `worktree.useRelativePaths`. Only the folder is
+        // canonicalised, because a damaged worktree may lack `.git`.
+        let link = admin.join(text.trim());
+        let dir = std::fs::canonicalize(link.parent()?).ok()?;
+        let is_own = link.ends_with(".git") && std::fs::canonicalize(&self.dir).is_ok_and(|own| own == dir);
+        is_own.then_some(admin)
     }
 }
 
@@ -144,5 +169,32 @@ pub fn named(args: &BenchArgs) -> Result<(String, Vec<PathBuf>)> {
         _ => Err(Failure::Message(
             "name what to compare: BASE..NEW, --base-dir and --new-dir, or --base-cmd and --new-cmd".to_owned(),
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::Worktree;
+
+    #[test]
+    fn an_admin_folder_that_describes_another_worktree_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let [admin, dir, moved] = ["worktrees/base", "base", "moved"].map(|name| folder.path().join(name));
+        for dir in [&admin, &dir, &moved] {
+            std::fs::create_dir_all(dir).unwrap();
+        }
+        let worktree = Worktree { repository: Vec::new(), dir: dir.clone(), admin: Some(admin.clone()) };
+        assert_eq!(worktree.own_admin(), None);
+        for (gitdir, is_own) in [
+            (format!("{}/.git\n", dir.display()), true),
+            ("../../base/.git\n".to_owned(), true),
+            (format!("{}/.git\n", moved.display()), false),
+            (format!("{}\n", dir.display()), false),
+        ] {
+            std::fs::write(admin.join("gitdir"), &gitdir).unwrap();
+            assert_eq!(worktree.own_admin().is_some(), is_own, "{gitdir}");
+        }
     }
 }
