@@ -93,9 +93,10 @@ impl Store {
             let path = tmp.join(name);
             let commit = self.read_commit(&path)?;
             let partition = Partition::new(self, commit.keys.clone());
-            commit.complete(&partition).map_err(|e| {
-                // The error may name a file of a table. The commit shows why this process writes it.
-                e.prefixed(&format!("completing {}: ", path.display())).in_input(&path.display().to_string())
+            commit.complete(&partition).map_err(|e| match e.input() {
+                // The error names a file of a table. The commit is the reason why this process writes that file.
+                Some(_) => e.prefixed(&format!("completing {}: ", path.display())),
+                None => e.in_input(&path.display().to_string()),
             })?;
             files::remove(&path)?;
         }
