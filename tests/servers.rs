@@ -344,7 +344,7 @@ fn tokens_are_sent_to_whom_the_user_names() {
         send(stream, "401 Unauthorized", "", if is_sent { b"bad token" } else { b"who?" });
     });
     let line = failure(&run(&["top", &whole(&refusing)]));
-    assert!(line.contains("wants a token (401: who?); set PPROFDIFF_TOKEN_127_0_0_1 to it"), "{line}");
+    assert!(line.contains("requires a token (401: who?); set PPROFDIFF_TOKEN_127_0_0_1 to it"), "{line}");
     let ask = |args: &[&str], variable: &str| failure(&command(args).env(variable, "s3cret").output().unwrap());
     let line = ask(&["top", &whole(&refusing)], "PPROFDIFF_TOKEN_127_0_0_1");
     assert!(line.contains("refuses the token of PPROFDIFF_TOKEN_127_0_0_1 (401: bad token)"), "{line}");
@@ -363,7 +363,7 @@ fn tokens_are_sent_to_whom_the_user_names() {
     assert!(batch(&[]).contains("--allow-urls"));
     assert_eq!(refusing.asked().len(), before);
     let text = batch(&["--allow-urls"]);
-    assert!(text.contains("wants a token (401: who?)") && !text.contains("s3cret"), "{text}");
+    assert!(text.contains("requires a token (401: who?)") && !text.contains("s3cret"), "{text}");
     std::fs::remove_file(manifest).unwrap();
     // Nor does a password stand in an address.
     let line = failure(&run(&["top", &whole(&server).replace("//", "//user:s3cret@")]));

@@ -340,7 +340,7 @@ impl Fetcher {
         Fetcher
     }
 
-    pub fn get(&self, url: &str) -> pprofdiff::Result<Vec<u8>> {
+    pub fn get(&self, url: &str) -> pprofdiff::Result<(Vec<u8>, Secrets)> {
         let detail = "this build reads no URLs (it has no feature \"network\")";
         Err(pprofdiff::Error::query(detail).in_input(&redacted(url)))
     }

@@ -46,13 +46,13 @@ impl Orphans {
 #[cfg(target_os = "linux")]
 mod linux {
     use std::cell::RefCell;
-    use std::collections::BTreeSet;
     use std::path::Path;
     use std::process::Child;
 
     use nix::sys::signal::{Signal, kill};
     use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid, waitpid};
     use nix::unistd::Pid;
+    use pprofdiff::random::HashSet;
 
     use super::{Orphans, Process};
 
@@ -60,7 +60,7 @@ mod linux {
     /// and their descendants. The set holds ids with start times and never shrinks, because a process that was missing from
     /// one reading of `/proc` must not be killed after the next.
     #[derive(Default)]
-    pub struct Others(BTreeSet<(i32, u64)>);
+    pub struct Others(HashSet<(i32, u64)>);
 
     /// A process as `/proc` lists it.
     struct Entry {

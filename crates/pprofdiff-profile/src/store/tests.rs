@@ -391,7 +391,7 @@ fn foreign_files_are_said_for_what_they_are() {
     fs::write(&samples, &renamed).unwrap();
     assert!(error().contains("not of a pprofdiff store"), "{}", error());
     fs::write(&samples, b"a text").unwrap();
-    assert!(error().contains("no whole Parquet file"), "{}", error());
+    assert!(error().contains("not a complete Parquet file"), "{}", error());
     // What it announces is held against the limit before it is unpacked.
     let bomb = FOREIGN.write(&[Column::Int((0..100_000).collect())], String::new()).unwrap();
     let bomb = FOREIGN.open(bomb).unwrap();
