@@ -57,7 +57,7 @@ pub struct Ended {
 
 /// A runner of commands that stops when the work is cancelled or `max_time` is over.
 pub struct Runner<'a> {
-    work: &'a Work,
+    pub work: &'a Work,
     begun: Instant,
     max_time: Option<Duration>,
     orphans: Orphans,
