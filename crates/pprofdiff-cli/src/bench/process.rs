@@ -198,8 +198,10 @@ impl Group<'_> {
 
     fn is_ended(&mut self) -> bool {
         let is_child_ended = !matches!(self.child.try_wait(), Ok(None));
+        let is_empty = self.orphans.left().is_empty();
+        // Reaps last: an orphan that ended before the line above would otherwise stay a zombie until this process ends.
         self.orphans.reap(&self.child);
-        is_child_ended && self.orphans.left().is_empty()
+        is_child_ended && is_empty
     }
 
     /// Waits for all processes to end, and calls `tick` at each interval until then. Returns false if some are left.
