@@ -454,6 +454,24 @@ fn a_hanging_run_is_ended_after_max_time() {
     assert!(line.contains("the build of the base side: sh was stopped"), "{line}");
 }
 
+/// Checkouts run hooks and filters of the user, such as downloads of Git LFS.
+#[cfg(unix)]
+#[test]
+fn a_hanging_checkout_is_ended_after_max_time() {
+    let shop = Repository::shop("checkout", "4000", "9000");
+    let pid = shop.0.join(".git/filter.pid");
+    shop.git(&["config", "filter.slow.smudge", &format!("echo $$ > '{}'; sleep 600; cat", pid.display())]);
+    std::fs::write(shop.0.join(".git/info/attributes"), "cost filter=slow\n").unwrap();
+    let begun = Instant::now();
+    let line = shop.failure(&["bench", "HEAD~2..HEAD", "--max-time", "2s", "--", "sh", "run.sh"]);
+    assert!(line.contains("git was stopped because --max-time (2 s) is over"), "{line}");
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    assert_eq!(std::fs::read_dir(shop.0.join(".git/worktrees")).map_or(0, Iterator::count), 0);
+    let id = std::fs::read_to_string(&pid).unwrap();
+    let status = Command::new("kill").args(["-0", id.trim()]).stderr(Stdio::null()).status().unwrap();
+    assert!(!status.success(), "process {id} is left");
+}
+
 /// Daemons leave the process group of the command, and ignore all signals that they can.
 #[cfg(target_os = "linux")]
 #[test]

@@ -39,7 +39,7 @@ pub struct BenchArgs {
     /// The most runs of a side [default: 20]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=1000))]
     pub runs: Option<u64>,
-    /// Stop after this time, even during a build or a run (5m)
+    /// Stop after this time, even during a checkout, a build or a run (5m)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_time: Option<Duration>,
     /// Which side begins, and how they take turns

@@ -9,6 +9,7 @@ use pprofdiff::Work;
 use pprofdiff::recording::Recording;
 use pprofdiff::sequential::{FrameChange, MISSES, Pairs};
 
+use super::process::Runner;
 use super::taking::{Bench, Limits};
 use super::{folder, sides};
 use crate::args::{BenchArgs, QueryArgs};
@@ -91,7 +92,8 @@ impl Plan {
         asked.range = format!("{base}..{commit}");
         asked.build.clone_from(&recording.build);
         (asked.seed, asked.effect) = (recording.seed, recording.effect);
-        let checkouts = sides::checkouts(&asked.range, &[] as &[PathBuf])?;
+        let runner = Runner::new(work, self.time);
+        let checkouts = sides::checkouts(&runner, &asked.range, &[] as &[PathBuf])?;
         let answer = |pairs: &Pairs| {
             let (low, high) = pairs.interval_of(frame, MISSES)?;
             let (low, high) = if change > 0.0 { (low / change, high / change) } else { (high / change, low / change) };
@@ -101,7 +103,7 @@ impl Plan {
             (high < 0.5).then_some(false)
         };
         let limits = Limits { runs: self.runs, time: self.time };
-        let mut bench = Bench::new(work, limits, inputs, &self.query, &dir, &checkouts, &asked)?;
+        let mut bench = Bench::new(runner, limits, inputs, &self.query, &dir, &checkouts, &asked)?;
         let pairs = bench.take(&mut asked, &|pairs| answer(pairs).is_some())?;
         Ok(answer(&pairs))
     }

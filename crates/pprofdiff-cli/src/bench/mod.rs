@@ -71,11 +71,12 @@ pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
 /// Takes the runs, and keeps what is needed of both sides when their worktrees are gone.
 fn measure(args: &BenchArgs, work: &Work, inputs: &Inputs, dir: &Path, recording: &mut Recording) -> Result<Pairs> {
     let dirs: Vec<PathBuf> = recording.dirs.iter().map(PathBuf::from).collect();
+    let runner = process::Runner::new(work, args.max_time);
     // Ctrl-C also stops git during the checkout, so its error is an interruption.
-    let checkouts = sides::checkouts(&recording.range, &dirs)
+    let checkouts = sides::checkouts(&runner, &recording.range, &dirs)
         .map_err(|e| if work.is_stopped() { Failure::Interrupted } else { e })?;
     let limits = taking::Limits { runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize, time: args.max_time };
-    let mut bench = Bench::new(work, limits, inputs, &args.query, dir, &checkouts, recording)?;
+    let mut bench = Bench::new(runner, limits, inputs, &args.query, dir, &checkouts, recording)?;
     let pairs = bench.take(recording, &|pairs| pairs.decision() != Decision::Open)?;
     bench.keep();
     if !pairs.is_empty() {

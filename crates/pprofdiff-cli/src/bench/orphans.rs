@@ -65,15 +65,21 @@ mod linux {
     /// A process as `/proc` lists it.
     struct Entry {
         parent: i32,
+        group: i32,
         process: Process,
         /// False for a zombie.
         is_running: bool,
     }
 
     impl Others {
-        /// Adds the descendants of the set. When their parent ends, this process adopts them, and nothing else
-        /// distinguishes them from the processes of a command.
-        fn grow(&mut self, entries: &[Entry]) {
+        /// Adds the descendants of the set. When their parent ends, the process `own` adopts them like those of a command.
+        /// A process can lose its parent before any reading of `/proc`. Its process group still identifies it, because
+        /// each command has a new group.
+        fn grow(&mut self, own: i32, entries: &[Entry]) {
+            let is_other = |entry: &&Entry| entry.process.id == own || self.0.contains(&entry.process.key());
+            let groups: BTreeSet<i32> = entries.iter().filter(is_other).map(|entry| entry.group).collect();
+            let adopted = entries.iter().filter(|entry| entry.parent == own && groups.contains(&entry.group));
+            self.0.extend(adopted.map(|entry| entry.process.key()));
             let is_known = |entry: &&Entry| self.0.contains(&entry.process.key());
             let mut parents: Vec<i32> = entries.iter().filter(is_known).map(|entry| entry.process.id).collect();
             while let Some(parent) = parents.pop() {
@@ -129,7 +135,7 @@ mod linux {
         pub fn reap(&self, command: &Child) {
             // Reading all of `/proc` takes time from the benchmark.
             if !self.others.borrow().0.is_empty() {
-                self.others.borrow_mut().grow(&entries());
+                self.others.borrow_mut().grow(own_id(), &entries());
             }
             let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
             while let Ok(WaitStatus::Exited(id, _) | WaitStatus::Signaled(id, ..)) = waitid(Id::All, flags) {
@@ -143,7 +149,7 @@ mod linux {
         pub fn left(&self) -> Vec<Process> {
             let entries = entries();
             let mut others = self.others.borrow_mut();
-            others.grow(&entries);
+            others.grow(own_id(), &entries);
             others.descendants_of(own_id(), &entries)
         }
     }
@@ -170,11 +176,11 @@ mod linux {
         // The name is in parentheses, and can itself contain blanks and parentheses.
         let (open, close) = (text.find('(')?, text.rfind(')')?);
         let mut fields = text.get(close + 1..)?.split_whitespace();
-        let (state, parent) = (fields.next()?, fields.next()?.parse().ok()?);
+        let (state, parent, group) = (fields.next()?, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
         // The start time is field 22 of the line.
-        let start = fields.nth(17)?.parse().ok()?;
+        let start = fields.nth(16)?.parse().ok()?;
         let name = text.get(open + 1..close)?.to_owned();
-        Some(Entry { parent, process: Process { id, start, name }, is_running: !matches!(state, "Z" | "X") })
+        Some(Entry { parent, group, process: Process { id, start, name }, is_running: !matches!(state, "Z" | "X") })
     }
 
     #[cfg(test)]
@@ -182,7 +188,9 @@ mod linux {
         use super::{Entry, Others, Process};
 
         fn entry(parent: i32, id: i32, start: u64) -> Entry {
-            Entry { parent, process: Process { id, start, name: String::new() }, is_running: true }
+            // Each command has its own group. The other processes are in group 1.
+            let group = if id < 20 { 1 } else { 20 };
+            Entry { parent, group, process: Process { id, start, name: String::new() }, is_running: true }
         }
 
         #[test]
@@ -192,12 +200,16 @@ mod linux {
                 others.descendants_of(1, entries).iter().map(|process| process.id).collect()
             };
             let before = [entry(1, 10, 1), entry(10, 11, 2), entry(11, 12, 3), entry(1, 20, 4)];
-            others.grow(&before);
+            others.grow(1, &before);
             assert_eq!(ids(&others, &before), [20]);
             // The older job ended, so its descendants have a new parent.
             let after = [entry(1, 11, 2), entry(1, 12, 3), entry(12, 13, 5), entry(1, 20, 4), entry(20, 21, 6)];
-            others.grow(&after);
+            others.grow(1, &after);
             assert_eq!(ids(&others, &after), [20, 21]);
+            // Process 14 lost its parent before it was first read.
+            let later = [entry(0, 1, 0), entry(1, 14, 8), entry(14, 15, 9), entry(1, 20, 4)];
+            others.grow(1, &later);
+            assert_eq!(ids(&others, &later), [20]);
             // A command's process reuses the id of an older job.
             assert_eq!(ids(&others, &[entry(1, 10, 7)]), [10]);
         }

@@ -57,7 +57,7 @@ pub struct Ended {
 
 /// A runner of commands that stops when the work is cancelled or `max_time` is over.
 pub struct Runner<'a> {
-    work: &'a Work,
+    pub work: &'a Work,
     begun: Instant,
     max_time: Option<Duration>,
     orphans: Orphans,
@@ -198,8 +198,10 @@ impl Group<'_> {
 
     fn is_ended(&mut self) -> bool {
         let is_child_ended = !matches!(self.child.try_wait(), Ok(None));
+        let is_empty = self.orphans.left().is_empty();
+        // Reaps last: an orphan that ended before the line above would otherwise stay a zombie until this process ends.
         self.orphans.reap(&self.child);
-        is_child_ended && self.orphans.left().is_empty()
+        is_child_ended && is_empty
     }
 
     /// Waits for all processes to end, and calls `tick` at each interval until then. Returns false if some are left.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use super::process::{Job, OutputKind, Runner, lines};
 use super::submodules;
 use crate::args::BenchArgs;
 use crate::git::{CommitRange, git};
@@ -57,19 +58,50 @@ impl Worktrees {
     }
 
     /// Checks out a commit of a repository into `dir`, which must be below [`Worktrees::folder`].
-    pub fn add(&mut self, repository: Vec<String>, dir: &Path, commit: &str) -> Result<()> {
+    pub fn add(&mut self, runner: &Runner<'_>, repository: Vec<String>, dir: &Path, commit: &str) -> Result<()> {
         let path = dir.display().to_string();
         let add = ["worktree", "add", "--quiet", "--detach", &path, commit];
         let add: Vec<String> = repository.iter().cloned().chain(add.map(str::to_owned)).collect();
         // A failed `worktree add` can leave a worktree behind, which must be removed too.
         self.worktrees.push(Worktree { repository, dir: dir.to_owned(), admin: None });
-        let added = git(self.folder.path(), add);
+        let added = self.run_git(runner, add);
         let admin = git(dir, ["rev-parse", "--absolute-git-dir"]).ok().map(|text| PathBuf::from(text.trim_end()));
         if let Some(worktree) = self.worktrees.last_mut() {
             // Any other path is not the data of a single worktree and must not be removed.
             worktree.admin = admin.filter(|admin| admin.parent().is_some_and(|parent| parent.ends_with("worktrees")));
         }
-        added.map(drop)
+        added
+    }
+
+    /// Runs a git command that can take long, because it may download files and run hooks and filters of the user. Ctrl-C
+    /// and `--max-time` stop it, together with the processes that it started.
+    fn run_git(&self, runner: &Runner<'_>, args: Vec<String>) -> Result<()> {
+        let command: Vec<String> = ["git".to_owned()].into_iter().chain(args).collect();
+        // A background process group would hang at a prompt on the terminal, so ssh must not open one.
+        let variables = [
+            ("GIT_TERMINAL_PROMPT", "0"),
+            ("SSH_ASKPASS_REQUIRE", "force"),
+            ("GIT_OPTIONAL_LOCKS", "0"),
+            ("LC_ALL", "C"),
+        ]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let (dir, output) = (self.folder.path(), self.folder.path().join("git.txt"));
+        let job = Job {
+            command: &command,
+            dir,
+            variables: &variables,
+            output: &output,
+            kind: OutputKind::Log,
+            patience: None,
+        };
+        if runner.run(&job)?.status.success() {
+            return Ok(());
+        }
+        let messages: Vec<String> = lines(&output).map(|line| line.trim().to_owned()).collect();
+        // Hooks and filters of the user can write to the log too.
+        let line = messages.iter().find_map(|line| line.strip_prefix("fatal: ").map(str::to_owned));
+        let line = line.or_else(|| messages.into_iter().find(|line| !line.is_empty()));
+        Err(Failure::Message(format!("git: {}", line.as_deref().unwrap_or("worktree add failed without a message"))))
     }
 
     /// Returns the folder that contains all worktrees.
@@ -125,11 +157,11 @@ impl Checkout {
     }
 
     /// Checks out a commit with its submodules. Commands run in the same subfolder as this process.
-    fn of_commit(root: &Path, here: &Path, commit: &str, name: &str) -> Result<Checkout> {
+    fn of_commit(runner: &Runner<'_>, root: &Path, here: &Path, commit: &str, name: &str) -> Result<Checkout> {
         let mut worktrees = Worktrees::new()?;
         let dir = worktrees.folder().join(name);
-        worktrees.add(vec!["-C".to_owned(), root.display().to_string()], &dir, commit)?;
-        submodules::check_out(&mut worktrees, &dir, root)?;
+        worktrees.add(runner, vec!["-C".to_owned(), root.display().to_string()], &dir, commit)?;
+        submodules::check_out(runner, &mut worktrees, &dir, root)?;
         let inside = dir.join(here);
         if !inside.is_dir() {
             return Err(Failure::Message(format!(
@@ -142,16 +174,16 @@ impl Checkout {
 }
 
 /// Checks out both sides of `range`, or opens the two folders in `dirs`.
-pub fn checkouts(range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
+pub fn checkouts(runner: &Runner<'_>, range: &str, dirs: &[PathBuf]) -> Result<[Checkout; 2]> {
     if let [base, new] = dirs {
         return Ok([Checkout::of_dir(base)?, Checkout::of_dir(new)?]);
     }
     let root = PathBuf::from(git(Path::new("."), ["rev-parse", "--show-toplevel"])?.trim_end());
     let here = PathBuf::from(git(Path::new("."), ["rev-parse", "--show-prefix"])?.trim_end());
     let CommitRange { base, tip } = CommitRange::resolve(&root, range)?;
-    let base = Checkout::of_commit(&root, &here, &base, "base")?;
+    let base = Checkout::of_commit(runner, &root, &here, &base, "base")?;
     let new = match tip {
-        Some(tip) => Checkout::of_commit(&root, &here, &tip, "new")?,
+        Some(tip) => Checkout::of_commit(runner, &root, &here, &tip, "new")?,
         None => Checkout { root, ..Checkout::of_dir(Path::new("."))? },
     };
     Ok([base, new])

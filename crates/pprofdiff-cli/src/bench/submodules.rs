@@ -4,6 +4,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use super::process::Runner;
 use super::sides::Worktrees;
 use crate::git::git;
 use crate::{Failure, Result, say};
@@ -26,15 +27,21 @@ struct Parent {
 ///
 /// # Errors
 /// Fails if the user's clone of a submodule is missing or lacks the commit.
-pub fn check_out(worktrees: &mut Worktrees, dir: &Path, root: &Path) -> Result<()> {
+pub fn check_out(runner: &Runner<'_>, worktrees: &mut Worktrees, dir: &Path, root: &Path) -> Result<()> {
     let common = git(root, ["rev-parse", "--git-common-dir"])?;
     let parent = Parent { dir: Some(root.to_owned()), git_dir: root.join(common.trim_end()) };
-    check_out_below(worktrees, dir, Path::new(""), &parent)
+    check_out_below(runner, worktrees, dir, Path::new(""), &parent)
 }
 
 /// Checks out the submodules of `dir`, and recursively theirs. `prefix` is the path of `dir` in the outermost repository;
 /// messages show it.
-fn check_out_below(worktrees: &mut Worktrees, dir: &Path, prefix: &Path, parent: &Parent) -> Result<()> {
+fn check_out_below(
+    runner: &Runner<'_>,
+    worktrees: &mut Worktrees,
+    dir: &Path,
+    prefix: &Path,
+    parent: &Parent,
+) -> Result<()> {
     let paths = git(dir, ["config", "-z", "--blob=HEAD:.gitmodules", "--get-regexp", r"^submodule\..*\.path$"]);
     let paths = paths.unwrap_or_default();
     for Submodule { path, commit } in gitlinks(&git(dir, ["ls-tree", "-r", "-z", "--full-tree", "HEAD"])?) {
@@ -64,8 +71,8 @@ fn check_out_below(worktrees: &mut Worktrees, dir: &Path, prefix: &Path, parent:
             )));
         }
         let dest = dir.join(&path);
-        worktrees.add(repository, &dest, &commit)?;
-        check_out_below(worktrees, &dest, &prefix.join(&path), &module)?;
+        worktrees.add(runner, repository, &dest, &commit)?;
+        check_out_below(runner, worktrees, &dest, &prefix.join(&path), &module)?;
     }
     Ok(())
 }

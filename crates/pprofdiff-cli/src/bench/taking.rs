@@ -55,7 +55,7 @@ pub struct Bench<'a> {
 
 impl<'a> Bench<'a> {
     pub fn new(
-        work: &'a Work,
+        runner: Runner<'a>,
         limits: Limits,
         inputs: &'a Inputs,
         query: &'a QueryArgs<false>,
@@ -73,8 +73,7 @@ impl<'a> Bench<'a> {
         };
         let (build, seed) = (recording.build.clone(), recording.seed);
         let sides = [side(0)?, side(1)?];
-        let runner = Runner::new(work, limits.time);
-        Ok(Bench { work, runner, limits, inputs, query, dir, build, seed, sides })
+        Ok(Bench { work: runner.work, runner, limits, inputs, query, dir, build, seed, sides })
     }
 
     /// Takes runs until `is_enough`, or there are as many as the limits allow, or the work is stopped: what is measured by
