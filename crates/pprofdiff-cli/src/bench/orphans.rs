@@ -77,7 +77,7 @@ mod linux {
         /// each command has a new group.
         fn grow(&mut self, own: i32, entries: &[Entry]) {
             let is_other = |entry: &&Entry| entry.process.id == own || self.0.contains(&entry.process.key());
-            let groups: BTreeSet<i32> = entries.iter().filter(is_other).map(|entry| entry.group).collect();
+            let groups: HashSet<i32> = entries.iter().filter(is_other).map(|entry| entry.group).collect();
             let adopted = entries.iter().filter(|entry| entry.parent == own && groups.contains(&entry.group));
             self.0.extend(adopted.map(|entry| entry.process.key()));
             let is_known = |entry: &&Entry| self.0.contains(&entry.process.key());
