@@ -219,7 +219,11 @@ fn child(input: &Path, limit: Option<u64>, brief: bool) -> Vec<(String, u64, Str
 fn child_of(test: &str, name: &str, input: &Path, limit: Option<u64>, brief: bool) -> Vec<(String, u64, String)> {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]).env(name, input);
-    command.env("MALLOC_MMAP_THRESHOLD_", "131072").env("MALLOC_TRIM_THRESHOLD_", "131072");
+    // The measured memory is what the program keeps, not what the allocator keeps for each thread.
+    command
+        .env("MALLOC_MMAP_THRESHOLD_", "131072")
+        .env("MALLOC_TRIM_THRESHOLD_", "131072")
+        .env("MALLOC_ARENA_MAX", "2");
     if brief {
         command.env("PPROFDIFF_BRIEF", "");
     }
