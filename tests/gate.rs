@@ -307,6 +307,32 @@ fn a_stricter_limit_never_passes_where_a_looser_limit_does_not() {
     }
 }
 
+/// Two runs of the base say little about noise that differs between functions. If all functions grew, a limit that chance could
+/// exceed and a limit far above it must not have opposite verdicts.
+#[test]
+fn a_stricter_limit_does_not_pass_where_every_function_grew() {
+    let mut random = Random(16);
+    for case in 0..300 {
+        let functions: Vec<(f64, f64)> = (0..10 + random.below(20))
+            .map(|_| (20.0 + 180.0 * random.uniform(), random.one_of(&[0.0, 0.05, 0.4])))
+            .collect();
+        let factor = random.one_of(&[2.2, 3.3, 5.0]);
+        let mut run = |factor: f64| -> Vec<i64> {
+            let draw = |&(mean, tau): &(f64, f64)| {
+                let mean = mean * factor * (tau * random.normal()).exp();
+                random.poisson(mean)
+            };
+            functions.iter().map(draw).collect()
+        };
+        let (base, new) = (vec![run(1.0), run(1.0)], vec![run(factor)]);
+        for size in [20, 50, 100] {
+            let rule = Subject::Each.rule(Limit::Growth(size));
+            let found = check(&base, &new, &[rule], How::default());
+            assert_ne!(found.verdict, Outcome::Pass, "case {case}: {size} % of x{factor}: {base:?} {new:?}");
+        }
+    }
+}
+
 #[test]
 fn another_rule_never_turns_a_failure_into_a_pass() {
     for (case, mut random) in cases(13, 1000) {
