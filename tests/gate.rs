@@ -1,6 +1,6 @@
 //! Properties of a check's verdict over thousands of random cases. A pass means that no limit is exceeded. Neither a
-//! stricter limit, nor another rule, nor another run turns a failure into a pass. A simple computation from the drawn
-//! values decides whether a limit is exceeded.
+//! stricter limit nor another rule turns a failure into a pass. Another run does not hide a large change; a small one can
+//! come within the limit. A simple computation from the drawn values decides whether a limit is exceeded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
