@@ -183,7 +183,7 @@ class TableSummary(Question):
     # Of two sides with several runs, or of significant rows: what the runs say of the total.
     total_base_sd: NotRequired[float | None]
     total_new_sd: NotRequired[float | None]
-    total_p: NotRequired[float]
+    total_p: NotRequired[float | None]
     total_rank_p: NotRequired[float | None]
     total_base: NotRequired[int]
     total_new: NotRequired[int]

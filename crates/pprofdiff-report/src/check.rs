@@ -14,6 +14,7 @@ use pprofdiff::check::{ALPHA, Check, Finding, Halves, Outcome, RuleCheck, Runs};
 use pprofdiff::commits::RankedCommit;
 use pprofdiff::explain::Explanation;
 use pprofdiff::random::HashSet;
+use pprofdiff::sampling::Model;
 use pprofdiff::text::sanitize;
 use pprofdiff::units::{self, ColumnUnit};
 use pprofdiff::{Normalize, Pair};
@@ -73,13 +74,16 @@ fn change(f: &Finding, rule: &RuleCheck) -> String {
 }
 
 /// `p 0.003`, or what it would take to know.
-fn chance(f: &Finding) -> Option<String> {
+fn chance(f: &Finding, rule: &RuleCheck) -> Option<String> {
     let p = f.p_adjusted.map(p_words);
     if f.outcome != Outcome::Inconclusive {
         return p;
     }
     if f.p_adjusted.is_some_and(|p| p <= ALPHA) {
         return Some(format!("too few events to be sure ({})", p?));
+    }
+    if f.p.is_none() && rule.sampling.iter().any(|side| side.model == Model::Unknown) {
+        return Some("the number of samples is not known".to_owned());
     }
     if f.p.is_none() {
         return Some("shown on one side by inlining, which is chance".to_owned());
@@ -93,7 +97,7 @@ pub(crate) fn finding(f: &Finding, rule: &RuleCheck) -> String {
     let what = f.frame.as_deref().unwrap_or(&rule.sample_type);
     let values = Values::from_finding(f, &rule.unit);
     let (base, new) = (values.runs(&f.base), values.runs(&f.new));
-    let chance = chance(f).map_or_else(String::new, |chance| format!("  {chance}"));
+    let chance = chance(f, rule).map_or_else(String::new, |chance| format!("  {chance}"));
     let reason = f.reason.as_deref().map_or_else(String::new, |r| format!(" (allowed: {r})"));
     format!("{what}: {base} -> {new}  {}{chance}{reason}", change(f, rule))
 }
@@ -210,7 +214,7 @@ pub(crate) fn check_text(check: &Check, out: &mut dyn Write, options: TextOption
             let values = Values::from_finding(f, &rule.unit);
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             write!(out, "  {}  {base} -> {new}  {}", painted(f.outcome), change(f, rule))?;
-            chance(f).map_or(Ok(()), |p| write!(out, "  {p}"))?;
+            chance(f, rule).map_or(Ok(()), |p| write!(out, "  {p}"))?;
             f.frame.as_ref().map_or(Ok(()), |frame| write!(out, "  {}", sanitize(frame)))?;
             f.reason.as_ref().map_or(Ok(()), |reason| write!(out, "  (allowed: {})", sanitize(reason)))?;
             writeln!(out)?;
@@ -298,7 +302,7 @@ fn markdown(check: &Check, rules: usize) -> String {
             let (base, new) = (values.runs(&f.base), values.runs(&f.new));
             text += &format!("| {}{reason} | {frame} | {base} | {new} ", mark(f.outcome));
             let share = share_text(f.share, true);
-            let chance = chance(f).unwrap_or_default().replace('<', "&lt;");
+            let chance = chance(f, rule).unwrap_or_default().replace('<', "&lt;");
             text += &format!("| {} | {} | {share} | {chance} |\n", values.delta(f.delta), growth(f));
         }
         rest.iter().for_each(|line| text += &format!("\n{}\n", escape(&short(line))));

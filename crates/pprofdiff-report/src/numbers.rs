@@ -225,7 +225,7 @@ pub(crate) fn total(s: &Summary, arrow: &str) -> String {
     }
     let change = cost.change(s.total, arrow);
     let Some(chance) = s.chance else { return change };
-    let p = p_words(chance.p);
+    let Some(p) = chance.p.map(p_words) else { return change };
     let Some(rank_p) = chance.rank_p else { return format!("{change}  {p}") };
     let spread = [(chance.base_sd, s.total.base), (chance.new_sd, s.total.new)].map(|(sd, mean)| spread_text(sd, mean));
     format!("{change}  {p} (Mann-Whitney {rank_p:.3}; runs differ by {} and {})", spread[0], spread[1])

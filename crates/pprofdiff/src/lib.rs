@@ -39,6 +39,7 @@ pub mod options;
 pub mod recording;
 mod runs;
 mod runtimes;
+pub mod sampling;
 mod select;
 pub mod series;
 mod sources;

@@ -16,6 +16,7 @@ use serde::{Serialize, Serializer};
 
 use crate::diff::top::{Chance, LeftOut, ProfileSums, SIGNIFICANT, Top, TotalChance};
 use crate::diff::{Frames, Measure, Normalize, Scale, Sort, Walk};
+use crate::sampling::Model;
 use crate::statistics::growth::{Events, Spread};
 use crate::statistics::rank::{false_discoveries, rank_test};
 use crate::{Error, Result, explain};
@@ -166,6 +167,8 @@ pub(crate) struct MeasuredRuns {
     pub event: [f64; 2],
     /// The variance between runs that other programs have.
     known: f64,
+    /// What is known of the number of samples: the less certain of both sides.
+    pub model: Model,
 }
 
 impl MeasuredRuns {
@@ -191,7 +194,8 @@ impl MeasuredRuns {
         // Where counting makes no noise to speak of, more events would only be rounded away.
         let least = total[0].max.max(total[1].max) as f64 / MAX_EVENTS;
         let event = [or(event[0], event[1]), or(event[1], event[0])].map(|event| event.max(least));
-        Ok(MeasuredRuns { measure, is_base, profiles, scales, total, event, known })
+        let model = measure.sampling_model();
+        Ok(MeasuredRuns { measure, is_base, profiles, scales, total, event, known, model })
     }
 
     #[cfg(feature = "check")]
@@ -262,6 +266,11 @@ impl MeasuredRuns {
     /// The events that stand behind values of the runs.
     pub(crate) fn events(&self, sides: &Sides) -> Events {
         [0, 1].map(|side| sides[side].values.iter().map(|&v| v.max(0) as f64 / self.event[side]).collect())
+    }
+
+    /// Returns true if each side has one run, so that nothing shows how much runs differ.
+    pub(crate) fn is_single(&self) -> bool {
+        self.total.iter().all(|side| side.values.len() == 1)
     }
 
     /// True if so few events stand behind it that it says nothing among many.
@@ -339,7 +348,7 @@ impl Measure {
         let of_frame = |frame: u32| {
             let sides = runs.of_frame(frame, sort)?;
             let left_out = by_chance.reason(frame, sort, &runs, SIGNIFICANT);
-            let is_asked = left_out.is_none() && !runs.is_rare(&sides);
+            let is_asked = left_out.is_none() && runs.model != Model::Unknown && !runs.is_rare(&sides);
             let p = is_asked.then(|| p(&sides));
             Some(Chance { base_sd: sides[0].deviation(), new_sd: sides[1].deviation(), p, q: None, left_out })
         };
@@ -353,10 +362,15 @@ impl Measure {
         // The total's own runs must say that it grew: what whole runs differ by shows in all frames alike.
         let mut summary = (**summary).clone();
         let ranks = (base.values.len() > 1 && new.values.len() > 1).then(|| rank_test(&base.values, &new.values));
+        // Runs show by themselves how much totals differ; one run of an unknown number of samples shows nothing.
+        let is_asked = runs.model != Model::Unknown || !runs.is_single();
+        let p = || spread.p_of_change_of_one(&runs.events(&runs.total), runs.per_event());
+        summary.sampling = Some(runs.measure.sampling());
+        summary.warnings.extend(runs.measure.sampling_warnings());
         summary.chance = Some(TotalChance {
             base_sd: base.deviation(),
             new_sd: new.deviation(),
-            p: spread.p_of_change_of_one(&runs.events(&runs.total), runs.per_event()),
+            p: is_asked.then(p),
             rank_p: ranks,
         });
         top.summary = summary.into();

@@ -25,7 +25,7 @@ use super::json::{self, Json, Kind};
 use super::tree::{Node, StackBudget, TextBudget, Tree, too_large};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, ErrorKind, Result};
-use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
+use crate::profile::{Label, LabelValue, LoadOptions, Profile, Sampled, StringId};
 use crate::random::HashMap;
 use crate::window::{TimeWindow, Timeline};
 use tables::{Libraries, NONE, Places, Stacks};
@@ -69,6 +69,7 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
         tree: Tree::new(),
         threads: Vec::new(),
         used: [false; COLUMNS.len()],
+        sampled: [Sampled::default(); COLUMNS.len()],
         cpu_power: None,
         start: None,
         timeline: None,
@@ -86,6 +87,8 @@ struct File {
     tree: Tree<Root>,
     threads: Vec<Thread>,
     used: [bool; COLUMNS.len()],
+    /// By column.
+    sampled: [Sampled; COLUMNS.len()],
     /// The unit of CPU times in nanoseconds, as a power of ten, if it is one of time.
     cpu_power: Option<i64>,
     /// When the recording began, as times of samples have it, if it says so.
@@ -287,6 +290,7 @@ impl File {
     ) -> Result<()> {
         let stack = stacks.check(stack)?;
         self.used[root.column as usize] = true;
+        self.sampled[root.column as usize].add(value);
         // Up to what is known of this thread, and down again.
         let (mut path, mut at): (Vec<(u32, LocationId)>, u32) = (Vec::new(), stack);
         let mut node = loop {
@@ -310,7 +314,7 @@ impl File {
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let File { mut builder, tree, threads, mut used, timeline, .. } = self;
+        let File { mut builder, tree, threads, mut used, sampled, timeline, .. } = self;
         // A profile in which nothing ran has a type nevertheless.
         used[SAMPLES] |= !used.contains(&true);
         let mut places = [0; COLUMNS.len()];
@@ -321,6 +325,7 @@ impl File {
                 let default = builder.string(kind);
                 builder.header().default_sample_type = default;
             }
+            builder.sampled(n_types, sampled[i]);
             places[i] = n_types;
             n_types += 1;
         }

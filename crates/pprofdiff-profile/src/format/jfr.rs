@@ -38,7 +38,7 @@ use super::tree::{StackBudget, TextBudget, too_large};
 use crate::builder::{FunctionId, LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
-use crate::profile::{Label, LabelValue, LoadOptions, Profile, StringId};
+use crate::profile::{Label, LabelValue, LoadOptions, Profile, Sampled, StringId};
 use crate::random::{HashMap, RandomState};
 use crate::window::{Events, Timeline};
 use crate::work::Pace;
@@ -178,6 +178,7 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
         sums: Interner::default(),
         values: Vec::new(),
         used: [false; COLUMNS.len()],
+        sampled: [Sampled::default(); COLUMNS.len()],
         texts: TextBudget::for_input(data.len()),
         span: None,
         timeline: timeline.transpose()?,
@@ -207,6 +208,8 @@ struct Recording {
     sums: Interner<(Root, u32), RandomState>,
     values: Vec<i64>,
     used: [bool; COLUMNS.len()],
+    /// By column.
+    sampled: [Sampled; COLUMNS.len()],
     texts: TextBudget,
     /// When it began and ended.
     span: Option<(i64, i64)>,
@@ -291,6 +294,7 @@ impl Recording {
                 self.values.push(0);
             }
             self.values[sum] = self.values[sum].checked_add(value).ok_or_else(too_large)?;
+            self.sampled[column].add(value);
         }
         Ok(())
     }
@@ -356,7 +360,7 @@ impl Recording {
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let Recording { mut builder, stacks, sums, values: sums_of, used, span, timeline, .. } = self;
+        let Recording { mut builder, stacks, sums, values: sums_of, used, sampled, span, timeline, .. } = self;
         if !used.contains(&true) {
             return Err(Error::malformed(
                 "it has no event that is read: samples, allocations, or waits for monitors; record with settings=profile",
@@ -372,6 +376,7 @@ impl Recording {
                 let default = builder.string(column.kind);
                 builder.header().default_sample_type = default;
             }
+            builder.sampled(n_types, sampled[i]);
             places[i] = Some(n_types);
             n_types += 1;
         }

@@ -37,7 +37,7 @@ use super::tree::{StackBudget, too_large};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
-use crate::profile::{Label, LabelValue, LoadOptions, Mapping, NONE, Profile, StringId};
+use crate::profile::{Label, LabelValue, LoadOptions, Mapping, NONE, Profile, Sampled, StringId};
 use crate::random::{HashMap, RandomState};
 use crate::window::{Events, Timeline};
 use crate::work::Pace;
@@ -230,6 +230,8 @@ struct Recording<'f, 't> {
     stacks: Sequences<u32, RandomState>,
     sums: Interner<(Root, u32), RandomState>,
     values: Vec<i64>,
+    /// By event.
+    sampled: Vec<Sampled>,
     /// The stack that is being read.
     stack: Vec<u32>,
     lost: u64,
@@ -255,6 +257,7 @@ impl<'f, 't> Recording<'f, 't> {
             stacks: Sequences::default(),
             sums: Interner::default(),
             values: Vec::new(),
+            sampled: vec![Sampled::default(); file.events.all.len()],
             stack: Vec::new(),
             lost: 0,
             without_event: 0,
@@ -311,6 +314,7 @@ impl<'f, 't> Recording<'f, 't> {
             self.values.push(0);
         }
         self.values[sum] = self.values[sum].checked_add(value).ok_or_else(too_large)?;
+        self.sampled[number as usize].add(value);
         Ok(())
     }
 
@@ -342,7 +346,7 @@ impl<'f, 't> Recording<'f, 't> {
 
     fn finish(mut self, size: usize) -> Result<(ProfileBuilder, Vec<String>)> {
         let (notes, locations) = (self.notes(), self.locations()?);
-        let Recording { file, mut builder, stacks, sums, values: sums_of, span, timeline, mut is_used, .. } = self;
+        let Recording { file, mut builder, stacks, sums, values: sums_of, sampled, span, timeline, mut is_used, .. } = self;
         let events = &file.events.all;
         // A recording of nothing has its types, too.
         if !is_used.contains(&true) {
@@ -363,6 +367,11 @@ impl<'f, 't> Recording<'f, 't> {
             });
         }
         let n_types = by_name.len();
+        let mut of_types = vec![Sampled::default(); n_types];
+        for (number, of_event) in sampled.iter().enumerate().filter(|(number, _)| is_used[*number]) {
+            of_types[columns[number]].merge(of_event, 1.0);
+        }
+        of_types.into_iter().enumerate().for_each(|(column, sampled)| builder.sampled(column, sampled));
         if let Some((first, last)) = span {
             builder.header().duration_nanos = i64::try_from(last - first).map_err(|_| too_large())?;
         }

@@ -28,6 +28,7 @@ use super::folded::{each_line, lines};
 use super::tree::{StackBudget, Tree};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
+use crate::profile::Sampled;
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, LoadOptions, Mapping, Profile, StringId};
 use crate::random::HashMap;
@@ -111,6 +112,8 @@ struct Script<'t> {
     input_type: (String, String),
     tree: Tree<Root>,
     columns: Vec<Column<'t>>,
+    /// By column.
+    sampled: Vec<Sampled>,
     by_column: HashMap<Column<'t>, u32>,
     mappings: HashMap<&'t [u8], MappingId>,
     /// Where frames stand that nothing is inlined into.
@@ -138,6 +141,7 @@ impl<'t> Script<'t> {
             input_type: options.input_type.clone(),
             tree: Tree::new(),
             columns: Vec::new(),
+            sampled: Vec::new(),
             by_column: HashMap::default(),
             mappings: HashMap::default(),
             locations: HashMap::default(),
@@ -232,6 +236,7 @@ impl<'t> Script<'t> {
         let next = self.columns.len() as u32;
         let column = *self.by_column.entry(column).or_insert_with(|| {
             self.columns.push(column);
+            self.sampled.push(Sampled::default());
             next
         });
         if !self.is_within(&header)? {
@@ -255,6 +260,7 @@ impl<'t> Script<'t> {
         for &location in &self.root_first {
             node = self.tree.child(node, location);
         }
+        self.sampled[column as usize].add(self.value);
         self.tree.add(node, self.value)
     }
 
@@ -316,7 +322,8 @@ impl<'t> Script<'t> {
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let Script { mut builder, input_type, tree, columns, timeline, .. } = self;
+        let Script { mut builder, input_type, tree, columns, sampled, timeline, .. } = self;
+        sampled.into_iter().enumerate().for_each(|(column, sampled)| builder.sampled(column, sampled));
         if let Some(timeline) = timeline {
             timeline.finish(builder.header())?;
         }

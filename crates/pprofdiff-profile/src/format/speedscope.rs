@@ -26,7 +26,7 @@ use super::tree::{StackBudget, Tree, too_large};
 use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
-use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile, StringId};
+use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile, Sampled, StringId};
 use crate::window::Timeline;
 
 pub(super) const SPEEDSCOPE: InputFormat = InputFormat {
@@ -64,6 +64,8 @@ struct File {
     builder: ProfileBuilder,
     frames: Vec<LocationId>,
     columns: Vec<Column>,
+    /// By column: the samples of sampled profiles; of evented ones the intervals between events, each one sample or more.
+    sampled: Vec<Sampled>,
     tree: Tree<Root>,
     n_profiles: usize,
     /// When the recording began, and what is read of it, if that is a part.
@@ -123,7 +125,7 @@ fn optional_number(json: &mut Json<'_>) -> Result<i64> {
 impl File {
     fn new() -> File {
         let (builder, tree) = (ProfileBuilder::new(), Tree::new());
-        File { builder, frames: Vec::new(), columns: Vec::new(), tree, n_profiles: 0, timeline: None, two_sided: false }
+        File { builder, frames: Vec::new(), columns: Vec::new(), sampled: Vec::new(), tree, n_profiles: 0, timeline: None, two_sided: false }
     }
 
     fn read(&mut self, text: &[u8], options: &LoadOptions) -> Result<()> {
@@ -296,6 +298,7 @@ impl File {
         }
         let (kind, unit_of_type) = (kind.to_owned(), unit_of_type.to_owned());
         let first = format!("{} (profile {number})", quoted(name));
+        self.sampled.push(Sampled::default());
         self.columns.push(Column { kind, unit: unit_of_type, first, said: unit.name });
         Ok(self.columns.len() as u32 - 1)
     }
@@ -327,6 +330,7 @@ impl File {
         unit: &Unit,
     ) -> Result<()> {
         let mut now = start.map_or(Ok(0), |mut start| time(&mut start, unit))?;
+        let column = root.column as usize;
         let root = self.tree.root(root);
         let (mut stacks, mut values) = (samples.array()?, weights.array()?);
         let mut number = 0u64;
@@ -350,6 +354,7 @@ impl File {
                     let frame = self.frame(&mut samples)?;
                     node = self.tree.child(node, frame);
                 }
+                self.sampled[column].add(weight);
                 self.tree.add(node, weight)
             };
             one().map_err(|e| prefixed(e, "sample", number))?;
@@ -362,6 +367,7 @@ impl File {
     }
 
     fn read_events(&mut self, mut json: Json<'_>, end: Option<Json<'_>>, root: Root, unit: &Unit) -> Result<()> {
+        let column = root.column as usize;
         let root = self.tree.root(root);
         let (mut node, mut before) = (root, None);
         let mut array = json.array()?;
@@ -387,6 +393,7 @@ impl File {
                 }
                 if node != root {
                     let cost = self.part(begin, at)?;
+                    self.sampled[column].add(cost);
                     self.tree.add(node, cost)?;
                 }
                 match kind.as_deref() {
@@ -402,13 +409,17 @@ impl File {
         }
         if let (true, Some(mut end), Some(before)) = (node != root, end, before) {
             let cost = self.part(before, time(&mut end, unit)?.max(before))?;
+            self.sampled[column].add(cost);
             self.tree.add(node, cost)?;
         }
         Ok(())
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let File { mut builder, columns, tree, n_profiles, timeline, two_sided, .. } = self;
+        let File { mut builder, columns, sampled, tree, n_profiles, timeline, two_sided, .. } = self;
+        if !two_sided {
+            sampled.into_iter().enumerate().for_each(|(column, sampled)| builder.sampled(column, sampled));
+        }
         if let Some((_, timeline)) = timeline {
             timeline.finish(builder.header())?;
         }

@@ -6,7 +6,7 @@
 //! same code as what is read, and is as valid.
 
 use super::message::{About, MessageWriter, Tables};
-use super::{Header, Label, Mapping, NONE, Profile, StringId, ValueType};
+use super::{Header, Label, Mapping, NONE, Profile, Sampled, StringId, ValueType};
 use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::random::RandomState;
@@ -91,6 +91,7 @@ pub struct ProfileBuilder {
     stacks: Vec<u32>,
     values: Vec<i64>,
     labels: Vec<Label>,
+    sampled: Vec<Sampled>,
     pace: Pace,
 }
 
@@ -119,6 +120,7 @@ impl Default for ProfileBuilder {
             stacks: Vec::new(),
             values: Vec::new(),
             labels: Vec::new(),
+            sampled: Vec::new(),
             pace: Pace::default(),
         }
     }
@@ -228,6 +230,15 @@ impl ProfileBuilder {
         Ok(())
     }
 
+    /// Records the samples that a reader saw of a sample type, by its number, before it added them up by stack. They say
+    /// how many samples a value stands for.
+    pub fn sampled(&mut self, sample_type: usize, sampled: Sampled) {
+        if self.sampled.len() <= sample_type {
+            self.sampled.resize(sample_type + 1, Sampled::default());
+        }
+        self.sampled[sample_type] = sampled;
+    }
+
     /// Number of samples so far.
     pub fn n_samples(&self) -> usize {
         self.samples.len()
@@ -237,7 +248,7 @@ impl ProfileBuilder {
     ///
     /// # Errors
     /// Everything that makes a profile invalid.
-    pub fn build(self, name: &str) -> Result<Profile> {
+    pub fn build(mut self, name: &str) -> Result<Profile> {
         let n_strings = self.strings.len();
         let h = &self.header;
         let period_type = h.period_type.map_or([StringId::EMPTY; 2], |t| [t.kind, t.unit]);
@@ -258,8 +269,10 @@ impl ProfileBuilder {
             from = *to;
         }
         writer.finish(&self, &About { header: h, duration_nanos: h.duration_nanos, comment: None });
+        let sampled = std::mem::take(&mut self.sampled);
         drop(self);
-        Profile::decode(name, writer.into_message()).map_err(|e| e.in_input(name))
+        let built = Profile::decode(name, writer.into_message()).map_err(|e| e.in_input(name))?;
+        Ok(built.with_sampled(sampled))
     }
 }
 

@@ -109,6 +109,7 @@ fn tables(name: &str, data: &[u8]) -> Result<Profile> {
         has_labels: false,
         usual_samples: false,
         notes: Vec::new(),
+        sampled: Vec::new(),
         window: None,
         #[cfg(feature = "binary")]
         binaries: Default::default(),

@@ -25,6 +25,7 @@ mod merge;
 mod message;
 #[cfg(feature = "proto")]
 pub mod proto;
+mod sampled;
 pub mod samples;
 #[cfg(feature = "binary")]
 mod symbolize;
@@ -44,6 +45,7 @@ pub(crate) use memo::Numbers;
 pub(crate) use merge::merge_as;
 pub use merge::{Fields, Merger, Part, Selection, merge, merge_weighted};
 pub(crate) use message::{About, MessageWriter, Tables};
+pub use sampled::Sampled;
 pub(crate) use samples::{Label, LabelValue, Sample};
 #[cfg(feature = "binary")]
 pub(crate) use symbolize::Symbolizer;
@@ -86,6 +88,8 @@ pub struct Profile {
     usual_samples: bool,
     /// What a user should know of how it was loaded.
     notes: Vec<String>,
+    /// By sample type: the samples that the reader saw; empty if the format does not list them.
+    sampled: Vec<Sampled>,
     /// The part of the recording that was read.
     window: Option<TimeWindow>,
     /// Where the binaries of its mappings are.

@@ -98,8 +98,8 @@ impl Symbolizer {
             );
             return Err(Error::new(ErrorKind::Limit, detail));
         }
-        let Profile { name, notes, .. } = profile;
-        Profile::decode(&name, message).map(|p| p.with_notes(notes))
+        let Profile { name, notes, sampled, .. } = profile;
+        Profile::decode(&name, message).map(|p| p.with_notes(notes).with_sampled(sampled))
     }
 
     fn message(&self, profile: &Profile) -> Result<Vec<u8>> {

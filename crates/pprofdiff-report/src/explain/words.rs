@@ -4,6 +4,7 @@ use super::command_of;
 use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth};
 use crate::tokens::tokens;
+use pprofdiff::sampling::Model;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, Rewrite, ScaleRule, Verdict, Within};
 use pprofdiff::units::{self, ColumnUnit};
 
@@ -363,6 +364,7 @@ impl ExplanationText<'_> {
                  {noticed}."
             )),
             Verdict::None => Some("Nothing changed but where cost is counted.".to_owned()),
+            Verdict::Inconclusive if self.is_uncounted() => Some(self.uncounted()),
             Verdict::Inconclusive => Some(match e.suspects.first() {
                 Some(suspect) => {
                     let scale = factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE));
@@ -381,6 +383,30 @@ impl ExplanationText<'_> {
                 None => format!("These samples can't tell.{}", self.candidate()),
             }),
         }
+    }
+
+    /// Returns true if the number of samples is not known on one of the sides.
+    fn is_uncounted(&self) -> bool {
+        self.e.summary.sampling.iter().flatten().any(|side| side.model == Model::Unknown)
+    }
+
+    /// The answer where the number of samples is not known: the largest change of the table, without any chance.
+    fn uncounted(&self) -> String {
+        let largest = match &self.e.candidate {
+            Some(candidate) => format!(" The largest change is: {}.", self.cause(&candidate.cause)),
+            None => String::new(),
+        };
+        format!("The number of samples is not known, so these values can't tell a change from chance.{largest}")
+    }
+
+    /// The line about the sampling model of both sides.
+    fn sampling(&self) -> Option<String> {
+        let [base, new] = self.e.summary.sampling.as_ref()?.each_ref().map(|side| side.to_words());
+        let words = |words: &str| self.markup.words(words);
+        Some(match base == new {
+            true => format!("Samples: {}.", words(&base)),
+            false => format!("Samples: base {}; new side {}.", words(&base), words(&new)),
+        })
     }
 
     /// What comes nearest to a cause, and what would show whether it is one.
@@ -484,6 +510,9 @@ impl ExplanationText<'_> {
 
     fn noise(&self) -> String {
         let noise = &self.e.noise;
+        if self.is_uncounted() {
+            return format!("{} + {} runs of an unknown number of samples.", noise.runs.0, noise.runs.1);
+        }
         let chance = match noise.noticed < NOTHING_KNOWN {
             true => format!(
                 "by chance a frame with 10% of the total differs by {}, and is noticed from {}",
@@ -539,6 +568,7 @@ impl ExplanationText<'_> {
         moved.iter().take(MAX_MOVED).for_each(|moved| say(Priority::Moved, format!("Moved: {moved}.")));
         say(Priority::Scale, self.scale());
         say(Priority::Noise, self.noise());
+        self.sampling().into_iter().for_each(|sampling| say(Priority::Noise, sampling));
         lines
     }
 

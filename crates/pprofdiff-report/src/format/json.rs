@@ -17,6 +17,7 @@ use crate::series::builds_header;
 use crate::table::{Cell, Table};
 use crate::view::ShownBy;
 use crate::view::ranking::ranking_json;
+use pprofdiff::sampling::Sampling;
 use pprofdiff::Profile;
 use pprofdiff::options::{Heading, OptionKind, OptionValue, Reported};
 use pprofdiff::{Diff, Query, Side, Summary};
@@ -121,6 +122,9 @@ pub(crate) fn header(summary: &Summary) -> Fields {
             ("total_p", json!(chance.p)),
             ("total_rank_p", json!(chance.rank_p)),
         ]);
+    }
+    if let Some([base, new]) = &summary.sampling {
+        fields.push(("sampling", json!({"base": base, "new": new})));
     }
     fields
 }
@@ -227,7 +231,10 @@ pub fn info_json(diff: &Diff) -> String {
     let profile = |side: &str, p: &Profile| {
         let default = p.default_sample_type();
         let types = p.sample_types().into_iter().enumerate().map(
-            |(i, (kind, unit))| json!({"type": kind, "unit": unit, "total": p.total(i), "default": default == Some(i)}),
+            |(i, (kind, unit))| {
+                let default = default == Some(i);
+                json!({"type": kind, "unit": unit, "total": p.total(i), "default": default, "sampling": Sampling::of_profile(p, i)})
+            },
         );
         let mut value = json!({
             "side": side,

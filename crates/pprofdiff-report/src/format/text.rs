@@ -20,6 +20,7 @@ use crate::view::ShownBy;
 use crate::view::ranking::ranking_text;
 use crate::view::top::DIFF;
 use crate::view::traces::write_traces;
+use pprofdiff::sampling::Sampling;
 use pprofdiff::Profile;
 use pprofdiff::Sort;
 use pprofdiff::text::sanitize;
@@ -424,6 +425,10 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
         let total = units::show(p.total(i).unwrap_or(0), &unit);
         let note = if Some(i) == default { "  (default)" } else { "" };
         writeln!(out, "  sample type  {} ({}): {total}{note}", sanitize(&kind), sanitize(&unit))?;
+    }
+    for (i, (kind, _)) in p.sample_types().into_iter().enumerate() {
+        let words = Sampling::of_profile(p, i).to_words();
+        writeln!(out, "  sampling     {}: {}", sanitize(&kind), sanitize(&words))?;
     }
     writeln!(out, "  stacks       {}", p.n_samples())?;
     writeln!(out, "  locations    {}", p.n_locations())?;

@@ -11,6 +11,7 @@ use super::exact::Decimal;
 use super::rule::{Cost, Limit, Rule, Subject};
 use super::{ALPHA, How, Outcome};
 use crate::runs::{MeasuredRuns, Runs, Sides};
+use crate::sampling::Model;
 use crate::statistics::growth::Spread;
 use crate::{Result, Sort};
 
@@ -42,6 +43,8 @@ pub(super) struct Test<'a> {
     tests: f64,
     /// Each frame is compared by itself.
     is_of_each: bool,
+    /// Frames are compared, and not the total.
+    is_of_frames: bool,
 }
 
 impl<'a> Test<'a> {
@@ -62,7 +65,8 @@ impl<'a> Test<'a> {
         let spread = runs.spread(rule.cost.sum(), how.paired && rule.limit.is_of_sides());
         let tests = (compared.max(1) * rules) as f64;
         let is_of_each = matches!(rule.subject, Subject::Each(_));
-        Ok(Test { runs, limit: &rule.limit, cost: rule.cost.sum(), factors, spread, how, tests, is_of_each })
+        let is_of_frames = !matches!(rule.subject, Subject::Whole);
+        Ok(Test { runs, limit: &rule.limit, cost: rule.cost.sum(), factors, spread, how, tests, is_of_each, is_of_frames })
     }
 
     /// What becomes of one thing, before the allow-list; `p` is [`Test::p`] of it, adjusted.
@@ -71,9 +75,22 @@ impl<'a> Test<'a> {
         match self.is_exceeded(sides) {
             false => Outcome::Pass,
             true if self.how.strict => Outcome::Fail,
+            // One snapshot of a complete count is the count.
+            true if self.runs.model == Model::Exact && self.runs.is_single() => Outcome::Fail,
+            true if self.is_of_frames && self.runs.model == Model::Unknown => Outcome::Inconclusive,
             true if is_certain && self.is_of_each && self.runs.is_rare(sides) => Outcome::Inconclusive,
             true if is_certain => Outcome::Fail,
             true => Outcome::Inconclusive,
+        }
+    }
+
+    /// Returns true if the probability of chance can be reported. Without a known number of samples, only the runs of a total
+    /// show it; a complete count of one run has none.
+    pub(super) fn reports_chance(&self) -> bool {
+        match self.runs.model {
+            Model::Counted => true,
+            Model::Exact => !self.runs.is_single(),
+            Model::Unknown => !self.is_of_frames && !self.runs.is_single(),
         }
     }
 
@@ -94,6 +111,9 @@ impl<'a> Test<'a> {
     /// Returns true if these runs rule out a growth as large as the limit: a build with that growth would hardly ever
     /// appear to have grown so little.
     pub(super) fn rules_out_limit(&self, sides: &Sides) -> bool {
+        if !self.reports_chance() {
+            return self.runs.model == Model::Exact;
+        }
         let [base, _] = sides;
         let before = base.median.to_f64();
         let ratio = match self.limit {
@@ -130,7 +150,7 @@ impl<'a> Test<'a> {
 
     /// Returns true for one of many frames if chance alone would occasionally exceed a limit on growth.
     pub(super) fn is_too_small(&self, sides: &Sides) -> bool {
-        if !self.is_of_each || self.how.strict {
+        if !self.is_of_each || self.how.strict || !self.reports_chance() {
             return false;
         }
         let runs = self.runs;
@@ -197,12 +217,15 @@ impl<'a> Test<'a> {
     pub(super) fn runs_needed(&self, sides: &Sides) -> Option<usize> {
         let (events, chance) = (self.runs.events(sides), ALPHA / self.tests);
         let needed = || self.spread.runs_needed(&events, self.ratio(sides), chance, !self.is_of_each);
-        self.limit.is_of_sides().then(needed).flatten()
+        (self.limit.is_of_sides() && self.reports_chance()).then(needed).flatten()
     }
 
     /// Returns the smallest growth that this rule detects and the limit, both in percent, for limits on growth. The
     /// growth is that of the single compared subject, or of a typical frame with a tenth of the total.
     pub(super) fn detectable(&self, only: Option<&Sides>) -> Option<(f64, f64)> {
+        if !self.reports_chance() {
+            return None;
+        }
         let runs = self.runs;
         let m = runs.total.each_ref().map(|side| side.values.len());
         let tenth = runs.total[0].mean() / 10.0;

@@ -31,6 +31,7 @@ use crate::diff::top::LeftOut;
 use crate::diff::{Diff, Granularity, Matching, Normalize, Query, Selection, Summary};
 use crate::explain::{self, ExplainOptions, Explanation};
 use crate::runs::{ByChance, MeasuredRuns, Sides};
+use crate::sampling::{Model, Sampling};
 pub use crate::runs::{Halves, Runs};
 use crate::{Error, ErrorKind, Result};
 use exact::Decimal;
@@ -194,6 +195,9 @@ pub struct RuleCheck {
     pub sample_type: String,
     /// The unit of the values.
     pub unit: String,
+    /// How many samples stand behind the values of the base and of the new side. Unless that is known, a rule on frames fails
+    /// only if it is strict.
+    pub sampling: [Sampling; 2],
     /// True if frames are compared one by one.
     pub is_of_each: bool,
     /// How many things were compared.
@@ -313,12 +317,16 @@ impl Rules {
             let of_all = query.sample_type.as_deref().or(self.sample_type.as_deref());
             let wanted = rule.sample_type.as_deref().or(of_all);
             let number = diff.find_sample_type(wanted)?;
+            comparable_counts(diff, number, query.normalize)?;
             let at = match measured.iter().position(|known| known.number == number) {
                 Some(at) => at,
                 None => {
                     let known = Measured::new(&selection, number, query.normalize)?;
-                    warnings.extend(empty_runs(&known.runs, diff)?);
-                    if known.total.iter().all(|side| side.max == 0) {
+                    if known.runs.model != Model::Exact {
+                        warnings.extend(empty_runs(&known.runs, diff)?);
+                    }
+                    warnings.extend(known.runs.measure().sampling_warnings());
+                    if known.is_empty() {
                         let kind = &known.runs.measure().summary().sample_type;
                         warnings.push(format!("the filters leave nothing of {kind} to check, so its rules can't tell"));
                     }
@@ -442,6 +450,7 @@ impl Rules {
             let delta = new.median.minus(base.median);
             let of = |whole: f64| (whole != 0.0).then(|| 100.0 * delta.to_f64() / whole);
             let percent = of(base.median.to_f64().abs());
+            let (p, p_adjusted) = (p.filter(|_| test.reports_chance()), p_adjusted.filter(|_| test.reports_chance()));
             let is_of_frames = !matches!(rule.subject, Subject::Whole);
             let share = of(runs.total[0].median.to_f64()).filter(|_| is_of_frames);
             findings.push(Finding {
@@ -484,7 +493,7 @@ impl Rules {
             outcome = Outcome::Inconclusive;
         }
         // Where filters leave nothing, what is asked was not measured, which is no pass.
-        if outcome <= Outcome::Allowed && measured.total.iter().all(|side| side.max == 0) {
+        if outcome <= Outcome::Allowed && measured.is_empty() {
             outcome = Outcome::Inconclusive;
         }
         let summary = runs.measure().summary();
@@ -494,6 +503,7 @@ impl Rules {
             outcome,
             sample_type: summary.sample_type.clone(),
             unit: summary.unit.clone(),
+            sampling: runs.measure().sampling(),
             total_base: base.median,
             total_new: new.median,
             total_delta: new.median.minus(base.median),
@@ -585,6 +595,11 @@ struct Measured {
 }
 
 impl Measured {
+    /// Returns true if nothing that rules compare was measured. A complete count of 0 is measured.
+    fn is_empty(&self) -> bool {
+        self.runs.model != Model::Exact && self.total.iter().all(|side| side.max == 0)
+    }
+
     fn new(selection: &Selection, number: usize, normalize: Normalize) -> Result<Measured> {
         let runs = MeasuredRuns::new(selection.measure_type(number, Normalize::None)?, normalize)?;
         let total = runs.kept_total();
@@ -601,6 +616,28 @@ struct Subjects {
     /// With those that do not.
     n: usize,
     left_out: usize,
+}
+
+/// Returns an error for numbers of samples that were taken at different rates: ten times the rate is not ten times the work.
+/// Normalization by totals or by a factor makes them comparable.
+fn comparable_counts(diff: &Diff, number: usize, normalize: Normalize) -> Result<()> {
+    let unit = |(_, unit): &(String, String)| unit == "count";
+    let types = diff.sample_types();
+    let Some((kind, _)) = types.get(number).filter(|of| unit(of)) else { return Ok(()) };
+    if !matches!(normalize, Normalize::None | Normalize::Duration) {
+        return Ok(());
+    }
+    let Some([base, new]) = diff.rates_of_counts(number) else { return Ok(()) };
+    let [base, new] = [base, new].map(|rate| crate::units::show_real(rate, "nanoseconds"));
+    let others: Vec<&str> = types.iter().filter(|of| !unit(of)).map(|(kind, _)| kind.as_str()).collect();
+    let advice = match others.first() {
+        Some(other) => format!("compare {other}, or give --normalize total"),
+        None => "give --normalize total".to_owned(),
+    };
+    let detail = format!(
+        "{kind} were counted at different rates: a sample every {base} on the base and every {new} on the new side; {advice}"
+    );
+    Err(Error::new(ErrorKind::Incompatible, detail))
 }
 
 /// An error if half of the new profiles or more are empty: their median would be that of the empty ones. A warning if

@@ -138,7 +138,7 @@ impl Input {
     }
 
     /// The sums of one of its columns, over its own part of the samples.
-    fn total(&self, column: usize) -> Total {
+    pub(crate) fn total(&self, column: usize) -> Total {
         match self.part {
             Some(_) => self.part_totals[column],
             None => self.profile.totals()[column],

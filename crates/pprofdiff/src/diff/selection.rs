@@ -15,6 +15,7 @@ use super::top::TotalChance;
 use super::tree::Tree;
 use super::walk::{Columns, StackVisitor, Walk};
 use super::{Diff, Input, Pair, Query, duration};
+use crate::sampling::Sampling;
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::random::HashSet;
@@ -67,6 +68,9 @@ pub struct Summary {
     /// What runs say of the total, of tables that know what they say of rows.
     #[serde(default)]
     pub chance: Option<TotalChance>,
+    /// How many samples stand behind the values of the base and of the new side, where statistics were asked for.
+    #[serde(default)]
+    pub sampling: Option<[Sampling; 2]>,
     /// Sums of the magnitudes of all values, before filters unless percentages are relative; percentages are of the base's.
     /// The new side's is scaled.
     pub total: Pair,
@@ -316,6 +320,7 @@ impl Selection {
             warnings: self.shared.warnings.clone(),
             sum: diff.sum,
             chance: None,
+            sampling: None,
             total: scales.apply(Pair { base: base.magnitude, new: new.magnitude }),
         };
         let mut measure = Measure { selection: self.clone(), sample_type, scales, summary: Arc::new(summary) };
@@ -335,7 +340,7 @@ impl Selection {
 #[derive(Clone)]
 pub struct Measure {
     pub(super) selection: Selection,
-    pub(super) sample_type: usize,
+    pub(crate) sample_type: usize,
     pub(super) scales: Scales,
     pub(super) summary: Arc<Summary>,
 }

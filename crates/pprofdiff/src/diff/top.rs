@@ -110,7 +110,8 @@ pub struct TotalChance {
     /// That of the new side's.
     pub new_sd: Option<f64>,
     /// How probable it is that runs of equal builds differ as much or more.
-    pub p: f64,
+    /// `None` with one run a side of an unknown number of samples.
+    pub p: Option<f64>,
     /// The same by the ranks of the totals alone (Mann-Whitney, as benchstat); `None` with one run on a side.
     pub rank_p: Option<f64>,
 }

@@ -4,6 +4,7 @@
 use super::evidence::read::Columns;
 use super::evidence::rows::Kind;
 use crate::diff::{Diff, Measure, Normalize, Selection};
+use crate::sampling::Group;
 use crate::{Error, Result};
 
 /// Sample types of which one counts what the other measures, and how they are sampled.
@@ -11,6 +12,7 @@ const PAIRS: &[(&str, &str, Kind)] = &[
     ("alloc_space", "alloc_objects", Kind::Heap),
     ("inuse_space", "inuse_objects", Kind::Heap),
     ("space", "objects", Kind::Heap),
+    ("space", "allocations", Kind::Heap),
     ("delay", "contentions", Kind::Delay),
     ("park", "parks", Kind::Delay),
 ];
@@ -22,14 +24,15 @@ pub(super) const ALLOCATED: &str = "alloc_space";
 const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
 
 /// Those of what there is, and not of what is done: more of everything is no more work.
-const LEVELS: [&str; 6] = ["inuse_space", "inuse_objects", "live_space", "live_objects", "goroutine", "threadcreate"];
+const LEVELS: [&str; 7] =
+    ["inuse_space", "inuse_objects", "live_space", "live_objects", "goroutine", "goroutineleak", "threadcreate"];
 
 pub(super) fn is_level(sample_type: &str) -> bool {
     LEVELS.contains(&sample_type)
 }
 
 /// Sample types of which the runtime's part is the program's own waiting or memory.
-const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "threadcreate"];
+const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "goroutineleak", "threadcreate"];
 
 /// Those of a wall clock.
 pub(super) const WALL: [&str; 2] = ["wall", "time"];
@@ -37,7 +40,25 @@ pub(super) const WALL: [&str; 2] = ["wall", "time"];
 /// What counts samples of anything else.
 pub(super) const COUNTS: [&str; 2] = ["samples", "sample"];
 
+/// Returns how one of some sample types belongs to the others, as far as sampling depends on it.
+pub(crate) fn group_of(types: &[(String, String)], number: usize) -> Group {
+    let Some((own, _)) = types.get(number) else { return Group::Sampled };
+    let has = |name: &str| types.iter().any(|(kind, _)| kind == name);
+    let pair = PAIRS.iter().find(|(cost, count, _)| has(cost) && has(count) && (own == cost || own == count));
+    match pair {
+        Some((space, _, Kind::Heap)) => Group::Heap(space),
+        Some(_) => Group::Delay { is_counted: true },
+        None if DELAYS.contains(&own.as_str()) => Group::Delay { is_counted: false },
+        None => Group::Sampled,
+    }
+}
+
 impl Diff {
+    /// Returns how a sample type belongs to others, as far as sampling depends on it.
+    pub(crate) fn group(&self, number: usize) -> Group {
+        group_of(&self.sample_types(), number)
+    }
+
     /// What is explained if this is asked for.
     pub(super) fn asked(&self, sample_type: Option<&str>, beside: &[String]) -> Result<Asked> {
         let types = self.sample_types();
@@ -108,6 +129,8 @@ impl Asked {
         let (count, bytes) = (count.as_ref(), bytes.as_ref());
         let Asked { kind, has_background, .. } = *self;
         let is_level = is_level(&value.summary().sample_type);
-        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level }))
+        let diff = selection.diff();
+        let (group, rates) = (diff.group(self.number), diff.rates(self.number));
+        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level, group, rates }))
     }
 }

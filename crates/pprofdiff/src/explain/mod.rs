@@ -24,12 +24,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Pair, Query, Summary};
 use crate::runtimes::{self, UserRules};
+use crate::sampling::Model;
 use crate::{Error, Result};
 use account::Books;
 pub use answer::{
     Account, Candidate, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise,
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
 };
+pub(crate) use asked::group_of;
 use asked::{ALLOCATED, COUNTS, WALL, is_level};
 use evidence::names::Texts;
 use evidence::read::Look;
@@ -271,7 +273,9 @@ pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
     // What counts samples counts those of the wall clock, if there is one.
     let types = selection.diff().sample_types();
     let own = types[asked.number].0.as_str();
-    let is_wall = WALL.contains(&own) || COUNTS.contains(&own) && types.iter().any(|t| WALL.contains(&t.0.as_str()));
+    // `time` alone may be of any clock; fgprof writes it beside `samples`, and waits in it.
+    let has = |names: &[&str]| types.iter().any(|t| names.contains(&t.0.as_str()));
+    let is_wall = own == "wall" || has(&WALL) && has(&COUNTS) && (own == "time" || COUNTS.contains(&own));
     Ok((events, search::known_variance_of(asked.kind, is_wall)))
 }
 
@@ -356,6 +360,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let mut shifts = 0;
     let mut work = Work::of(measure.profile_bytes());
     let exposure = runs * ops.unwrap_or(1.0);
+    let model = measure.sampling_model();
     let is_level = ops.is_none() && is_level(&measure.summary().sample_type);
     let (found, scale, findings, account, swaps) = loop {
         work::poll();
@@ -413,10 +418,19 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
             findings.suspects.clear();
         }
         let account = books.account(&findings.causes);
+        let mut account = account;
+        if model == Model::Unknown {
+            // Nothing tells these from chance. The first of them is still the largest change.
+            let largest = findings.causes.drain(..).next().or_else(|| findings.suspects.drain(..).next());
+            findings.candidate = largest.or(findings.candidate);
+            findings.suspects.clear();
+            account = Account { p: None, by_chance: false, consequences_by_chance: false, ..books.account(&[]) };
+        }
         let Findings { causes, suspects, candidate } = findings;
         let split = |entry: account::Entry| (books.split(&entry), entry);
         let [causes, suspects] = [causes, suspects].map(|of| of.into_iter().map(split).collect::<Vec<_>>());
-        let candidate = candidate.map(|entry| (books.runs_needed(entry.score), split(entry)));
+        let needed = |score: f64| if model == Model::Unknown { None } else { books.runs_needed(score) };
+        let candidate = candidate.map(|entry| (needed(entry.score), split(entry)));
         break (found, scale, (causes, suspects, candidate), account, swaps);
     };
     let shown = Shown { rows: &rows, renamed: renamed_to };
@@ -456,6 +470,9 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let (all, rest) = (rows.all(), account.rest.abs());
     let verdict = match () {
         () if !causes.is_empty() => Verdict::Change,
+        // Of complete counts, nothing on both sides is an answer.
+        () if model == Model::Exact && equal => Verdict::None,
+        () if model == Model::Unknown && !equal => Verdict::Inconclusive,
         () if total == [0.0; 2] => Verdict::Inconclusive,
         () if equal => Verdict::None,
         () if !suspects.is_empty() => Verdict::Inconclusive,
@@ -475,12 +492,16 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     if work.is_used_up() {
         left_out.push("so many sets of stacks changed that not all ways to explain it were compared".to_owned());
     }
+    left_out.extend(measure.sampling_warnings());
     left_out.extend(note_of_rest(rows.stackless(), all, kind, "have no stack, so no function has them"));
     left_out.extend(note_of_rest(rows.negative, all, kind, "are below 0, and of no cause"));
     let mut summary = Summary::clone(measure.summary());
     summary.warnings.splice(0..0, left_out.iter().cloned());
+    summary.sampling = Some(measure.sampling());
     let noted = |side: usize| format!("nothing of {kind} was measured on the {} side", ["base", "new"][side]);
-    summary.warnings.extend((0..2).filter(|&side| total[side] <= 0.0).map(noted));
+    if model != Model::Exact {
+        summary.warnings.extend((0..2).filter(|&side| total[side] <= 0.0).map(noted));
+    }
     let total = (of_run(0, all[0]), of_run(1, all[1]));
     summary.total = Pair { base: total.0.round() as i64, new: total.1.round() as i64 };
     // Runs of equal builds are no part of the base.
@@ -488,7 +509,9 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
-        () if (found.unknown || found.of == 0 || !suspects.is_empty()) && !equal => ScaleRule::Unknown,
+        () if (found.unknown || found.of == 0 || !suspects.is_empty() || model == Model::Unknown) && !equal => {
+            ScaleRule::Unknown
+        }
         () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
         () => ScaleRule::Agree,
     };

@@ -338,6 +338,7 @@ impl SeriesBuilder {
         let loaded = builds.loaded();
         let total = |build: Option<&Build>| build.map_or(0, |b| b.total);
         let summary = Summary {
+            sampling: None,
             base: None,
             new: Side {
                 paths: loaded.clone().map(|b| b.path.clone()).collect(),

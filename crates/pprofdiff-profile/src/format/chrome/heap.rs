@@ -5,14 +5,16 @@ use super::super::tree::StackBudget;
 use super::{NONE, Nodes, call_frame, missing};
 use crate::builder::ProfileBuilder;
 use crate::error::{Error, Result};
+use crate::profile::Sampled;
 
 pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()> {
     let mut json = Json::new(text);
-    let [head] = json.members(["head"])?;
+    let [head, samples] = json.members(["head", "samples"])?;
     json.end()?;
     let Some(head) = head else { return Err(Error::malformed("it has no `head`, the root of its nodes")) };
     builder.sample_type("inuse_space", "bytes");
     let (nodes, sizes) = read_tree(head, builder)?;
+    builder.sampled(0, sampled(samples, &sizes)?);
     let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(text.len()));
     for (node, &size) in (0u32..).zip(&sizes).filter(|(_, size)| **size != 0) {
         nodes.stack(node, &mut leaf_first);
@@ -21,6 +23,33 @@ pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()>
     }
     Ok(())
 }
+
+/// V8's interval between samples, in bytes, unless a program asks for another.
+const DEFAULT_INTERVAL: i64 = 512 << 10;
+
+/// Returns the samples of a profile. Its list `samples` has each with its size. Without the list, V8's default interval says
+/// how many a node had: at least one.
+fn sampled(samples: Option<Json<'_>>, sizes: &[i64]) -> Result<Sampled> {
+    let mut sampled = Sampled::default();
+    let Some(mut samples) = samples.filter(|samples| !{ *samples }.null()) else {
+        for &size in sizes {
+            let n = size.div_euclid(DEFAULT_INTERVAL).clamp(1, MAX_SAMPLES_OF_NODE);
+            (0..n).for_each(|_| sampled.add(size / n));
+        }
+        return Ok(sampled);
+    };
+    let mut array = samples.array()?;
+    while samples.element(&mut array)? {
+        let mut object = samples.object()?;
+        while samples.member(&mut object, &["size"])?.is_some() {
+            sampled.add(samples.number()?.scaled(0)?.0);
+        }
+    }
+    Ok(sampled)
+}
+
+/// Beyond this number of samples, a node's own samples are no noise to speak of.
+const MAX_SAMPLES_OF_NODE: i64 = 1_000;
 
 /// Nodes in each other, and the size of each. The members of a node may come in any order, so that a node is complete
 /// at its end; which of them is open is all that has to be kept, since each knows its parent.

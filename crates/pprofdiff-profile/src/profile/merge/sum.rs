@@ -1,6 +1,6 @@
 //! Sums of whole profiles, each with its weight.
 
-use super::super::Profile;
+use super::super::{Profile, Sampled};
 use super::super::types::{CommonType, common_types};
 use super::{Everything, Fields, Merger, Part};
 use crate::error::{Error, ErrorKind, Result};
@@ -80,7 +80,23 @@ fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result
         let after = before[column] + v;
         rounded(after, parts) - rounded(std::mem::replace(&mut before[column], after), parts)
     });
-    Profile::decode(name, message)
+    Ok(Profile::decode(name, message)?.with_sampled(sampled(profiles, &types, weights, parts)))
+}
+
+/// Returns the samples behind each sample type of the sum. Empty for a type if one of the profiles does not list its samples.
+fn sampled(profiles: &[&Profile], types: &[CommonType], weights: &[i64], parts: i64) -> Vec<Sampled> {
+    let of_type = |t: &CommonType| {
+        let mut sum = Sampled::default();
+        for ((profile, &(column, times)), &weight) in profiles.iter().zip(&t.columns).zip(weights) {
+            match profile.sampled(column) {
+                Some(own) => sum.merge(own, times as f64 * weight as f64 / parts as f64),
+                None if profile.totals()[column].magnitude == 0 => {}
+                None => return Sampled::default(),
+            }
+        }
+        sum
+    };
+    types.iter().map(of_type).collect()
 }
 
 /// Makes sure that no weighted sum overflows.

@@ -13,6 +13,7 @@ use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
 use crate::diff::{Frames, Measure, State, Walk};
 use crate::runtimes::{Asked, Class, Runtime, UserRules};
+use crate::sampling::{Basis, Group, basis};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
@@ -44,6 +45,9 @@ pub(in crate::explain) struct Columns<'m> {
     pub learned: usize,
     /// True of what there is, and not of what is done.
     pub is_level: bool,
+    pub group: Group,
+    /// What a sample stands for on the base and on the new side, if the sides were sampled at different rates.
+    pub rates: Option<[f64; 2]>,
 }
 
 /// Reads samples by their frames' canonical numbers.
@@ -95,13 +99,7 @@ impl Reader<'_> {
 /// The value of one event in each run, in the order of the profiles; 0 where that is not known.
 pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
     parallel::map(&runs(columns), |run| {
-        // Of sums without a count or a period it is not known; of what is recorded without exception it is nothing.
-        let is_known = match columns.kind {
-            Kind::Delay => true,
-            Kind::Heap => run.walk.input.profile.period() > 1,
-            Kind::Sampled => run.count.is_some() || run.is_counted || run.walk.input.profile.period() > 1,
-        };
-        if !is_known {
+        if run.is_unknown {
             return 0.0;
         }
         let mut sum = Part::default();
@@ -511,10 +509,39 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
         if let (Kind::Delay, Some(count)) = (columns.kind, &count) {
             walk.for_each_sample(|_, sample| step = gcd(step, count.value(&sample).unsigned_abs()));
         }
-        let is_counted = columns.value.summary().unit == "count";
-        Run { walk, beside: None, count, bytes, side, column, step, is_level: columns.is_level, is_counted }
+        let basis = basis(walk.input, walk.column(), columns.group);
+        let is_unknown = basis == Basis::Unknown;
+        let basis = if is_unknown { nominal(&walk) } else { basis };
+        let (basis, times, coarse) = at_common_rate(basis, columns.rates, usize::from(!walk.input.base));
+        let is_level = columns.is_level;
+        Run { walk, beside: None, count, bytes, side, column, step, is_level, basis, is_unknown, times, coarse }
     };
     walks.into_iter().zip(taken.into_iter().rev()).map(run).collect()
+}
+
+/// The number of samples that a run of an unknown number is taken for, to rank what changed. No verdict follows from it.
+const NOMINAL_SAMPLES: f64 = 1_000.0;
+
+/// Returns a basis by which the changes of an unknown number of samples can be ranked.
+fn nominal(walk: &Walk<'_>) -> Basis {
+    Basis::Size((walk.total() as f64 / NOMINAL_SAMPLES).max(1.0))
+}
+
+/// Returns the basis of a side's runs as if both sides had been sampled at the lower of their rates, what counts of its
+/// samples are multiplied by, and how many of its samples count as one.
+///
+/// With ten times as many samples, a stack that the other side would show in two samples has twenty. The search has one
+/// amount for an event, so the finer side is taken for a coarser one: that loses at most half of the information, and never
+/// reports a stack as new that the other side would have missed.
+fn at_common_rate(basis: Basis, rates: Option<[f64; 2]>, side: usize) -> (Basis, f64, f64) {
+    let Some(rates) = rates else { return (basis, 1.0, 1.0) };
+    let coarsest = rates[0].max(rates[1]);
+    match basis {
+        Basis::Heap(_) | Basis::Exact => (Basis::Heap(coarsest), 1.0, 1.0),
+        // In samples of the base.
+        Basis::Own => (basis, rates[side] / rates[0], coarsest / rates[0]),
+        _ => (basis, 1.0, coarsest / rates[side]),
+    }
 }
 
 /// Of each frame: why it is chance whether a profile has it, if it is. Profiling itself puts some there; and of inlined

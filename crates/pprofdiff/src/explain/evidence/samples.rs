@@ -8,6 +8,7 @@ use super::rows::{Kind, Stacks};
 use super::weights::Weight;
 use crate::diff::stacks::Keys;
 use crate::diff::{Innermost, SampleLocations, SampleVisitor, Walk};
+use crate::sampling::{Basis, events_of_exact};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
@@ -29,9 +30,6 @@ fn events_of_object(size: f64, is_level: bool) -> f64 {
 const LARGE: f64 = 3.0;
 const CERTAIN: f64 = 100.0;
 
-/// How many waits a record of delays stands for that does not say so. What counts is what runs differ by.
-const UNCOUNTED: f64 = 100.0;
-
 /// One profile, and what it counts for.
 pub(in crate::explain) struct Run<'m> {
     pub walk: Walk<'m>,
@@ -47,8 +45,14 @@ pub(in crate::explain) struct Run<'m> {
     pub step: u64,
     /// True of what there is, and not of what is done.
     pub is_level: bool,
-    /// True if its values are counts themselves.
-    pub is_counted: bool,
+    /// How the events behind a value are known.
+    pub basis: Basis,
+    /// True if the number of samples is not known, and the basis is a nominal one.
+    pub is_unknown: bool,
+    /// What values are multiplied by: counts of samples that were taken at another rate than the base's.
+    pub times: f64,
+    /// The number of its samples that count as one event, because the other side was sampled less often.
+    pub coarse: f64,
 }
 
 /// What one sample adds to its row.
@@ -194,20 +198,24 @@ impl<'m> Run<'m> {
     /// What a sample adds, with the events that stand behind it.
     pub(in crate::explain) fn part(&self, kind: Kind, v: f64, sample: &Sample<'_>) -> Part {
         let of = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
-        let period = self.walk.input.profile.period() as f64;
         let counted = of(&self.count).map(|c| c.max(1.0));
-        let by_period = || if period > 1.0 { (v / period).max(1.0) } else { 1.0 };
-        let events = match kind {
-            Kind::Delay => counted.unwrap_or(UNCOUNTED) / self.step.max(1) as f64,
-            Kind::Heap if period > 1.0 => match (counted, of(&self.bytes)) {
+        let v = v * self.times;
+        let events = match self.basis {
+            Basis::Column(column) => (sample.value(column).unsigned_abs() as f64).max(1.0),
+            Basis::Own => v,
+            Basis::Size(event) => (v / event).max(1.0),
+            Basis::Heap(rate) => match (counted, of(&self.bytes)) {
                 (Some(c), Some(bytes)) if bytes > 0.0 => {
-                    (c * events_of_object(bytes / c / period, self.is_level)).max(1e-9)
+                    (c * events_of_object(bytes / c / rate, self.is_level)).max(1e-9)
                 }
-                _ => by_period(),
+                _ => (v / rate).max(1.0),
             },
-            _ if self.is_counted => counted.unwrap_or(v),
-            _ => counted.unwrap_or_else(by_period),
+            Basis::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
+            Basis::Exact => events_of_exact(counted.unwrap_or(v)),
+            // A sample that was written was seen at least once.
+            Basis::Unknown => 1.0,
         };
+        let events = events / self.coarse;
         let variance = v * v / events * if kind == Kind::Delay { 2.0 } else { 1.0 };
         // Waits that are not counted are no number.
         let count = counted.unwrap_or(if kind == Kind::Delay { 0.0 } else { events });
