@@ -27,6 +27,7 @@ mod pictures;
 mod properties;
 mod rules;
 mod runs;
+mod sampling;
 mod series;
 mod shifts;
 mod stop;

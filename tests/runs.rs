@@ -321,7 +321,7 @@ fn ranks_of_totals_are_benchstats() {
             let top = diff.measure(&Query::default()).unwrap().top_of_runs(Sort::Flat).unwrap();
             let chance = top.summary.chance.unwrap();
             assert_eq!(format!("{:.3}", chance.rank_p.unwrap()), p, "{recorded} {line}");
-            println!("{recorded} {}: ranks {p}, the model {:.3}", fields[0], chance.p);
+            println!("{recorded} {}: ranks {p}, the model {:.3}", fields[0], chance.p.unwrap());
             compared += 1;
         }
     }

@@ -1,0 +1,304 @@
+//! How many samples stand behind a value, for profiles of every producer: what the model says, and what follows for `check` and
+//! `explain`. Profiles are made here, in the shapes that the producers write.
+
+use std::sync::Arc;
+
+use pprofdiff::check::{Check, How, Outcome, Rules};
+use pprofdiff::explain::{ExplainOptions, Verdict};
+use pprofdiff::proto::{Profile as Message, ValueType};
+use pprofdiff::sampling::{Model, Sampling};
+use pprofdiff::{Diff, LoadOptions, Profile, Query};
+
+use crate::made_up::{profile, stacks};
+use crate::verdict::Random;
+
+/// Returns a generator; neighbouring seeds give unlike numbers.
+fn random(seed: u64) -> Random {
+    Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+}
+
+/// Numbers of samples of twenty functions, about `mean` each.
+fn drawn(random: &mut Random, mean: f64) -> Vec<(String, i64)> {
+    (0..20).map(|i| (format!("shop.f{i}"), random.poisson(mean))).filter(|(_, n)| *n > 0).collect()
+}
+
+/// A message with a value of each sample type: its unit's part times the number of samples.
+fn message(counts: &[(String, i64)], types: &[(&str, &str, i64)]) -> Message {
+    let names: Vec<(&str, &str)> = types.iter().map(|(kind, unit, _)| (*kind, *unit)).collect();
+    let values = |n: i64| types.iter().map(|(.., each)| each * n).collect::<Vec<_>>();
+    let rows: Vec<_> = counts.iter().map(|(name, n)| (vec!["shop.main", name.as_str()], values(*n))).collect();
+    stacks(&names, &rows)
+}
+
+fn with_period(mut message: Message, kind: &str, unit: &str, period: i64) -> Message {
+    let first = message.string_table.len() as i64;
+    message.string_table.extend([kind.as_bytes().to_vec(), unit.as_bytes().to_vec()]);
+    message.period_type = Some(ValueType { r#type: first, unit: first + 1 });
+    message.period = period;
+    message
+}
+
+fn text(name: &str, text: &str) -> Arc<Profile> {
+    Arc::new(Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap())
+}
+
+fn check_as(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str, how: How) -> Check {
+    let mut rules = Rules::default();
+    rules.fail_on(rule).unwrap();
+    rules.how = how;
+    rules.check(&Diff::between(base.clone(), new.clone()).unwrap(), &Query::default()).unwrap()
+}
+
+fn verdict(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str) -> Outcome {
+    check_as(base, new, rule, How::default()).verdict
+}
+
+/// The producers' shapes of the same samples, 10 ms each.
+fn shapes(counts: &[(String, i64)]) -> Vec<(&'static str, Arc<Profile>)> {
+    const TEN_MS: i64 = 10_000_000;
+    let folded = |each: i64| {
+        counts.iter().map(|(name, n)| format!("shop.main;{name} {}\n", n * each)).collect::<String>()
+    };
+    let perf: String = counts
+        .iter()
+        .flat_map(|(name, n)| {
+            let one = format!("shop 1 1.0:  10101010 cpu-clock:\n\t2 {name}+0x1 (/shop)\n\t1 shop.main+0x1 (/shop)\n\n");
+            std::iter::repeat_n(one, *n as usize)
+        })
+        .collect();
+    let frames: Vec<String> = counts.iter().map(|(name, _)| format!("{{\"name\":\"{name}\"}}")).collect();
+    let each = |item: fn(usize) -> String| {
+        let all = counts.iter().enumerate().flat_map(|(i, (_, n))| std::iter::repeat_n(item(i), *n as usize));
+        all.collect::<Vec<_>>().join(",")
+    };
+    let n: i64 = counts.iter().map(|(_, n)| n).sum();
+    let speedscope = format!(
+        "{{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\"shared\":{{\"frames\":[{}]}},\"profiles\":[\
+         {{\"type\":\"sampled\",\"name\":\"a\",\"unit\":\"seconds\",\"startValue\":0,\"endValue\":{},\"samples\":[{}],\
+         \"weights\":[{}]}}]}}",
+        frames.join(","),
+        n as f64 / 100.0,
+        each(|i| format!("[{i}]")),
+        each(|_| "0.01".to_owned()),
+    );
+    let nodes: Vec<String> = counts
+        .iter()
+        .enumerate()
+        .map(|(i, (name, n))| {
+            format!(
+                "{{\"callFrame\":{{\"functionName\":\"{name}\",\"scriptId\":\"1\",\"url\":\"\",\"lineNumber\":1,\
+                 \"columnNumber\":1}},\"selfSize\":{},\"id\":{},\"children\":[]}}",
+                n * 524_288,
+                i + 2
+            )
+        })
+        .collect();
+    let heap = format!(
+        "{{\"head\":{{\"callFrame\":{{\"functionName\":\"(root)\",\"scriptId\":\"0\",\"url\":\"\",\"lineNumber\":-1,\
+         \"columnNumber\":-1}},\"selfSize\":0,\"id\":1,\"children\":[{}]}},\"samples\":[{}]}}",
+        nodes.join(","),
+        each(|i| format!("{{\"size\":524288,\"nodeId\":{},\"ordinal\":1}}", i + 2)),
+    );
+    vec![
+        ("folded counts", text("a.folded", &folded(1))),
+        ("inferno's folds", text("b.folded", &folded(10_101_010))),
+        ("perf script", text("a.txt", &perf)),
+        ("speedscope", text("a.json", &speedscope)),
+        ("V8 heap", text("a.heapprofile", &heap)),
+        ("Go", profile(&message(counts, &[("samples", "count", 1), ("cpu", "nanoseconds", TEN_MS)]))),
+        ("period", profile(&with_period(message(counts, &[("cpu", "nanoseconds", TEN_MS)]), "cpu", "nanoseconds", TEN_MS))),
+        ("common step", profile(&message(counts, &[("cpu", "nanoseconds", TEN_MS)]))),
+        ("Datadog", profile(&message(counts, &[("cpu-samples", "count", 1), ("cpu-time", "nanoseconds", TEN_MS)]))),
+        ("PHP", profile(&message(counts, &[("sample", "count", 1), ("cpu-time", "nanoseconds", TEN_MS)]))),
+    ]
+}
+
+#[test]
+fn every_producer_states_the_number_of_its_samples() {
+    let counts = drawn(&mut random(7), 12.0);
+    let n: i64 = counts.iter().map(|(_, n)| n).sum();
+    for (name, profile) in shapes(&counts) {
+        let default = profile.default_sample_type().unwrap();
+        let sampling = Sampling::of_profile(&profile, default);
+        assert_eq!(sampling.model, Model::Counted, "{name}: {sampling:?}");
+        let samples = sampling.samples.unwrap();
+        assert!((samples - n as f64).abs() < 0.5, "{name}: {samples} of {n}, {}", sampling.by);
+    }
+}
+
+#[test]
+fn equal_builds_do_not_fail_whatever_wrote_their_samples() {
+    let mut failures: Vec<String> = Vec::new();
+    for seed in 0..25 {
+        let mut random = self::random(seed + 1);
+        let [base, new] = [(); 2].map(|()| shapes(&drawn(&mut random, 12.0)));
+        for ((name, base), (_, new)) in base.iter().zip(&new) {
+            if verdict(base, new, "flat:any>+20%") == Outcome::Fail {
+                failures.push(format!("{name} {seed}"));
+            }
+        }
+    }
+    // One of a hundred may: of 250, more than eight would be no accident (Poisson, p < 0.001).
+    assert!(failures.len() <= 8, "{failures:?}");
+}
+
+#[test]
+fn a_tripled_function_is_found_in_every_format() {
+    let mut random = self::random(3);
+    let mut counts = drawn(&mut random, 60.0);
+    let base = shapes(&counts);
+    counts.iter_mut().filter(|(name, _)| name == "shop.f3").for_each(|(_, n)| *n *= 4);
+    for ((name, base), (_, new)) in base.into_iter().zip(shapes(&counts)) {
+        assert_eq!(verdict(&base, &new, "flat:any>+20%"), Outcome::Fail, "{name}");
+        let diff = Diff::between(base, new).unwrap();
+        let found = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+        assert_eq!(found.causes.first().and_then(|cause| cause.function.as_deref()), Some("shop.f3"), "{name}");
+    }
+}
+
+#[test]
+fn what_states_no_number_of_samples_never_fails_a_rule_on_frames() {
+    let uneven = |seed: u64, factor: i64| {
+        let mut random = self::random(seed);
+        let mut counts = drawn(&mut random, 40.0);
+        counts.iter_mut().for_each(|(_, n)| *n = *n * 9_999_991 + random.below(1000) as i64);
+        counts[4].1 *= factor;
+        message(&counts, &[("cpu", "nanoseconds", 1)])
+    };
+    let odd = |seed| uneven(seed, 1);
+    let cases: Vec<(&str, [Message; 2])> = vec![
+        ("no period", [odd(1), uneven(1, 5)]),
+        ("period 0", [odd(1), uneven(1, 5)].map(|m| with_period(m, "cpu", "nanoseconds", 0))),
+        ("negative period", [odd(1), uneven(1, 5)].map(|m| with_period(m, "cpu", "nanoseconds", -10_000_000))),
+        ("3 ns", [odd(1), uneven(1, 5)].map(|m| with_period(m, "cpu", "nanoseconds", 3))),
+        ("a year", [odd(1), uneven(1, 5)].map(|m| with_period(m, "cpu", "nanoseconds", 31_557_600_000_000_000))),
+        ("a period of bytes", [odd(1), uneven(1, 5)].map(|m| with_period(m, "space", "bytes", 524_288))),
+    ];
+    for (name, [base, new]) in cases {
+        let (base, new) = (profile(&base), profile(&new));
+        assert_eq!(Sampling::of_profile(&base, 0).model, Model::Unknown, "{name}");
+        let found = check_as(&base, &new, "flat:any>+20%", How::default());
+        assert_eq!(found.verdict, Outcome::Inconclusive, "{name}");
+        assert!(found.rules[0].findings.iter().all(|f| f.p.is_none()), "{name}");
+        assert!(found.summary.warnings.iter().any(|w| w.contains("number of samples")), "{name}");
+        assert_eq!(check_as(&base, &new, "flat:any>+20%", How::default().with_strict(true)).verdict, Outcome::Fail);
+        let diff = Diff::between(base, new).unwrap();
+        let explained = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+        assert_eq!((explained.verdict, explained.account.p), (Verdict::Inconclusive, None), "{name}");
+        let largest = explained.candidate.and_then(|candidate| candidate.cause.function);
+        assert_eq!(largest.as_deref(), Some("shop.f4"), "{name}");
+    }
+}
+
+#[test]
+fn a_column_that_is_not_proportional_counts_nothing() {
+    let mut random = self::random(11);
+    let rows: Vec<(String, i64, i64)> = (0..40)
+        .map(|i| (format!("shop.f{i}"), 1 + random.below(3) as i64, 7_000_003 * (1 << random.below(14))))
+        .collect();
+    let rows: Vec<_> = rows.iter().map(|(name, n, v)| (vec!["shop.main", name.as_str()], vec![*n, *v])).collect();
+    let message = stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &rows);
+    let sampling = Sampling::of_profile(&profile(&message), 1);
+    assert!(!sampling.by.contains("counted by"), "{sampling:?}");
+}
+
+#[test]
+fn large_numbers_without_a_common_step_are_no_counts_of_samples() {
+    let mut random = self::random(5);
+    let folded: String = (0..20).map(|i| format!("main;f{i} {}\n", 1_000_003 + random.below(9_000_000))).collect();
+    assert_eq!(Sampling::of_profile(&text("cycles.folded", &folded), 0).model, Model::Unknown);
+    let small: String = (0..20).map(|i| format!("main;f{i} {}\n", 1 + random.below(50))).collect();
+    assert_eq!(Sampling::of_profile(&text("counts.folded", &small), 0).model, Model::Counted);
+}
+
+#[test]
+fn a_resolution_of_a_clock_is_no_sample() {
+    let counts = drawn(&mut random(2), 12.0);
+    for (each, model) in [(1_000_000, Model::Unknown), (10_000_000, Model::Counted), (1_000, Model::Unknown)] {
+        let made = profile(&message(&counts, &[("cpu", "nanoseconds", each)]));
+        assert_eq!(Sampling::of_profile(&made, 0).model, model, "{each}");
+    }
+    // Memory is in multiples of what the allocator rounds to.
+    let memory = profile(&message(&counts, &[("heap", "bytes", 4096)]));
+    assert_eq!(Sampling::of_profile(&memory, 0).model, Model::Unknown);
+}
+
+#[test]
+fn samples_at_another_rate_are_no_change() {
+    let at = |random: &mut Random, hertz: f64| {
+        let counts: Vec<(String, i64)> =
+            (0..60).map(|i| (format!("shop.f{i}"), random.poisson(hertz * 10.0 / (2.0 + f64::from(i)) / 4.0))).collect();
+        let counts: Vec<_> = counts.into_iter().filter(|(_, n)| *n > 0).collect();
+        let period = (1e9 / hertz) as i64;
+        let types = [("samples", "count", 1), ("cpu", "nanoseconds", period)];
+        profile(&with_period(message(&counts, &types), "cpu", "nanoseconds", period))
+    };
+    let mut alarms = 0;
+    for seed in 0..25 {
+        let mut random = self::random(seed + 1);
+        for hertz in [[100.0, 1000.0], [1000.0, 100.0], [100.0, 500.0], [10.0, 1000.0]] {
+            let [base, new] = hertz.map(|hertz| at(&mut random, hertz));
+            let diff = Diff::between(base, new).unwrap();
+            for kind in ["cpu", "samples"] {
+                let query = Query::default().with_sample_type(kind);
+                let found = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+                alarms += usize::from(found.verdict == Verdict::Change);
+                assert!(found.summary.warnings.iter().any(|w| w.contains("different rates")), "{kind} {hertz:?}");
+                let ratio = found.total.1 / found.total.0;
+                assert!((0.5..2.0).contains(&ratio), "{kind} {hertz:?}: {ratio}");
+            }
+            let mut rules = Rules::default();
+            rules.fail_on("samples:total>+20%").unwrap();
+            let refused = rules.check(&diff, &Query::default()).unwrap_err().to_string();
+            assert!(refused.contains("different rates") && refused.contains("cpu"), "{refused}");
+        }
+    }
+    assert!(alarms <= 4, "{alarms} of 200");
+}
+
+#[test]
+fn a_leak_is_gated_by_one_exact_snapshot() {
+    let leaks = |stacks_of: &[(&str, &str, i64)]| {
+        let rows: Vec<_> = stacks_of.iter().map(|(by, on, n)| (vec![*by, "shop.wait", *on], vec![*n])).collect();
+        profile(&stacks(&[("goroutineleak", "count")], &rows))
+    };
+    const ON: [&str; 5] = ["runtime.chanrecv1", "runtime.chansend1", "runtime.selectgo", "sync.runtime_Semacquire", "runtime.gopark"];
+    let empty = leaks(&[]);
+    for rule in ["total>0", "flat:any>+0", "cum:any>+0"] {
+        assert_eq!(verdict(&empty, &empty, rule), Outcome::Pass, "{rule}");
+        // Sixty programs: one to three leaks of twenty functions, some beside a known one.
+        for program in 0..60 {
+            let by = format!("shop.worker{}", program % 20);
+            let known: &[(&str, &str, i64)] = if program % 3 == 0 { &[("shop.known", "runtime.gopark", 4)] } else { &[] };
+            let leak = (by.as_str(), ON[program % ON.len()], 1 + program as i64 % 3);
+            let (before, after) = (leaks(known), leaks(&[known, &[leak]].concat()));
+            assert_eq!(verdict(&before, &after, rule), Outcome::Fail, "{rule} {program}");
+            if rule != "total>0" {
+                assert_eq!(verdict(&after, &after, rule), Outcome::Pass, "{rule} {program}");
+                assert_eq!(verdict(&after, &before, rule), Outcome::Pass, "{rule} {program}");
+            }
+            let found = Diff::between(before, after).unwrap();
+            let found = found.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+            let named = found.causes.iter().any(|cause| {
+                let names = [cause.function.as_deref(), cause.caller.as_deref()];
+                names.contains(&Some(by.as_str())) || cause.chain.contains(&by)
+            });
+            assert!(named, "{program}: {:?}", found.causes);
+        }
+    }
+}
+
+#[test]
+fn an_unknown_side_makes_both_unknown() {
+    let counts = drawn(&mut random(2), 40.0);
+    let known = profile(&message(&counts, &[("cpu", "nanoseconds", 10_000_000)]));
+    let mut odd = counts.clone();
+    odd.iter_mut().for_each(|(_, n)| *n = *n * 9_999_991 + 17);
+    odd[2].1 *= 4;
+    let unknown = profile(&message(&odd, &[("cpu", "nanoseconds", 1)]));
+    for [base, new] in [[&known, &unknown], [&unknown, &known]] {
+        assert_ne!(verdict(base, new, "flat:any>+20%"), Outcome::Fail);
+        let [a, b] = Diff::between(base.clone(), new.clone()).unwrap().sampling(0);
+        assert_eq!([a.model, b.model].iter().filter(|model| **model == Model::Unknown).count(), 1);
+    }
+}
