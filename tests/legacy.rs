@@ -403,10 +403,8 @@ fn a_dump_before_the_first_free_has_the_types_of_the_others() {
         [total.base, total.new]
     };
     let [objects, space] = [0, 1].map(|i| before.total(i).unwrap());
-    let [forwards, backwards] = [
-        Diff::new(&[before.clone()], &[after.clone()]).unwrap(),
-        Diff::new(&[after.clone()], &[before.clone()]).unwrap(),
-    ];
+    let [forwards, backwards] =
+        [(&before, &after), (&after, &before)].map(|(base, new)| Diff::between(base.clone(), new.clone()).unwrap());
     assert_eq!(kinds(&forwards.sample_types()), four);
     assert_eq!(kinds(&backwards.sample_types()), four);
     for (i, kind) in four.iter().enumerate() {
@@ -417,10 +415,10 @@ fn a_dump_before_the_first_free_has_the_types_of_the_others() {
     // The default is that of the dump with four.
     assert_eq!(forwards.measure(&Query::default()).unwrap().summary().sample_type, "inuse_space");
     // A side may have both, and they merge.
-    let mixed = Diff::new(&[before.clone(), after.clone()], &[after.clone()]).unwrap();
+    let mixed = Diff::new(&[before.clone(), after.clone()], std::slice::from_ref(&after)).unwrap();
     assert_eq!(kinds(&mixed.sample_types()), four);
     let merged = pprofdiff::merge(&[&*before, &*after]).unwrap();
     assert_eq!(merged.total(3), Some(space + after.total(3).unwrap()));
     // Alone, nothing changes.
-    assert_eq!(kinds(&Diff::new(&[before.clone()], &[before]).unwrap().sample_types()), ["objects", "space"]);
+    assert_eq!(kinds(&Diff::between(before.clone(), before).unwrap().sample_types()), ["objects", "space"]);
 }

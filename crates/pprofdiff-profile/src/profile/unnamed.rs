@@ -64,5 +64,44 @@ impl Profile {
 
 /// Returns false for what readers call an address without a symbol.
 fn is_name(name: &[u8]) -> bool {
-    !name.is_empty() && !(name.starts_with(b"[") && name.ends_with(b"]"))
+    !(name.is_empty() || name.starts_with(b"[") && name.ends_with(b"]"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use crate::builder::ProfileBuilder;
+    use crate::columns::Mapping;
+
+    /// Warnings about a profile of a program with these locations: a name, or only an address for "".
+    fn warnings(names: &[&str]) -> Vec<String> {
+        let mut builder = ProfileBuilder::new();
+        builder.sample_type("cpu", "nanoseconds");
+        let file = builder.string("/bin/app");
+        let mapping = builder.mapping(Mapping { limit: 0x1000, file, ..Mapping::of_all_addresses() });
+        for (address, name) in (1..).zip(names) {
+            let function = builder.function(name, "", 0);
+            let line = builder.line(function, 0);
+            let lines = if name.is_empty() { &[][..] } else { &[line] };
+            let location = builder.location(Some(mapping), address, lines).unwrap();
+            builder.sample(&[location], &[1], &[]).unwrap();
+        }
+        builder.build("made").unwrap().warnings()
+    }
+
+    #[test]
+    fn addresses_are_no_names_whatever_readers_call_them() {
+        for names in [&["", ""][..], &["", "[unknown]"], &["[libc.so.6]", "[app]", ""]] {
+            let warnings = warnings(names);
+            assert_eq!(warnings.len(), 1, "{names:?}");
+            assert!(warnings[0].starts_with("made: no function names, only addresses in /bin/app;"), "{warnings:?}");
+        }
+        let some = warnings(&["main", "", "", "[unknown]"]);
+        assert!(some[0].contains("3 of 4 locations have no function name, only an address in /bin/app"), "{some:?}");
+        assert!(some[0].contains("--binary"), "{some:?}");
+        for names in [&["main", ""][..], &["main", "run", "[unknown]"]] {
+            assert!(warnings(names).is_empty(), "{names:?}");
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::sanitize::sanitize;
 
 /// The maximum number of event types that a message names.
 const MAX_NAMED: usize = 6;
-/// The maximum length of an event type's name in a message.
+/// The maximum length of an event type's name in a message. Many types may share one text of megabytes.
 const MAX_NAME: usize = 80;
 
 #[derive(Debug, Default)]
@@ -24,7 +24,9 @@ struct Count {
 impl Census {
     pub fn add(&mut self, class: &Class<'_>, events: u64) {
         let (is_read, has_stacks) = (class.event.is_some(), class.has(Field::StackTrace));
-        let count = self.types.entry(class.full_name().to_vec()).or_insert(Count { events: 0, is_read, has_stacks });
+        let name = class.full_name();
+        let name = name[..name.len().min(MAX_NAME)].to_vec();
+        let count = self.types.entry(name).or_insert(Count { events: 0, is_read, has_stacks });
         count.events += events;
     }
 
@@ -44,8 +46,7 @@ impl Census {
         let mut types: Vec<_> = self.types.iter().filter(|(_, count)| is_wanted(count)).collect();
         types.sort_by(|(name, count), (other_name, other)| (other.events, name).cmp(&(count.events, other_name)));
         let describe = |(name, count): &(&Vec<u8>, &Count)| {
-            let name = String::from_utf8_lossy(&name[..name.len().min(MAX_NAME)]);
-            format!("{} ({})", sanitize(&name), count.events)
+            format!("{} ({})", sanitize(&String::from_utf8_lossy(name)), count.events)
         };
         let mut named: Vec<String> = types.iter().take(MAX_NAMED).map(describe).collect();
         let more = types.len().saturating_sub(MAX_NAMED);

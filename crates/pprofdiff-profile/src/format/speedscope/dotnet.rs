@@ -108,8 +108,9 @@ fn labels(name: &[u8]) -> Option<Vec<(&'static str, &str)>> {
     let rest = ["Process64 ", "Process32 ", "Process "].iter().find_map(|prefix| name.strip_prefix(prefix))?;
     // A process may have parentheses in its name.
     let (at, pid) = rest.match_indices(" (").find_map(|(at, _)| {
-        let (pid, _) = rest[at + 2..].split_once(')')?;
-        is_number(pid).then_some((at, pid))
+        let after = &rest[at + 2..];
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        (digits > 0 && after[digits..].starts_with(')')).then(|| (at, &after[..digits]))
     })?;
     Some([("process", rest[..at].trim()), ("pid", pid)].into_iter().filter(|(_, value)| !value.is_empty()).collect())
 }
