@@ -389,7 +389,7 @@ fn folded_stacks_are_an_input_of_every_verb() {
     let two = ["--input-format", "folded2", "--input-type", "space/bytes"];
     let text = stdout(&[&["top", &bare][..], &two].concat());
     assert!(text.contains("space (bytes): 7B -> 9B"), "{text}");
-    let one = stdout(&["stacks", &bare, "--format", "folded"]);
+    let one = stdout(&["stacks", &bare, "--format", "folded", "--input-format", "folded"]);
     assert_eq!(one, "main;f_3 5\nmain;g_4 4\n");
     assert!(stdout(&["info", &bare, "--input-type", "space/bytes"]).contains("space"));
 
@@ -397,10 +397,12 @@ fn folded_stacks_are_an_input_of_every_verb() {
     stdout(&["merge", &folded_base, &folded_new, "-o", &merged, "--input-format", "folded"]);
     assert!(stdout(&["info", &merged]).contains("cpu"));
     let delta = path("delta.pb.gz");
-    let typed = ["--input-type", "alloc_space/bytes"];
+    let typed = ["--input-format", "folded", "--input-type", "alloc_space/bytes"];
     stdout(&[&["delta", &bare, &bare, "-o", &delta][..], &typed].concat());
     assert!(stdout(&["info", &delta]).contains("alloc_space"));
-    stdout(&[&["check", &bare, &bare, "--fail-on", "space:total>+5%"][..], &two[2..]].concat());
+    stdout(
+        &[&["check", &bare, &bare, "--fail-on", "space:total>+5%", "--input-format", "folded"][..], &two[2..]].concat(),
+    );
     let manifest = path("folded.csv");
     std::fs::write(&manifest, format!("base,new\n{folded_base},{folded_new}\n")).unwrap();
     assert!(stdout(&["batch", &manifest, "--input-format", "folded"]).contains("cpu"));
@@ -575,4 +577,20 @@ fn short_help_fits_a_screen() {
         assert!(help.lines().count() <= 40, "{verb}: {} lines\n{help}", help.lines().count());
     }
     assert!(stdout(&["formats"]).contains("speedscope"));
+}
+
+/// What difffolded.pl writes is no side, and only the user knows whether names end in numbers.
+#[test]
+fn folded_stacks_that_look_like_a_diff_are_shown_with_the_option_that_reads_both_sides() {
+    let path = temp("diff.folded").display().to_string();
+    std::fs::write(&path, "app;parse 40 30\napp;render 10 60\n").unwrap();
+    let out = temp("merged.pb.gz").display().to_string();
+    for args in [&[&*path][..], &["merge", &path, &path, "-o", &out]] {
+        let line = failure(args);
+        assert!(line.contains("each line ends in two numbers") && line.contains("--input-format folded2"), "{line}");
+    }
+    let text = stdout(&[&path, "--input-format", "folded2"]);
+    assert!(text.contains("50 -> 90"), "{text}");
+    stdout(&["merge", &path, &path, "-o", &out, "--input-format", "folded"]);
+    assert_eq!(json(&["top", &out, "--format", "json"])["total"], 180);
 }

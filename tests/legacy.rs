@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use pprofdiff::samples::{Label, LabelValue};
-use pprofdiff::{LoadOptions, Profile};
+use pprofdiff::{Diff, LoadOptions, Profile, Query};
 
 use crate::generated_series::Random;
 use crate::{golibrary, oracle};
@@ -381,4 +382,43 @@ fn what_is_wrong_is_said_with_its_line() {
     let mut much = whole[..40].to_vec();
     much.extend([u64::MAX, 1, 5].iter().flat_map(|w| w.to_le_bytes()));
     assert!(error(&much).contains("int64"), "{}", error(&much));
+}
+
+/// pprof refuses the pair, so it judges each dump alone (`made_files_of_every_form_have_the_numbers_that_pprof_reads`).
+#[test]
+fn a_dump_before_the_first_free_has_the_types_of_the_others() {
+    let mut random = Random(7);
+    let mut dump = |name: &str, freed| {
+        let text = heap(&mut random, "heapprofile", freed);
+        Profile::from_bytes(name, text.as_bytes(), &LoadOptions::default()).unwrap()
+    };
+    let (before, after) = (Arc::new(dump("before", false)), Arc::new(dump("after", true)));
+    let kinds = |types: &[(String, String)]| types.iter().map(|(kind, _)| kind.clone()).collect::<Vec<_>>();
+    assert_eq!(kinds(&before.sample_types()), ["objects", "space"]);
+    let four = ["alloc_objects", "alloc_space", "inuse_objects", "inuse_space"];
+    let total = |diff: &Diff, kind: &str| {
+        let mut query = Query::default();
+        query.sample_type = Some(kind.to_owned());
+        let total = diff.measure(&query).unwrap().summary().total;
+        [total.base, total.new]
+    };
+    let [objects, space] = [0, 1].map(|i| before.total(i).unwrap());
+    let [forwards, backwards] =
+        [(&before, &after), (&after, &before)].map(|(base, new)| Diff::between(base.clone(), new.clone()).unwrap());
+    assert_eq!(kinds(&forwards.sample_types()), four);
+    assert_eq!(kinds(&backwards.sample_types()), four);
+    for (i, kind) in four.iter().enumerate() {
+        let of_before = if kind.ends_with("objects") { objects } else { space };
+        assert_eq!(total(&forwards, kind), [of_before, after.total(i).unwrap()], "{kind}");
+        assert_eq!(total(&backwards, kind), [after.total(i).unwrap(), of_before], "{kind}");
+    }
+    // The default is that of the dump with four.
+    assert_eq!(forwards.measure(&Query::default()).unwrap().summary().sample_type, "inuse_space");
+    // A side may have both, and they merge.
+    let mixed = Diff::new(&[before.clone(), after.clone()], std::slice::from_ref(&after)).unwrap();
+    assert_eq!(kinds(&mixed.sample_types()), four);
+    let merged = pprofdiff::merge(&[&*before, &*after]).unwrap();
+    assert_eq!(merged.total(3), Some(space + after.total(3).unwrap()));
+    // Alone, nothing changes.
+    assert_eq!(kinds(&Diff::between(before.clone(), before).unwrap().sample_types()), ["objects", "space"]);
 }

@@ -56,13 +56,13 @@ fn verdict(base: &Arc<Profile>, new: &Arc<Profile>, rule: &str) -> Outcome {
 /// The producers' shapes of the same samples, 10 ms each.
 fn shapes(counts: &[(String, i64)]) -> Vec<(&'static str, Arc<Profile>)> {
     const TEN_MS: i64 = 10_000_000;
-    let folded = |each: i64| {
-        counts.iter().map(|(name, n)| format!("shop.main;{name} {}\n", n * each)).collect::<String>()
-    };
+    let folded =
+        |each: i64| counts.iter().map(|(name, n)| format!("shop.main;{name} {}\n", n * each)).collect::<String>();
     let perf: String = counts
         .iter()
         .flat_map(|(name, n)| {
-            let one = format!("shop 1 1.0:  10101010 cpu-clock:\n\t2 {name}+0x1 (/shop)\n\t1 shop.main+0x1 (/shop)\n\n");
+            let one =
+                format!("shop 1 1.0:  10101010 cpu-clock:\n\t2 {name}+0x1 (/shop)\n\t1 shop.main+0x1 (/shop)\n\n");
             std::iter::repeat_n(one, *n as usize)
         })
         .collect();
@@ -106,7 +106,10 @@ fn shapes(counts: &[(String, i64)]) -> Vec<(&'static str, Arc<Profile>)> {
         ("speedscope", text("a.json", &speedscope)),
         ("V8 heap", text("a.heapprofile", &heap)),
         ("Go", profile(&message(counts, &[("samples", "count", 1), ("cpu", "nanoseconds", TEN_MS)]))),
-        ("period", profile(&with_period(message(counts, &[("cpu", "nanoseconds", TEN_MS)]), "cpu", "nanoseconds", TEN_MS))),
+        (
+            "period",
+            profile(&with_period(message(counts, &[("cpu", "nanoseconds", TEN_MS)]), "cpu", "nanoseconds", TEN_MS)),
+        ),
         ("common step", profile(&message(counts, &[("cpu", "nanoseconds", TEN_MS)]))),
         ("Datadog", profile(&message(counts, &[("cpu-samples", "count", 1), ("cpu-time", "nanoseconds", TEN_MS)]))),
         ("PHP", profile(&message(counts, &[("sample", "count", 1), ("cpu-time", "nanoseconds", TEN_MS)]))),
@@ -226,8 +229,9 @@ fn a_resolution_of_a_clock_is_no_sample() {
 #[test]
 fn samples_at_another_rate_are_no_change() {
     let at = |random: &mut Random, hertz: f64| {
-        let counts: Vec<(String, i64)> =
-            (0..60).map(|i| (format!("shop.f{i}"), random.poisson(hertz * 10.0 / (2.0 + f64::from(i)) / 4.0))).collect();
+        let counts: Vec<(String, i64)> = (0..60)
+            .map(|i| (format!("shop.f{i}"), random.poisson(hertz * 10.0 / (2.0 + f64::from(i)) / 4.0)))
+            .collect();
         let counts: Vec<_> = counts.into_iter().filter(|(_, n)| *n > 0).collect();
         let period = (1e9 / hertz) as i64;
         let types = [("samples", "count", 1), ("cpu", "nanoseconds", period)];
@@ -262,14 +266,16 @@ fn a_leak_is_gated_by_one_exact_snapshot() {
         let rows: Vec<_> = stacks_of.iter().map(|(by, on, n)| (vec![*by, "shop.wait", *on], vec![*n])).collect();
         profile(&stacks(&[("goroutineleak", "count")], &rows))
     };
-    const ON: [&str; 5] = ["runtime.chanrecv1", "runtime.chansend1", "runtime.selectgo", "sync.runtime_Semacquire", "runtime.gopark"];
+    const ON: [&str; 5] =
+        ["runtime.chanrecv1", "runtime.chansend1", "runtime.selectgo", "sync.runtime_Semacquire", "runtime.gopark"];
     let empty = leaks(&[]);
     for rule in ["total>0", "flat:any>+0", "cum:any>+0"] {
         assert_eq!(verdict(&empty, &empty, rule), Outcome::Pass, "{rule}");
         // Sixty programs: one to three leaks of twenty functions, some beside a known one.
         for program in 0..60 {
             let by = format!("shop.worker{}", program % 20);
-            let known: &[(&str, &str, i64)] = if program % 3 == 0 { &[("shop.known", "runtime.gopark", 4)] } else { &[] };
+            let known: &[(&str, &str, i64)] =
+                if program % 3 == 0 { &[("shop.known", "runtime.gopark", 4)] } else { &[] };
             let leak = (by.as_str(), ON[program % ON.len()], 1 + program as i64 % 3);
             let (before, after) = (leaks(known), leaks(&[known, &[leak]].concat()));
             assert_eq!(verdict(&before, &after, rule), Outcome::Fail, "{rule} {program}");

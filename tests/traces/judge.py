@@ -45,7 +45,7 @@ def note(event, time):
 
 
 def cpuprofile(text):
-    """DevTools: in the order of time each sample lasts until the next one, the last one as long as the mean."""
+    """DevTools: in the order of time each sample lasts until the next one, and the last one until the recording ends."""
     profile = json.loads(text)
     nodes = {node["id"]: node for node in profile["nodes"]}
     parent = {child: node["id"] for node in profile["nodes"] for child in node.get("children", [])}
@@ -54,8 +54,7 @@ def cpuprofile(text):
         time += delta
         ticks.append((time, node))
     ticks.sort()
-    mean = (ticks[-1][0] - ticks[0][0]) * 1000 // (len(ticks) - 1)
-    ends = [after[0] * 1000 for after in ticks[1:]] + [ticks[-1][0] * 1000 + mean]
+    ends = [after[0] * 1000 for after in ticks[1:]] + [(profile["endTime"] - profile["startTime"]) * 1000]
     lasts = [overlap(tick[0] * 1000, end) for tick, end in zip(ticks, ends, strict=True)]
     sums = collections.defaultdict(lambda: [0, 0, 0])
     for (time, node), nanos in zip(ticks, lasts, strict=True):

@@ -170,7 +170,8 @@ impl Chance {
 fn drawn(chance: &mut Chance, factor: f64) -> Samples {
     let weights: Vec<f64> = (1..=FUNCTIONS).map(|rank| 1.0 / rank as f64).collect();
     let sum: f64 = weights.iter().sum();
-    let frames = |caller: usize, own: &str| ["shop.main", &format!("shop.handle{}", caller % 5), own].map(str::to_owned);
+    let frames =
+        |caller: usize, own: &str| ["shop.main", &format!("shop.handle{}", caller % 5), own].map(str::to_owned);
     let mut samples: Samples = Vec::new();
     for (i, weight) in weights.iter().enumerate() {
         let n = chance.poisson(SAMPLES * (1.0 - SHARE) * weight / sum);
@@ -203,9 +204,8 @@ fn alarms(pairs: &[[Arc<Profile>; 2]]) -> usize {
 }
 
 fn all_pairs(profiles: &[Arc<Profile>]) -> Vec<[Arc<Profile>; 2]> {
-    let pair = |(i, a): (usize, &Arc<Profile>)| {
-        profiles[i + 1..].iter().map(|b| [a.clone(), b.clone()]).collect::<Vec<_>>()
-    };
+    let pair =
+        |(i, a): (usize, &Arc<Profile>)| profiles[i + 1..].iter().map(|b| [a.clone(), b.clone()]).collect::<Vec<_>>();
     profiles.iter().enumerate().flat_map(pair).collect()
 }
 
@@ -230,7 +230,10 @@ fn read_perf_script(text: &str) -> Samples {
 fn main() {
     let directory = std::env::args().nth(1).unwrap_or_else(|| "target/producers".to_owned());
     println!("Equal builds, one run a side: failures of checks, and explanations that name a change\n");
-    println!("| producer | runs | pairs | `{}` | `{}` | `explain` |\n|---|---:|---:|---:|---:|---:|", RULES[0], RULES[1]);
+    println!(
+        "| producer | runs | pairs | `{}` | `{}` | `explain` |\n|---|---:|---:|---:|---:|---:|",
+        RULES[0], RULES[1]
+    );
     let row = |name: &str, profiles: &[Arc<Profile>]| {
         let pairs = all_pairs(profiles);
         let [flat, cum] = RULES.map(|rule| failures(&pairs, rule).0);
@@ -258,7 +261,9 @@ fn main() {
         row(&format!("the samples of perf as {name}"), &runs.iter().map(format).collect::<Vec<_>>());
     }
 
-    println!("\nA function with a tenth of {SAMPLES} samples became twice as slow: found by `explain`, in {TRIES} pairs\n");
+    println!(
+        "\nA function with a tenth of {SAMPLES} samples became twice as slow: found by `explain`, in {TRIES} pairs\n"
+    );
     println!("| format | found | something else named |\n|---|---:|---:|");
     for (name, format) in FORMATS {
         let found: Vec<[bool; 2]> = (0..TRIES)

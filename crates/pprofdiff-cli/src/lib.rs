@@ -245,6 +245,9 @@ fn diff(args: &TopArgs) -> Result<()> {
     let input = &args.view.input;
     let diff = open_view(&args.view)?;
     if !diff.is_two_sided() {
+        if let Some((_, doubtful)) = diff.profiles().find(|(_, profile)| profile.may_be_diff()) {
+            return Err(Failure::Message(doubtful.warnings().join("; ")));
+        }
         let file = input.files.first().map_or_else(String::new, |f| f.display().to_string());
         let message = format!("a diff needs BASE and NEW, or a written diff; for one profile: pprofdiff top {file}");
         return Err(Failure::Message(message));

@@ -69,6 +69,7 @@ static FORMATS: &[InputFormat] = &[
     legacy::GPERFTOOLS_CPU,
     otlp::OTLP,
     otlp::OTLP_1_9,
+    legacy::SYMBOLIZED,
     legacy::HEAP,
     legacy::GO_COUNT,
     legacy::THREADS,

@@ -210,9 +210,10 @@ impl<'p> Typed<'p> {
         let shown = |value: f64| units::show_real(value, &self.unit);
         match (period, step) {
             // A period that is shorter than what all values are multiples of is not that of the samples.
-            (Some(period), Some(step)) if (step as f64) > 1.5 * period => {
-                known(Basis::Size(step as f64), format!("one per {}, which all values are multiples of", shown(step as f64)))
-            }
+            (Some(period), Some(step)) if (step as f64) > 1.5 * period => known(
+                Basis::Size(step as f64),
+                format!("one per {}, which all values are multiples of", shown(step as f64)),
+            ),
             (Some(period), _) => known(Basis::Size(period), format!("one per {}, the period", shown(period))),
             (None, Some(step)) => {
                 let by = format!("one per {}, which all values are multiples of", shown(step as f64));
@@ -260,10 +261,8 @@ impl<'p> Typed<'p> {
             }
         };
         let is_count = |i: usize| i != self.column && self.types[i].1 == "count";
-        let mut columns: Vec<(usize, usize)> = (0..self.types.len())
-            .filter(|&i| is_count(i))
-            .filter_map(|i| Some((rank(&self.types[i].0)?, i)))
-            .collect();
+        let mut columns: Vec<(usize, usize)> =
+            (0..self.types.len()).filter(|&i| is_count(i)).filter_map(|i| Some((rank(&self.types[i].0)?, i))).collect();
         columns.sort_unstable();
         // What is counted already needs no other column.
         let is_samples = rank(&self.kind).is_some() && self.unit == "count";
@@ -316,7 +315,9 @@ impl<'p> Typed<'p> {
         match (period, self.nanos()) {
             (0, _) => Ok(None),
             (..0, _) => Err(format!("{} is negative", stated())),
-            (_, Some(nanos)) if in_unit * nanos < SHORTEST_PERIOD => Err(format!("{} is too short to be true", stated())),
+            (_, Some(nanos)) if in_unit * nanos < SHORTEST_PERIOD => {
+                Err(format!("{} is too short to be true", stated()))
+            }
             _ if in_unit > total && total > 0.0 => Err(format!("{} is more than all values together", stated())),
             // Every event was recorded, or the producer wrote 1 because it had to write something.
             (1, None) => Ok(None),
@@ -455,7 +456,8 @@ impl Diff {
         for input in self.inputs.iter().filter(|input| input.part != Some(true)) {
             let typed = Typed::new(&input.profile, t.columns[input.index].0);
             if let Some(why) = known(&typed, group).rejected {
-                warnings.push(format!("{}: {why}, so it does not say how many samples there are", input.profile.name()));
+                warnings
+                    .push(format!("{}: {why}, so it does not say how many samples there are", input.profile.name()));
             }
         }
         if let Some([base, new]) = self.rates(sample_type).filter(|_| self.states_rates(sample_type)) {
@@ -528,9 +530,11 @@ impl Diff {
 
     /// The unit of [`Diff::rates`].
     fn unit_of_rate(&self, sample_type: usize) -> &str {
-        let is_own = self.inputs.first().zip(self.types.get(sample_type)).is_some_and(|(input, t)| {
-            basis(input, t.columns[input.index], self.group(sample_type)) == Basis::Own
-        });
+        let is_own = self
+            .inputs
+            .first()
+            .zip(self.types.get(sample_type))
+            .is_some_and(|(input, t)| basis(input, t.columns[input.index], self.group(sample_type)) == Basis::Own);
         match self.group(sample_type) {
             Group::Heap(_) => "bytes",
             _ if is_own => "nanoseconds",

@@ -8,7 +8,8 @@
 //! **CPU.** `samples` names a node for each tick of the profiler's clock, and `timeDeltas` the microseconds from the tick
 //! before to it, the first one from `startTime`. So what a sample stands for is the time until the next one, as
 //! DevTools reckons (`CPUProfileDataModel`): it puts samples in the order of their times first, since ticks of other
-//! threads may be late, and gives the last sample the mean of all others. The time before the first sample is nobody's. At the end of a part of a recording it is cut.
+//! threads may be late, and the last sample ends with the recording (without a usable `endTime`, it gets the mean of all others). The time
+//! before the first sample is nobody's. At the end of a part of a recording it is cut.
 //! The sample types are
 //!
 //! - `wall/nanoseconds`, all of that time;
@@ -226,11 +227,21 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_lasts_until_the_next_one_and_the_last_one_as_long_as_the_mean() {
+    fn a_sample_lasts_until_the_next_one_and_the_last_one_until_the_end() {
         for (rest, expected) in [
-            // 3 for 20, 2 for 6, 4 for 4, and the last for 10, the mean; the first 1000 are nobody's.
+            // 3 for 20, 2 for 6, 4 for 4, and the last for 7, until the end; the first 1000 are nobody's.
             (
-                r#""startTime":5,"endTime":2000,"samples":[3,2,4,3],"timeDeltas":[1000,20,6,4]"#,
+                r#""startTime":5,"endTime":1042,"samples":[3,2,4,3],"timeDeltas":[1000,20,6,4]"#,
+                vec!["(idle): 0 6000 0", "f :1: 2 27000 27000", "f :1|g a.js:5:1: 1 4000 4000"],
+            ),
+            // A recording may end with its last sample.
+            (
+                r#""startTime":5,"endTime":40,"samples":[3,4,3],"timeDeltas":[10,20,5]"#,
+                vec!["f :1: 2 20000 20000", "f :1|g a.js:5:1: 1 5000 5000"],
+            ),
+            // If it ends before its last sample, that one lasts for the mean, 10.
+            (
+                r#""startTime":0,"endTime":12,"samples":[3,2,4,3],"timeDeltas":[1000,20,6,4]"#,
                 vec!["(idle): 0 6000 0", "f :1: 2 30000 30000", "f :1|g a.js:5:1: 1 4000 4000"],
             ),
             // In the order of their times: 3 at 10, 4 at 15, 2 at 20.

@@ -3,7 +3,7 @@
 //!
 //! A line does not show how many of its words at the end are numbers of the format: `a;b 7 12` is 12 of `b 7`, or 7 and
 //! 12 of `b`. So there are two formats, and content is taken for the second only under a [`Header`], which our writer
-//! puts first.
+//! puts first. Without one, a text in which each line ends in two numbers may still be a diff; a warning says so.
 //!
 //! ```text
 //! # pprofdiff-folded cpu/nanoseconds base new
@@ -160,9 +160,19 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Re
         None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(unlike_any(line)),
         _ => stacks.add(line, two_sided),
     })?;
+    // Users who name the format know what the numbers are.
+    let may_be_diff =
+        !two_sided && options.input_format.is_none() && Header::find(&text).is_none() && has_two_numbers(&text);
     let builder = stacks.finish(two_sided)?;
     drop(text);
-    Ok(stackless.noted(builder.build(name)?))
+    let profile = stackless.noted(builder.build(name)?);
+    Ok(if may_be_diff { profile.with_doubtful_sides() } else { profile })
+}
+
+/// Returns true if there are stacks and each line of one ends in two numbers.
+fn has_two_numbers(text: &[u8]) -> bool {
+    let mut stacks = lines(text).filter_map(|(_, line)| split_number(line)).peekable();
+    stacks.peek().is_some() && stacks.all(|(stack, _)| split_number(stack).is_some())
 }
 
 /// What became of a line.
@@ -444,6 +454,26 @@ mod tests {
             assert!(p.is_diff(), "{rows:?}");
         }
         assert!(!load_as(b"a;b 0 3\n", None).unwrap().is_diff());
+    }
+
+    #[test]
+    fn two_numbers_in_each_line_may_be_two_sides() {
+        for (text, is) in [
+            ("app;parse 40 30\n# a comment\n\napp;render 10 60\n", true),
+            ("app;parse 40 30\napp;wait 5\n", false),
+            ("app;parse 40\n", false),
+            ("# pprofdiff-folded cpu/nanoseconds value\napp;parse 40 30\n", false),
+        ] {
+            let p = load_as(text.as_bytes(), None).unwrap();
+            assert_eq!((p.may_be_diff(), p.is_diff()), (is, false), "{text}");
+            assert_eq!(p.warnings().iter().any(|w| w.contains("--input-format folded2")), is, "{text}");
+            let merged = crate::profile::merge(&[&p]);
+            assert_eq!(merged.is_err_and(|e| e.to_string().contains("--input-format folded2")), is, "{text}");
+            // The format by its name answers the question.
+            for format in ["folded", "folded2"].iter().take(if is { 2 } else { 1 }) {
+                assert!(load_as(text.as_bytes(), Some(format)).unwrap().warnings().is_empty(), "{text} {format}");
+            }
+        }
     }
 
     #[test]

@@ -8,6 +8,12 @@
 //! - `jdk.ExecutionSample` and `jdk.NativeMethodSample` are `samples` and `native_samples`: a thread that runs Java, or
 //!   waits or works in native code, when the recorder's clock ticks. How much time a tick stands for depends on how many
 //!   threads there are, so they are counted and no time is made of them.
+//! - `jdk.CPUTimeSample` (JDK 25) is `samples` and, by its sampling period, `cpu`. Ticks of the other clock are then
+//!   `execution_samples`, as two clocks do not add up. A sample whose stack could not be walked (`failed`) counts in the
+//!   total alone; a sample that was only taken at the next safepoint has a label `biased`.
+//! - `profiler.WallClockSample` of async-profiler is `wall_samples`: an event stands for as many samples as its field says.
+//! - `profiler.Malloc` and `profiler.Free` are `native_alloc_space` and `native_alloc_objects` and, if there are frees,
+//!   `native_inuse_space` and `native_inuse_objects` (`native.rs`).
 //! - Allocations are `alloc_space`: `jdk.ObjectAllocationSample` by its weight; or, where the recording has them,
 //!   `jdk.ObjectAllocationInNewTLAB` by the size of the buffer and `...OutsideTLAB` by that of the object. All are
 //!   estimates of the same bytes, so the first is left out beside the others.
@@ -24,12 +30,15 @@
 //! Not by the crate `jfrs` 0.2.5, which allocates whatever a length in the file says and keeps all constants as trees of
 //! values.
 //!
-//! Lost: times, numbers of threads, descriptors of methods, how a frame was compiled, all other events.
+//! Lost: times, numbers of threads, descriptors of methods, how a frame was compiled, all other events. A warning names the
+//! event types that have stacks and are not read (`census.rs`).
 
+mod census;
 mod chunk;
 mod constants;
 mod metadata;
 mod names;
+mod native;
 #[cfg(test)]
 mod tests;
 
@@ -42,9 +51,11 @@ use crate::profile::{Label, LabelValue, LoadOptions, Profile, Sampled, StringId}
 use crate::random::{HashMap, RandomState};
 use crate::window::{Events, Timeline};
 use crate::work::Pace;
+use census::Census;
 use chunk::Chunk;
 use constants::Constants;
 use metadata::{Field, Metadata, Places, Pool, Steps};
+use native::{Allocation, NativeMemory};
 
 pub(super) const JFR: InputFormat = InputFormat {
     name: "jfr",
@@ -61,31 +72,61 @@ enum Amount {
     One,
     /// Of a field, as it is.
     Field(Field),
+    /// Of a field that is an int.
+    Int(Field),
     /// Of a field, in the chunk's ticks: nanoseconds.
     Ticks(Field),
+    /// Like `Ticks`, but recordings without the field have no such column.
+    OptionalTicks(Field),
 }
 
 /// A sample type.
 struct Column {
     kind: &'static str,
     unit: &'static str,
-    /// A column that this one is left out beside, as both are of the same.
+    /// A column that excludes this one, because both measure the same.
     unless: Option<usize>,
+    /// A column that takes this one's name, and the name that is left for this one.
+    renamed: Option<(usize, &'static str)>,
 }
 
 const fn column(kind: &'static str, unit: &'static str) -> Column {
-    Column { kind, unit, unless: None }
+    Column { kind, unit, unless: None, renamed: None }
 }
 
-const COLUMNS: [Column; 8] = [
+const SAMPLES: usize = 0;
+const CPU_SAMPLES: usize = 1;
+const CPU: usize = 2;
+const NATIVE_SAMPLES: usize = 3;
+const WALL_SAMPLES: usize = 4;
+const SAMPLED_SPACE: usize = 5;
+const ALLOC_SPACE: usize = 6;
+const CONTENTIONS: usize = 7;
+const DELAY: usize = 8;
+const PARKS: usize = 9;
+const PARK: usize = 10;
+const NATIVE_ALLOC_SPACE: usize = 11;
+const NATIVE_ALLOC_OBJECTS: usize = 12;
+const NATIVE_INUSE_SPACE: usize = 13;
+const NATIVE_INUSE_OBJECTS: usize = 14;
+
+/// All sample types, in the order of the constants above. What one event counts is adjacent. The first one of a recording is its default, unless it has `cpu`.
+const COLUMNS: [Column; 15] = [
+    Column { renamed: Some((CPU_SAMPLES, "execution_samples")), ..column("samples", "count") },
     column("samples", "count"),
+    column("cpu", "nanoseconds"),
     column("native_samples", "count"),
-    Column { kind: "alloc_space", unit: "bytes", unless: Some(3) },
+    column("wall_samples", "count"),
+    Column { unless: Some(ALLOC_SPACE), ..column("alloc_space", "bytes") },
     column("alloc_space", "bytes"),
     column("contentions", "count"),
     column("delay", "nanoseconds"),
     column("parks", "count"),
     column("park", "nanoseconds"),
+    column("native_alloc_space", "bytes"),
+    column("native_alloc_objects", "count"),
+    column("native_inuse_space", "bytes"),
+    column("native_inuse_objects", "count"),
 ];
 
 /// An event that is read: what it adds to which columns, and the field with a class for a label.
@@ -94,45 +135,67 @@ struct Event {
     name: &'static str,
     adds: &'static [(usize, Amount)],
     class: Option<Field>,
+    native: Option<Native>,
 }
 
-const EVENTS: [Event; 7] = [
-    Event { name: "jdk.ExecutionSample", adds: &[(0, Amount::One)], class: None },
-    Event { name: "jdk.NativeMethodSample", adds: &[(1, Amount::One)], class: None },
+/// What an event does with native memory.
+#[derive(Debug, Clone, Copy)]
+enum Native {
+    Allocates,
+    Frees,
+}
+
+const fn event(name: &'static str, adds: &'static [(usize, Amount)]) -> Event {
+    Event { name, adds, class: None, native: None }
+}
+
+const EVENTS: [Event; 11] = [
+    event("jdk.ExecutionSample", &[(SAMPLES, Amount::One)]),
+    event("jdk.CPUTimeSample", &[(CPU_SAMPLES, Amount::One), (CPU, Amount::OptionalTicks(Field::SamplingPeriod))]),
+    event("jdk.NativeMethodSample", &[(NATIVE_SAMPLES, Amount::One)]),
+    event("profiler.WallClockSample", &[(WALL_SAMPLES, Amount::Int(Field::Samples))]),
     Event {
-        name: "jdk.ObjectAllocationSample",
-        adds: &[(2, Amount::Field(Field::Weight))],
         class: Some(Field::ObjectClass),
+        ..event("jdk.ObjectAllocationSample", &[(SAMPLED_SPACE, Amount::Field(Field::Weight))])
     },
     Event {
-        name: "jdk.ObjectAllocationInNewTLAB",
-        adds: &[(3, Amount::Field(Field::TlabSize))],
         class: Some(Field::ObjectClass),
+        ..event("jdk.ObjectAllocationInNewTLAB", &[(ALLOC_SPACE, Amount::Field(Field::TlabSize))])
     },
     Event {
-        name: "jdk.ObjectAllocationOutsideTLAB",
-        adds: &[(3, Amount::Field(Field::AllocationSize))],
         class: Some(Field::ObjectClass),
+        ..event("jdk.ObjectAllocationOutsideTLAB", &[(ALLOC_SPACE, Amount::Field(Field::AllocationSize))])
     },
     Event {
-        name: "jdk.JavaMonitorEnter",
-        adds: &[(4, Amount::One), (5, Amount::Ticks(Field::Duration))],
         class: Some(Field::MonitorClass),
+        ..event("jdk.JavaMonitorEnter", &[(CONTENTIONS, Amount::One), (DELAY, Amount::Ticks(Field::Duration))])
     },
     Event {
-        name: "jdk.ThreadPark",
-        adds: &[(6, Amount::One), (7, Amount::Ticks(Field::Duration))],
         class: Some(Field::ParkedClass),
+        ..event("jdk.ThreadPark", &[(PARKS, Amount::One), (PARK, Amount::Ticks(Field::Duration))])
     },
+    Event {
+        native: Some(Native::Allocates),
+        ..event(
+            "profiler.Malloc",
+            &[(NATIVE_ALLOC_SPACE, Amount::Field(Field::Size)), (NATIVE_ALLOC_OBJECTS, Amount::One)],
+        )
+    },
+    Event { native: Some(Native::Frees), ..event("profiler.Free", &[]) },
 ];
+
+/// The maximum number of columns that one event counts.
+const MAX_ADDS: usize = 4;
 
 /// What samples are added up under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Root {
+    /// The first of the event's columns.
     column: u32,
     thread: StringId,
     state: StringId,
     class: StringId,
+    is_biased: bool,
 }
 
 /// When the first chunk began, in nanoseconds since 1970.
@@ -179,6 +242,9 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
         values: Vec::new(),
         used: [false; COLUMNS.len()],
         sampled: [Sampled::default(); COLUMNS.len()],
+        native: NativeMemory::default(),
+        census: Census::default(),
+        n_failed: 0,
         texts: TextBudget::for_input(data.len()),
         span: None,
         timeline: timeline.transpose()?,
@@ -194,9 +260,10 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
         one().map_err(|e| e.in_record(|| format!("chunk {number}")))?;
         number += 1;
     }
+    let notes = recording.notes();
     let builder = recording.finish(data.len())?;
     drop(data);
-    builder.build(name)
+    Ok(builder.build(name)?.with_notes(notes))
 }
 
 /// What the chunks add up to.
@@ -204,12 +271,16 @@ struct Recording {
     builder: ProfileBuilder,
     /// Distinct stacks, from the leaf. A tree would have a node of each frame for each thread, in files where a stack is a number.
     stacks: Sequences<LocationId, RandomState>,
-    /// What is added up, of which stack, and how much that is.
+    /// What is added up, of which stack, and how much that is in the root's column and those after it.
     sums: Interner<(Root, u32), RandomState>,
-    values: Vec<i64>,
+    values: Vec<[i64; MAX_ADDS]>,
     used: [bool; COLUMNS.len()],
     /// By column.
     sampled: [Sampled; COLUMNS.len()],
+    native: NativeMemory,
+    census: Census,
+    /// The number of samples of CPU time whose stack could not be walked.
+    n_failed: u64,
     texts: TextBudget,
     /// When it began and ended.
     span: Option<(i64, i64)>,
@@ -235,9 +306,11 @@ impl Recording {
         let metadata = Metadata::read(chunk)?;
         let mut constants = Constants::read(chunk, &metadata)?;
         let mut known = Known::default();
+        let mut counts: HashMap<i64, u64> = HashMap::default();
         for event in chunk.events() {
             let (id, cursor) = event?;
             self.pace.step(1);
+            *counts.entry(id).or_default() += 1;
             let Some(class) = metadata.class_of(id) else { continue };
             let Some(event) = class.event.map(|number| &EVENTS[number]) else { continue };
             let places = constants.places(class, cursor);
@@ -245,7 +318,20 @@ impl Recording {
                 .and_then(|places| self.add(event, &places, &mut constants, &mut known, chunk))
                 .map_err(|e| e.in_record(|| format!("{} at byte {}", event.name, cursor.offset())))?;
         }
+        for (id, events) in counts {
+            if let Some(class) = metadata.class_of(id) {
+                self.census.add(class, events);
+            }
+        }
         Ok(())
+    }
+
+    /// Lists what a user should know about the events.
+    fn notes(&self) -> Vec<String> {
+        let failed = (self.n_failed > 0).then(|| {
+            format!("{} samples of CPU time have no stack (failed); they count in the total alone", self.n_failed)
+        });
+        failed.into_iter().chain(self.census.skipped()).collect()
     }
 
     fn add(
@@ -257,16 +343,32 @@ impl Recording {
         chunk: &Chunk<'_>,
     ) -> Result<()> {
         let number = |field: Field| places[field as usize].map(|mut place| place.long()).transpose();
-        for &(column, _) in event.adds {
+        let is_recorded = |amount: &Amount| match amount {
+            Amount::OptionalTicks(field) => places[*field as usize].is_some(),
+            _ => true,
+        };
+        for &(column, _) in event.adds.iter().filter(|(_, amount)| is_recorded(amount)) {
             self.used[column] = true;
         }
+        let place = |field: Field| {
+            places[field as usize].ok_or_else(|| Error::malformed(format!("its type has no {}", field.name())))
+        };
+        let required = |field: Field| place(field)?.long();
+        let time = || chunk.time(required(Field::StartTime)?);
         if let Some((start, timeline)) = &mut self.timeline {
-            let missing = || Error::malformed("its type has no startTime");
-            let time = chunk.time(number(Field::StartTime)?.ok_or_else(missing)?)?;
+            let time = time()?;
             if !timeline.contains(time.checked_sub(*start).ok_or_else(too_large)?) {
                 return Ok(());
             }
         }
+        if let Some(Native::Frees) = event.native {
+            self.native.free(required(Field::Address)?, time()?);
+            return Ok(());
+        }
+        let flag =
+            |field: Field| places[field as usize].map_or(Ok(false), |mut place| Ok::<_, Error>(place.byte()? != 0));
+        self.n_failed += u64::from(flag(Field::Failed)?);
+        let is_biased = flag(Field::Biased)?;
         let thread = number(Field::EventThread)?.map_or_else(|| number(Field::SampledThread), |key| Ok(Some(key)))?;
         let mut label = |pool, key: Option<i64>, known: &mut Known| match key {
             Some(key) => self.label(pool, key as u64, constants, known),
@@ -280,21 +382,43 @@ impl Recording {
             Some(key) => self.stack(key as u64, constants, known)?,
             None => self.stacks.number(&[]),
         };
-        for &(column, amount) in event.adds {
-            let number = |field: Field| {
-                number(field)?.ok_or_else(|| Error::malformed(format!("its type has no {}", field.name())))
-            };
+        let Some(&(first, _)) = event.adds.first() else { return Ok(()) };
+        let root = Root { column: first as u32, thread, state, class, is_biased };
+        let sum = self.sums.number((root, stack));
+        self.values.resize(self.sums.values.len(), [0; MAX_ADDS]);
+        for &(column, amount) in event.adds.iter().filter(|(_, amount)| is_recorded(amount)) {
             let value = match amount {
                 Amount::One => 1,
-                Amount::Field(field) => number(field)?,
-                Amount::Ticks(field) => chunk.nanos(number(field)?)?,
+                Amount::Field(field) => required(field)?,
+                Amount::Int(field) => i64::from(place(field)?.int()?),
+                Amount::Ticks(field) | Amount::OptionalTicks(field) => chunk.nanos(required(field)?)?,
             };
-            let sum = self.sums.number((Root { column: column as u32, thread, state, class }, stack)) as usize;
-            if sum == self.values.len() {
-                self.values.push(0);
-            }
-            self.values[sum] = self.values[sum].checked_add(value).ok_or_else(too_large)?;
-            self.sampled[column].add(value);
+            self.add_to(sum, column, value)?;
+        }
+        if let Some(Native::Allocates) = event.native {
+            let allocation = Allocation { sum, bytes: required(Field::Size)? };
+            self.native.allocate(required(Field::Address)?, time()?, allocation);
+        }
+        Ok(())
+    }
+
+    /// Adds a value to a column of a sum, which is among those of the sum's event.
+    fn add_to(&mut self, sum: u32, column: usize, value: i64) -> Result<()> {
+        let first = self.sums.values[sum as usize].0.column as usize;
+        let total = &mut self.values[sum as usize][column - first];
+        *total = total.checked_add(value).ok_or_else(too_large)?;
+        self.sampled[column].add(value);
+        Ok(())
+    }
+
+    /// Adds the native memory in use at the end, if the recording knows it.
+    fn add_native_in_use(&mut self) -> Result<()> {
+        let Some(in_use) = std::mem::take(&mut self.native).in_use() else { return Ok(()) };
+        (self.used[NATIVE_INUSE_OBJECTS], self.used[NATIVE_INUSE_SPACE]) = (true, true);
+        for Allocation { sum, bytes } in in_use {
+            self.pace.step(1);
+            self.add_to(sum, NATIVE_INUSE_OBJECTS, 1)?;
+            self.add_to(sum, NATIVE_INUSE_SPACE, bytes)?;
         }
         Ok(())
     }
@@ -359,21 +483,21 @@ impl Recording {
         Ok(function)
     }
 
-    fn finish(self, size: usize) -> Result<ProfileBuilder> {
-        let Recording { mut builder, stacks, sums, values: sums_of, used, sampled, span, timeline, .. } = self;
-        if !used.contains(&true) {
-            return Err(Error::malformed(
-                "it has no event that is read: samples, allocations, or waits for monitors; record with settings=profile",
-            ));
+    fn finish(mut self, size: usize) -> Result<ProfileBuilder> {
+        self.add_native_in_use()?;
+        if !self.used.contains(&true) {
+            return Err(self.without_samples());
         }
+        let Recording { mut builder, stacks, sums, values: sums_of, used, sampled, span, timeline, .. } = self;
         let is_kept = |i: usize| used[i] && COLUMNS[i].unless.is_none_or(|other| !used[other]);
         // Where each column is among those that are kept.
         let mut places = [None; COLUMNS.len()];
         let mut n_types = 0;
         for (i, column) in COLUMNS.iter().enumerate().filter(|(i, _)| is_kept(*i)) {
-            builder.sample_type(column.kind, column.unit);
-            if n_types == 0 {
-                let default = builder.string(column.kind);
+            let kind = column.renamed.filter(|&(other, _)| used[other]).map_or(column.kind, |(_, name)| name);
+            builder.sample_type(kind, column.unit);
+            if n_types == 0 || i == CPU {
+                let default = builder.string(kind);
                 builder.header().default_sample_type = default;
             }
             builder.sampled(n_types, sampled[i]);
@@ -388,10 +512,17 @@ impl Recording {
             timeline.finish(builder.header())?;
         }
         let [thread, state, class] = ["thread", "state", "class"].map(|key| builder.string(key));
+        let biased = Label { key: builder.string("biased"), value: LabelValue::Text(builder.string("true")) };
         let (mut budget, mut labels, mut values) = (StackBudget::for_input(size), Vec::new(), vec![0; n_types]);
-        for (&(root, stack), &sum) in sums.values.iter().zip(&sums_of).filter(|(_, sum)| **sum != 0) {
-            // What is left out adds nothing to another column.
-            let Some(place) = places[root.column as usize] else { continue };
+        for (&(root, stack), sums) in sums.values.iter().zip(&sums_of) {
+            // Columns that are left out add nothing to others.
+            let first = root.column as usize;
+            let kept = sums.iter().zip(places.iter().skip(first)).filter_map(|(&sum, place)| Some((sum, (*place)?)));
+            values.fill(0);
+            kept.for_each(|(sum, place)| values[place] = sum);
+            if values.iter().all(|&value| value == 0) {
+                continue;
+            }
             let stack = stacks.get(stack);
             budget.take(stack.len(), n_types)?;
             labels.clear();
@@ -400,10 +531,18 @@ impl Recording {
                     labels.push(Label { key, value: LabelValue::Text(value) });
                 }
             }
-            values[place] = sum;
+            labels.extend(root.is_biased.then_some(biased));
             builder.sample(stack, &values, &labels)?;
-            values[place] = 0;
         }
         Ok(builder)
+    }
+
+    /// Explains a recording without any event that is read.
+    fn without_samples(&self) -> Error {
+        let found = self.census.all().map_or_else(|| "it has no events".to_owned(), |types| format!("it has {types}"));
+        Error::malformed(format!(
+            "it has no event that is read: samples, allocations, or waits for monitors; {found}; record with \
+             settings=profile of the JDK, or with -e cpu, wall, alloc, lock or nativemem of async-profiler"
+        ))
     }
 }

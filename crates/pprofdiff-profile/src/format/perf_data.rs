@@ -346,7 +346,9 @@ impl<'f, 't> Recording<'f, 't> {
 
     fn finish(mut self, size: usize) -> Result<(ProfileBuilder, Vec<String>)> {
         let (notes, locations) = (self.notes(), self.locations()?);
-        let Recording { file, mut builder, stacks, sums, values: sums_of, sampled, span, timeline, mut is_used, .. } = self;
+        let Recording {
+            file, mut builder, stacks, sums, values: sums_of, sampled, span, timeline, mut is_used, ..
+        } = self;
         let events = &file.events.all;
         // A recording of nothing has its types, too.
         if !is_used.contains(&true) {

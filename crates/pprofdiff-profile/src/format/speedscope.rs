@@ -13,11 +13,16 @@
 //! end by their weights. Both are cut where the part ends. It begins with the profile whose `startValue` is the least. Idle
 //! time that a sampler leaves out is missing on that axis.
 //!
+//! dotnet-trace closes a caller before the frame above it now and then (4 of 22,118 events of a public file). What is above is
+//! closed with it, and its own event, which follows, is ignored; a warning says how many such events there are. Frames of
+//! dotnet-trace that are no functions become labels and sample types (`dotnet.rs`).
+//!
 //! Our writer says of its file what it counts, and whether the two profiles are the sides of a diff, in a member
 //! `pprofdiff` that speedscope passes over: `{"sample_type": "cpu", "unit": "nanoseconds", "two_sided": true}`.
 //!
 //! Lost: the order of samples, the name of the file, and weights below a nanosecond.
 
+mod dotnet;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +32,9 @@ use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
 use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile, Sampled, StringId};
+use crate::random::HashMap;
 use crate::window::Timeline;
+use dotnet::Dotnet;
 
 pub(super) const SPEEDSCOPE: InputFormat = InputFormat {
     name: "speedscope",
@@ -49,7 +56,8 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     file.read(&text, options)?;
     let size = text.len();
     drop(text);
-    file.finish(size)?.build(name)
+    let notes = file.notes();
+    Ok(file.finish(size)?.build(name)?.with_notes(notes))
 }
 
 /// What a value is added up under.
@@ -71,6 +79,10 @@ struct File {
     /// When the recording began, and what is read of it, if that is a part.
     timeline: Option<(i64, Timeline)>,
     two_sided: bool,
+    dotnet: Dotnet,
+    n_events: u64,
+    /// The number of events that close a frame which is not the innermost one.
+    n_unnested: u64,
 }
 
 /// A sample type, and the first profile that is of it.
@@ -124,8 +136,30 @@ fn optional_number(json: &mut Json<'_>) -> Result<i64> {
 
 impl File {
     fn new() -> File {
-        let (builder, tree) = (ProfileBuilder::new(), Tree::new());
-        File { builder, frames: Vec::new(), columns: Vec::new(), sampled: Vec::new(), tree, n_profiles: 0, timeline: None, two_sided: false }
+        File {
+            builder: ProfileBuilder::new(),
+            frames: Vec::new(),
+            columns: Vec::new(),
+            sampled: Vec::new(),
+            tree: Tree::new(),
+            n_profiles: 0,
+            timeline: None,
+            two_sided: false,
+            dotnet: Dotnet::default(),
+            n_events: 0,
+            n_unnested: 0,
+        }
+    }
+
+    /// Lists what a user should know about the events.
+    fn notes(&self) -> Vec<String> {
+        let unnested = (self.n_unnested > 0).then(|| {
+            format!(
+                "{} of {} events close a frame before the frames that it calls; these were closed with it",
+                self.n_unnested, self.n_events
+            )
+        });
+        unnested.into_iter().collect()
     }
 
     fn read(&mut self, text: &[u8], options: &LoadOptions) -> Result<()> {
@@ -201,9 +235,11 @@ impl File {
             }
         }
         let name = name.ok_or_else(|| Error::malformed("it has no name").at(begin))?;
-        let function = self.builder.function(name, file, 0);
+        let function = self.builder.function(&*name, file, 0);
         let line = self.builder.line(function, line).with_column(column);
-        self.builder.location(None, 0, &[line])
+        let location = self.builder.location(None, 0, &[line])?;
+        self.dotnet.note(&name, location, &mut self.builder);
+        Ok(location)
     }
 
     /// Reads one profile: its members may come in any order, so where they are comes first.
@@ -370,6 +406,7 @@ impl File {
         let column = root.column as usize;
         let root = self.tree.root(root);
         let (mut node, mut before) = (root, None);
+        let mut closed = ClosedEarly::default();
         let mut array = json.array()?;
         let mut number = 0u64;
         while json.element(&mut array)? {
@@ -394,12 +431,25 @@ impl File {
                 if node != root {
                     let cost = self.part(begin, at)?;
                     self.sampled[column].add(cost);
+                    self.dotnet.count(self.tree.location(node), cost);
                     self.tree.add(node, cost)?;
                 }
                 match kind.as_deref() {
                     Some(b"O") => node = self.tree.child(node, frame),
+                    Some(b"C") if closed.has(frame, at) => closed.remove(frame),
                     Some(b"C") if self.tree.location(node) == Some(frame) => node = self.tree.parent(node),
-                    Some(b"C") => return Err(wrong("it closes a frame that is not the innermost one")),
+                    Some(b"C") if closed.frames.contains_key(&frame) => closed.remove(frame),
+                    Some(b"C") => {
+                        self.n_unnested += 1;
+                        while let Some(inner) = self.tree.location(node).filter(|inner| *inner != frame) {
+                            closed.add(inner, at);
+                            node = self.tree.parent(node);
+                        }
+                        if node == root {
+                            return Err(wrong("it closes a frame that is not open"));
+                        }
+                        node = self.tree.parent(node);
+                    }
                     _ => return Err(wrong("its type is neither \"O\" nor \"C\"")),
                 }
                 Ok(())
@@ -407,15 +457,21 @@ impl File {
             one().map_err(|e| prefixed(e, "event", number))?;
             number += 1;
         }
+        self.n_events += number;
         if let (true, Some(mut end), Some(before)) = (node != root, end, before) {
             let cost = self.part(before, time(&mut end, unit)?.max(before))?;
             self.sampled[column].add(cost);
+            self.dotnet.count(self.tree.location(node), cost);
             self.tree.add(node, cost)?;
         }
         Ok(())
     }
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
+        let is_time = |column: &Column| column.kind == "time" && column.unit == "nanoseconds";
+        if self.dotnet.is_written() && self.columns.iter().all(is_time) {
+            return self.finish_dotnet(size);
+        }
         let File { mut builder, columns, sampled, tree, n_profiles, timeline, two_sided, .. } = self;
         if !two_sided {
             sampled.into_iter().enumerate().for_each(|(column, sampled)| builder.sampled(column, sampled));
@@ -441,6 +497,54 @@ impl File {
             (root.column as usize, if root.is_base { -1 } else { 1 })
         })?;
         Ok(builder)
+    }
+
+    /// Like `finish`, for a file of dotnet-trace.
+    fn finish_dotnet(self, size: usize) -> Result<ProfileBuilder> {
+        let File { mut builder, tree, sampled, timeline, mut dotnet, .. } = self;
+        if let Some((_, timeline)) = timeline {
+            timeline.finish(builder.header())?;
+        }
+        dotnet::TYPES.iter().for_each(|kind| builder.sample_type(kind, "nanoseconds"));
+        let all = sampled.into_iter().next().unwrap_or_default();
+        [all, dotnet.sampled()].into_iter().enumerate().for_each(|(column, sampled)| builder.sampled(column, sampled));
+        let mut labels = Vec::new();
+        tree.each_stack(dotnet::TYPES.len(), &mut StackBudget::for_input(size), |_, leaf_first, time| {
+            labels.clear();
+            let values = dotnet.convert(leaf_first, time, &mut labels)?;
+            builder.sample(leaf_first, &values, &labels)
+        })?;
+        let default = dotnet.default_type(&mut builder);
+        builder.header().default_sample_type = default;
+        Ok(builder)
+    }
+}
+
+/// Frames that were closed before their own event came, and when the last one was.
+#[derive(Default)]
+struct ClosedEarly {
+    frames: HashMap<LocationId, u32>,
+    at: i64,
+}
+
+impl ClosedEarly {
+    fn add(&mut self, frame: LocationId, at: i64) {
+        *self.frames.entry(frame).or_default() += 1;
+        self.at = at;
+    }
+
+    /// Returns true if the frame was closed early at this time: then its own event may not close a caller of its name.
+    fn has(&self, frame: LocationId, at: i64) -> bool {
+        self.at == at && self.frames.contains_key(&frame)
+    }
+
+    fn remove(&mut self, frame: LocationId) {
+        if let Some(count) = self.frames.get_mut(&frame) {
+            *count -= 1;
+            if *count == 0 {
+                self.frames.remove(&frame);
+            }
+        }
     }
 }
 

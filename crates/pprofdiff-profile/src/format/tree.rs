@@ -133,6 +133,31 @@ impl<R: Copy + Eq + Hash> Tree<R> {
         Ok(())
     }
 
+    /// Calls `f` for each node that has a value, with its root, its stack from the leaf, and the value. `f` may change the
+    /// stack.
+    ///
+    /// # Errors
+    /// Those of `f`; there is no [`StackBudget`] for stacks with `n_types` values.
+    pub fn each_stack(
+        &self,
+        n_types: usize,
+        budget: &mut StackBudget,
+        mut f: impl FnMut(R, &mut Vec<LocationId>, i64) -> Result<()>,
+    ) -> Result<()> {
+        let mut leaf_first = Vec::new();
+        for (node, &value) in (0u32..).zip(&self.values).filter(|(_, value)| **value != 0) {
+            leaf_first.clear();
+            let (mut parent, mut what) = self.nodes.values[node as usize];
+            while parent != ROOT {
+                leaf_first.push(LocationId(what));
+                (parent, what) = self.nodes.values[parent as usize];
+            }
+            budget.take(leaf_first.len(), n_types)?;
+            f(self.roots.values[what as usize], &mut leaf_first, value)?;
+        }
+        Ok(())
+    }
+
     /// Adds a sample for each node that has a value, among `n_types` of the builder. `sample` says of a root which of
     /// them that is, by what its values are multiplied (1 or -1), and with which labels.
     ///
@@ -145,22 +170,15 @@ impl<R: Copy + Eq + Hash> Tree<R> {
         budget: &mut StackBudget,
         mut sample: impl FnMut(R, &mut Vec<Label>) -> (usize, i64),
     ) -> Result<()> {
-        let (mut leaf_first, mut labels, mut values) = (Vec::new(), Vec::new(), vec![0; n_types]);
-        for (node, &value) in (0u32..).zip(&self.values).filter(|(_, value)| **value != 0) {
-            leaf_first.clear();
-            let (mut parent, mut what) = self.nodes.values[node as usize];
-            while parent != ROOT {
-                leaf_first.push(LocationId(what));
-                (parent, what) = self.nodes.values[parent as usize];
-            }
+        let (mut labels, mut values) = (Vec::new(), vec![0; n_types]);
+        self.each_stack(n_types, budget, |root, leaf_first, value| {
             labels.clear();
-            let (column, sign) = sample(self.roots.values[what as usize], &mut labels);
-            budget.take(leaf_first.len(), n_types)?;
+            let (column, sign) = sample(root, &mut labels);
             values[column] = value.checked_mul(sign).ok_or_else(too_large)?;
-            builder.sample(&leaf_first, &values, &labels)?;
+            builder.sample(leaf_first, &values, &labels)?;
             values[column] = 0;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -106,6 +106,7 @@ fn tables(name: &str, data: &[u8]) -> Result<Profile> {
         totals: Vec::new(),
         header: scan.header,
         is_diff: false,
+        may_be_diff: false,
         has_labels: false,
         usual_samples: false,
         notes: Vec::new(),

@@ -27,9 +27,9 @@ mod message;
 pub mod proto;
 mod sampled;
 pub mod samples;
-#[cfg(feature = "binary")]
 mod symbolize;
 mod types;
+mod unnamed;
 pub(crate) mod wire;
 #[cfg(any(test, all(feature = "ruzstd", not(feature = "zstd"))))]
 mod zstd_in_rust;
@@ -47,13 +47,10 @@ pub use merge::{Fields, Merger, Part, Selection, merge, merge_weighted};
 pub(crate) use message::{About, MessageWriter, Tables};
 pub use sampled::Sampled;
 pub(crate) use samples::{Label, LabelValue, Sample};
-#[cfg(feature = "binary")]
 pub(crate) use symbolize::Symbolizer;
-#[cfg(feature = "binary")]
 pub use symbolize::{FoundLine, Text};
 pub use types::{CommonType, common_types, common_types_of_sides, default_type};
 
-use crate::advice;
 #[cfg(feature = "binary")]
 use crate::binary::Binaries;
 use crate::error::{Error, ErrorKind, Result};
@@ -83,6 +80,8 @@ pub struct Profile {
     header: Header,
     /// Some sample carries [`BASE_LABEL`]: the profile is a diff that was written.
     is_diff: bool,
+    /// Its format does not show whether it has two sides.
+    may_be_diff: bool,
     has_labels: bool,
     /// True if each sample is locations, values, labels, in this order and nothing else.
     usual_samples: bool,
@@ -96,6 +95,10 @@ pub struct Profile {
     #[cfg(feature = "binary")]
     binaries: Binaries,
 }
+
+/// Describes folded stacks that look like a diff.
+pub(crate) const DOUBTFUL_SIDES: &str = "each line ends in two numbers, as difffolded.pl writes a diff, and the second one was \
+    read; --input-format folded2 reads both as base and new, and --input-format folded says that there is one side";
 
 impl Profile {
     /// Loads a file: gzip, zstd or raw, in any format of [`InputFormat`](crate::input::InputFormat).
@@ -211,17 +214,17 @@ impl Profile {
         self.is_diff
     }
 
+    /// Returns true if this profile was read as one side and looks like a diff: folded stacks whose lines all end in two
+    /// numbers.
+    pub fn may_be_diff(&self) -> bool {
+        self.may_be_diff
+    }
+
     /// What a user should know about the input before trusting a view of it.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.notes.iter().map(|note| format!("{}: {note}", self.name)).collect();
-        // Who has named binaries knows already, and has been told above which of them are missing.
-        if self.lacks_names() && warnings.is_empty() {
-            let main = self.mappings.first().map_or_else(String::new, |m| format!(" in {}", self.mapping_words(m)));
-            warnings.push(format!(
-                "{}: no function names, only addresses{main}; the names are in that binary (--binary)",
-                self.name
-            ));
-        }
+        warnings.extend(self.may_be_diff.then(|| format!("{}: {DOUBTFUL_SIDES}", self.name)));
+        warnings.extend(self.names_warning().map(|warning| format!("{}: {warning}", self.name)));
         // Rare, and without a warning a column would be missing silently.
         let mut seen: HashSet<_> = HashSet::default();
         if let Some(twice) = self.sample_types.iter().find(|t| !seen.insert(self.string(t.kind))) {
@@ -229,14 +232,6 @@ impl Profile {
             warnings.push(format!("{}: sample type {kind} occurs more than once; the first one is shown", self.name));
         }
         warnings
-    }
-
-    /// A command for a POSIX shell that helps against a warning, to be copied: it adds the names of functions, if
-    /// there are none. Names in it are quoted, so none of them is more than a name. Show it where a person reads, and
-    /// not in logs.
-    pub fn advice(&self) -> Option<String> {
-        let binary = self.mappings.first().map_or_else(String::new, |m| self.text(m.file));
-        self.lacks_names().then(|| advice::symbolize(&binary, &self.name))
     }
 
     /// A mapped binary as errors name it: `/usr/bin/x, build id 1234`, as far as it is known.
@@ -250,6 +245,11 @@ impl Profile {
     pub(crate) fn with_notes(mut self, mut notes: Vec<String>) -> Self {
         self.notes.append(&mut notes);
         self
+    }
+
+    /// Marks the profile as one that looks like a diff ([`Profile::may_be_diff`]).
+    pub(crate) fn with_doubtful_sides(self) -> Self {
+        Profile { may_be_diff: true, ..self }
     }
 
     /// Overwrites the secrets of a request with asterisks in this profile.
@@ -281,10 +281,6 @@ impl Profile {
     #[cfg(feature = "binary")]
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
-    }
-
-    fn lacks_names(&self) -> bool {
-        !self.locations.is_empty() && self.locations.line_function.is_empty()
     }
 
     /// Refuses a written diff where profiles are added up or subtracted: it is both sides in one, so any sum with it is

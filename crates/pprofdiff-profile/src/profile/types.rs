@@ -2,6 +2,9 @@
 //!
 //! Types are matched by name, in the order of the first profile. Where the units of one name differ
 //! (milliseconds here, nanoseconds there) all are converted to the finest, which is exact.
+//!
+//! A heap dump before the first free has `objects` and `space` alone, as in pprof. Nothing was freed, so both are what was
+//! allocated and what is in use. Next to dumps that tell these apart, such a dump has all four types.
 
 use super::Profile;
 use crate::advice::{pattern_of, word};
@@ -20,26 +23,48 @@ pub struct CommonType {
     pub columns: Vec<(usize, i64)>,
 }
 
+/// The sample types of a heap dump, each with the name that it has before the first free.
+const HEAP: [(&[u8], &[u8]); 4] = [
+    (b"alloc_objects", b"objects"),
+    (b"alloc_space", b"space"),
+    (b"inuse_objects", b"objects"),
+    (b"inuse_space", b"space"),
+];
+
+/// Returns true if a profile tells what was allocated from what is in use.
+fn has_frees(p: &Profile) -> bool {
+    HEAP.iter().all(|(name, _)| p.value_types().iter().any(|t| p.string(t.kind) == *name))
+}
+
+/// Lists the names of a profile's sample types with their columns. `has_frees` is true if another profile is a heap dump
+/// after the first free.
+fn names(p: &Profile, has_frees: bool) -> Vec<(&[u8], usize)> {
+    let own: Vec<(&[u8], usize)> = p.value_types().iter().enumerate().map(|(i, t)| (p.string(t.kind), i)).collect();
+    let is_before_frees = matches!(own[..], [(b"objects", _), (b"space", _)]);
+    if !(has_frees && is_before_frees) {
+        return own;
+    }
+    let column = |name: &[u8]| own.iter().find(|(of_dump, _)| *of_dump == name);
+    HEAP.iter().filter_map(|&(name, before)| Some((name, column(before)?.1))).collect()
+}
+
 /// # Errors
 /// No type in common (both lists are named), units that do not convert, or values that are too large
 /// for the finer unit.
-pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
-    let Some((first, rest)) = profiles.split_first() else { return Ok(Vec::new()) };
+pub fn common_types<'p>(profiles: &[&'p Profile]) -> Result<Vec<CommonType>> {
+    let Some(first) = profiles.first() else { return Ok(Vec::new()) };
     let mut types = Vec::new();
-    // The first column of a name wins, should a name occur twice.
-    fn by_name<'p>(p: &&'p Profile) -> HashMap<&'p [u8], usize> {
-        p.value_types().iter().enumerate().rev().map(|(i, t)| (p.string(t.kind), i)).collect()
-    }
-    let (of_first, of_rest) = (by_name(first), rest.iter().map(by_name).collect::<Vec<_>>());
-    for (index, t) in first.value_types().iter().enumerate() {
-        let name = first.string(t.kind);
-        if of_first[name] != index {
+    let has_frees = profiles.iter().any(|p| has_frees(p));
+    let by_name = |p: &&'p Profile| names(p, has_frees).into_iter().rev().collect::<HashMap<&'p [u8], usize>>();
+    let columns: Vec<_> = profiles.iter().map(by_name).collect();
+    for (name, index) in names(first, has_frees) {
+        // The first column of a name wins, should a name occur twice.
+        if columns[0][name] != index {
             continue;
         }
-        let columns = of_rest.iter().map(|columns| columns.get(name).copied()).collect::<Option<Vec<usize>>>();
-        let Some(mut columns) = columns else { continue };
-        columns.insert(0, index);
-        types.push(convert_units(profiles, first.text(t.kind), &columns)?);
+        let columns = columns.iter().map(|columns| columns.get(name).copied()).collect::<Option<Vec<usize>>>();
+        let Some(columns) = columns else { continue };
+        types.push(convert_units(profiles, String::from_utf8_lossy(name).into_owned(), &columns)?);
     }
     if types.is_empty() && !first.value_types().is_empty() {
         return Err(none_in_common(&kinds(profiles)));
@@ -52,7 +77,8 @@ pub fn common_types(profiles: &[&Profile]) -> Result<Vec<CommonType>> {
 /// side, because a pattern selects the files of one side only.
 pub fn common_types_of_sides(base: &[&Profile], new: &[&Profile]) -> Result<Vec<CommonType>> {
     let sides = [("on the base side, ", base), ("on the new side, ", new)];
-    let mixed = sides.iter().filter(|(_, profiles)| !base.is_empty() && !is_of_one_kind(profiles));
+    let has_frees = base.iter().chain(new).any(|p| has_frees(p));
+    let mixed = sides.iter().filter(|(_, profiles)| !base.is_empty() && !is_of_one_kind(profiles, has_frees));
     let mixed: Vec<String> = mixed.map(|(side, profiles)| format!("{side}{}", kinds(profiles))).collect();
     match mixed.is_empty() {
         true => common_types(&[new, base].concat()),
@@ -61,11 +87,12 @@ pub fn common_types_of_sides(base: &[&Profile], new: &[&Profile]) -> Result<Vec<
 }
 
 /// Returns true if the profiles share a sample type, or the first profile has no sample types.
-fn is_of_one_kind(profiles: &[&Profile]) -> bool {
+fn is_of_one_kind(profiles: &[&Profile], has_frees: bool) -> bool {
     let Some((first, rest)) = profiles.split_first() else { return true };
-    let has = |p: &Profile, name: &[u8]| p.value_types().iter().any(|t| p.string(t.kind) == name);
-    let is_common = |name: &[u8]| rest.iter().all(|p| has(p, name));
-    first.value_types().is_empty() || first.value_types().iter().any(|t| is_common(first.string(t.kind)))
+    let rest: Vec<_> = rest.iter().map(|p| names(p, has_frees)).collect();
+    let is_common = |name: &[u8]| rest.iter().all(|names| names.iter().any(|(other, _)| *other == name));
+    let first = names(first, has_frees);
+    first.is_empty() || first.iter().any(|(name, _)| is_common(name))
 }
 
 fn none_in_common(kinds: &str) -> Error {
@@ -105,7 +132,9 @@ fn kinds(profiles: &[&Profile]) -> String {
 /// first that is left, unless its own is still there. The first that names one decides; else it is the last. Types of
 /// one name are not left, as long as others are.
 pub fn default_type<'p>(new: &[&'p Profile], base: &[&'p Profile], types: &[CommonType]) -> usize {
-    let side = |of: &[&'p Profile]| Defaults::together(of.iter().map(|p| Defaults::from_profile(p)).collect());
+    let has_frees = new.iter().chain(base).any(|p| has_frees(p));
+    let defaults = |p: &&'p Profile| Defaults::from_profile(p, has_frees);
+    let side = |of: &[&'p Profile]| Defaults::together(of.iter().map(defaults).collect());
     let sides = [new, base].into_iter().filter(|side| !side.is_empty()).map(side).collect();
     let wanted = String::from_utf8_lossy(Defaults::together(sides).default).into_owned();
     types.iter().position(|t| t.kind == wanted).unwrap_or(types.len().saturating_sub(1))
@@ -118,8 +147,8 @@ struct Defaults<'p> {
 }
 
 impl<'p> Defaults<'p> {
-    fn from_profile(p: &'p Profile) -> Defaults<'p> {
-        let types = p.value_types().iter().map(|t| p.string(t.kind)).collect();
+    fn from_profile(p: &'p Profile, has_frees: bool) -> Defaults<'p> {
+        let types = names(p, has_frees).into_iter().map(|(name, _)| name).collect();
         Defaults { types, default: p.string(p.header().default_sample_type) }
     }
 

@@ -4,8 +4,8 @@ use super::command_of;
 use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth};
 use crate::tokens::tokens;
-use pprofdiff::sampling::Model;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, Rewrite, ScaleRule, Verdict, Within};
+use pprofdiff::sampling::Model;
 use pprofdiff::units::{self, ColumnUnit};
 
 /// The most causes, parts of one, and moved functions that text names.

@@ -17,9 +17,9 @@ use crate::series::builds_header;
 use crate::table::{Cell, Table};
 use crate::view::ShownBy;
 use crate::view::ranking::ranking_json;
-use pprofdiff::sampling::Sampling;
 use pprofdiff::Profile;
 use pprofdiff::options::{Heading, OptionKind, OptionValue, Reported};
+use pprofdiff::sampling::Sampling;
 use pprofdiff::{Diff, Query, Side, Summary};
 
 pub(crate) const FORMAT: Format = Format {

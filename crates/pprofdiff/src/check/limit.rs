@@ -66,7 +66,17 @@ impl<'a> Test<'a> {
         let tests = (compared.max(1) * rules) as f64;
         let is_of_each = matches!(rule.subject, Subject::Each(_));
         let is_of_frames = !matches!(rule.subject, Subject::Whole);
-        Ok(Test { runs, limit: &rule.limit, cost: rule.cost.sum(), factors, spread, how, tests, is_of_each, is_of_frames })
+        Ok(Test {
+            runs,
+            limit: &rule.limit,
+            cost: rule.cost.sum(),
+            factors,
+            spread,
+            how,
+            tests,
+            is_of_each,
+            is_of_frames,
+        })
     }
 
     /// What becomes of one thing, before the allow-list; `p` is [`Test::p`] of it, adjusted.

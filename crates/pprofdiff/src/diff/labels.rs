@@ -31,7 +31,8 @@ pub struct LabelRow {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Value {
     Text(u32),
-    Number(i64),
+    /// A number and its unit. Sides may have other units, so 16 bytes and 16 kilobytes are two values.
+    Number(i64, u32),
 }
 
 /// The values of all labels.
@@ -45,16 +46,18 @@ pub struct Labels {
     texts: TextInterner,
     /// Most bytes of a key, and of a unit, that rows show: any number of rows can have one of a megabyte.
     longest_key: usize,
-    /// Of the keys of numbers, as pprof guesses them.
-    units: HashMap<Vec<u8>, String>,
 }
 
 impl Labels {
     /// A row's key. Where many rows share a very long one, it loses its middle.
     pub fn key(&self, row: &LabelRow) -> Cow<'_, str> {
-        match self.texts.get(row.key) {
-            key if key.len() <= self.longest_key => String::from_utf8_lossy(key),
-            key => texts::shortened(key, self.longest_key, row.key).into(),
+        self.shown(row.key)
+    }
+
+    fn shown(&self, text: u32) -> Cow<'_, str> {
+        match self.texts.get(text) {
+            bytes if bytes.len() <= self.longest_key => String::from_utf8_lossy(bytes),
+            bytes => texts::shortened(bytes, self.longest_key, text).into(),
         }
     }
 
@@ -62,7 +65,7 @@ impl Labels {
     pub fn value(&self, row: &LabelRow) -> Cow<'_, str> {
         match row.value {
             Value::Text(text) => String::from_utf8_lossy(self.texts.get(text)),
-            Value::Number(number) => number.to_string().into(),
+            Value::Number(number, _) => number.to_string().into(),
         }
     }
 
@@ -70,19 +73,16 @@ impl Labels {
     pub fn number(&self, row: &LabelRow) -> Option<i64> {
         match row.value {
             Value::Text(_) => None,
-            Value::Number(number) => Some(number),
+            Value::Number(number, _) => Some(number),
         }
     }
 
-    /// The unit of a number, as pprof guesses it; `None` for a text.
+    /// Returns the unit of a number: its own, or else the one that pprof guesses for its key. Returns `None` for a text.
     pub fn unit(&self, row: &LabelRow) -> Option<Cow<'_, str>> {
-        self.number(row)?;
-        // Without a unit of its own a number has its key for one.
-        let unit = self.units.get(self.texts.get(row.key)).map_or("", String::as_str);
-        Some(match unit.len() <= self.longest_key {
-            true => unit.into(),
-            false => texts::shortened(unit.as_bytes(), self.longest_key, row.key).into(),
-        })
+        match row.value {
+            Value::Text(_) => None,
+            Value::Number(_, unit) => Some(self.shown(unit)),
+        }
     }
 }
 
@@ -102,6 +102,8 @@ impl Measure {
         let mut texts = TextInterner::default();
         let mut rows: Vec<LabelRow> = Vec::new();
         let mut numbers: Interner<(u32, Value), QualityState> = Interner::default();
+        let units = number_units(self.walks().map(|w| &*w.input.profile));
+        let mut guessed: HashMap<u32, u32> = HashMap::default();
         for walk in self.walks() {
             let (p, base) = (&*walk.input.profile, walk.input.base);
             let mut known = KnownTexts::default();
@@ -110,7 +112,13 @@ impl Measure {
                     let key = known.id(p, label.key, &mut texts);
                     let value = match label.value {
                         LabelValue::Text(text) => Value::Text(known.id(p, text, &mut texts)),
-                        LabelValue::Number(number, _) => Value::Number(number),
+                        LabelValue::Number(number, unit) if p.string(unit).is_empty() => {
+                            let unit = guessed.entry(key).or_insert_with(|| {
+                                texts.number(units.get(p.string(label.key)).map_or(&[], |unit| unit.as_bytes()))
+                            });
+                            Value::Number(number, *unit)
+                        }
+                        LabelValue::Number(number, unit) => Value::Number(number, known.id(p, unit, &mut texts)),
                     };
                     let number = numbers.number((key, value)) as usize;
                     if number == rows.len() {
@@ -136,15 +144,60 @@ impl Measure {
             let by_key = || if a.key == b.key { std::cmp::Ordering::Equal } else { text(a.key).cmp(text(b.key)) };
             let by_value = || match (a.value, b.value) {
                 (Value::Text(a), Value::Text(b)) => text(a).cmp(text(b)),
-                (Value::Number(a), Value::Number(b)) => a.cmp(&b),
-                (Value::Text(_), Value::Number(_)) => std::cmp::Ordering::Less,
-                (Value::Number(_), Value::Text(_)) => std::cmp::Ordering::Greater,
+                (Value::Number(a, a_unit), Value::Number(b, b_unit)) => {
+                    a.cmp(&b).then_with(|| text(a_unit).cmp(text(b_unit)))
+                }
+                (Value::Text(_), Value::Number(..)) => std::cmp::Ordering::Less,
+                (Value::Number(..), Value::Text(_)) => std::cmp::Ordering::Greater,
             };
             by_key().then_with(|| delta(a).cmp(&delta(b))).then_with(by_value)
         });
-        let units = number_units(self.walks().map(|w| &*w.input.profile));
-        let all = rows.iter().map(|r| 2 * texts.get(r.key).len()).fold(0, usize::saturating_add);
+        let length = |r: &LabelRow| {
+            let unit = if let Value::Number(_, unit) = r.value { texts.get(unit).len() } else { 0 };
+            texts.get(r.key).len() + unit
+        };
+        let all = rows.iter().map(length).fold(0, usize::saturating_add);
         let longest_key = texts::longest(self.profile_bytes(), all, 2 * rows.len());
-        Labels { summary: self.summary().clone(), rows, texts, longest_key, units }
+        Labels { summary: self.summary().clone(), rows, texts, longest_key }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use pprofdiff_profile::builder::ProfileBuilder;
+    use pprofdiff_profile::samples::Label;
+
+    use super::*;
+    use crate::{Diff, Query};
+
+    /// A profile of one sample of 5 for each label `bytes`, a number with a unit.
+    fn profile(labels: &[(i64, &str)]) -> Profile {
+        let mut builder = ProfileBuilder::new();
+        builder.sample_type("space", "bytes");
+        let key = builder.string("bytes");
+        for &(number, unit) in labels {
+            let value = LabelValue::Number(number, builder.string(unit));
+            builder.sample(&[], &[5], &[Label { key, value }]).unwrap();
+        }
+        builder.build("made").unwrap()
+    }
+
+    /// Each row: the number with its unit, and what it costs in the base and the new side.
+    fn rows(base: &[(i64, &str)], new: &[(i64, &str)]) -> Vec<(String, i64, i64)> {
+        let diff = Diff::between(profile(base), profile(new)).unwrap();
+        let labels = diff.measure(&Query::default()).unwrap().labels();
+        let number = |row| format!("{} {}", labels.value(row), labels.unit(row).unwrap());
+        labels.rows.iter().map(|row| (number(row), row.weight.base, row.weight.new)).collect()
+    }
+
+    #[test]
+    fn numbers_of_other_units_are_other_rows() {
+        let row = |number: &str, base, new| (number.to_owned(), base, new);
+        let units = rows(&[(16, "bytes"), (32, "bytes")], &[(16, "kilobytes"), (32, "bytes")]);
+        assert_eq!(units, [row("16 bytes", 5, 0), row("16 kilobytes", 0, 5), row("32 bytes", 5, 5)]);
+        // A number without a unit has the unit of its key, as in pprof.
+        assert_eq!(rows(&[(16, "kilobytes")], &[(16, "")]), [row("16 kilobytes", 5, 5)]);
     }
 }

@@ -401,8 +401,8 @@ impl Diff {
         base.into_iter().chain(new).map(move |m| (side(m), &*m.profile))
     }
 
-    /// Index in [`Diff::sample_types`] of a sample type by its name (where pprof's old names without `inuse_` are used,
-    /// with it as well), or by its number.
+    /// Index in [`Diff::sample_types`] of a sample type by its name (of a heap, also with `inuse_` or `alloc_` in front
+    /// where nothing was freed, and without `inuse_` where something was), or by its number.
     ///
     /// # Errors
     /// There is none.
@@ -413,7 +413,12 @@ impl Diff {
         let Some(name) = name else { return Ok(self.default_type) };
         let position = |wanted: &str| self.types.iter().position(|t| t.kind == wanted);
         let number = || name.parse().ok().filter(|&n: &usize| n < self.types.len());
-        let found = position(name).or_else(|| position(name.strip_prefix("inuse_")?)).or_else(number);
+        // Heap dumps of one program have other names before its first free. Then what was allocated is in use.
+        let is_heap = || position("objects").is_some() && position("space").is_some();
+        let allocated = || name.strip_prefix("alloc_").filter(|_| is_heap());
+        let before_frees = || position(name.strip_prefix("inuse_").or_else(allocated)?);
+        let after_frees = || position(&format!("inuse_{name}"));
+        let found = position(name).or_else(before_frees).or_else(after_frees).or_else(number);
         found.ok_or_else(|| {
             let names: Vec<&str> = self.types.iter().map(|t| t.kind.as_str()).collect();
             Error::query(format!("there is no sample type {name:?}; there are {}", names.join(", ")))

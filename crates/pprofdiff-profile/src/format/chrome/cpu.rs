@@ -230,11 +230,16 @@ impl Times<'_> {
             (first, now, last) = self.add_up_ordered(samples, deltas, n)?;
         }
         let Some(last) = last else { return Ok(()) };
-        let mean = match n {
-            1 => duration.map_or(0, |duration| duration.saturating_sub(first).max(0)),
-            _ => now.checked_sub(first).ok_or_else(too_large)? / (n - 1),
+        // The last sample ends with the recording, as in DevTools. Some writers have no end, or one before the last sample.
+        let end = match duration.filter(|&end| end >= now) {
+            Some(end) => end,
+            None if n == 1 => now,
+            None => {
+                let mean = now.checked_sub(first).ok_or_else(too_large)? / (n - 1);
+                now.checked_add(mean).ok_or_else(too_large)?
+            }
         };
-        self.spend(last, now, now.checked_add(mean).ok_or_else(too_large)?)
+        self.spend(last, now, end)
     }
 
     /// The same, of samples that are not in the order of their times. Tells the first and the last time, and whose

@@ -25,6 +25,12 @@ fields! {
     StackTrace "stackTrace",
     State "state",
     Duration "duration",
+    SamplingPeriod "samplingPeriod",
+    Failed "failed",
+    Biased "biased",
+    Samples "samples",
+    Address "address",
+    Size "size",
     Weight "weight",
     TlabSize "tlabSize",
     AllocationSize "allocationSize",
@@ -305,6 +311,11 @@ impl<'t> Class<'t> {
         let event = EVENTS.iter().position(|event| *event.name.as_bytes() == *name);
         let pool = POOLS.iter().find(|(of, _)| *of.as_bytes() == *name).map(|&(_, pool)| pool);
         Class { name, shape, fields: Vec::new(), event, pool }
+    }
+
+    /// Returns true if the class has this field.
+    pub fn has(&self, field: Field) -> bool {
+        self.fields.iter().any(|member| member.field == field)
     }
 
     pub fn full_name(&self) -> &[u8] {

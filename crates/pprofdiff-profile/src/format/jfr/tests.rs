@@ -141,6 +141,34 @@ const TYPES: &[Type] = &[
         ],
     ),
     (105, "jdk.CPULoad", &[("startTime", 11, false, false), ("user", 12, false, false)]),
+    (
+        106,
+        "jdk.CPUTimeSample",
+        &[
+            ("startTime", 11, false, false),
+            ("stackTrace", 25, true, false),
+            ("failed", 4, false, false),
+            ("samplingPeriod", 11, false, false),
+            ("biased", 4, false, false),
+        ],
+    ),
+    (
+        107,
+        "profiler.WallClockSample",
+        &[("startTime", 11, false, false), ("stackTrace", 25, true, false), ("samples", 10, false, false)],
+    ),
+    (
+        108,
+        "profiler.Malloc",
+        &[
+            ("startTime", 11, false, false),
+            ("stackTrace", 25, true, false),
+            ("address", 11, false, false),
+            ("size", 11, false, false),
+        ],
+    ),
+    (109, "profiler.Free", &[("startTime", 11, false, false), ("address", 11, false, false)]),
+    (110, "shop.Order", &[("startTime", 11, false, false), ("stackTrace", 25, true, false)]),
 ];
 
 fn metadata(w: &mut Writer, types: &[Type]) {
@@ -270,8 +298,7 @@ fn both_encodings_and_several_chunks_are_read() {
     let stack = "a.Main.main :300|a.Main$$Lambda.run";
     let expected = |times: i64| {
         [
-            format!(" thread=é class=a.Main: 0 0 0 {}", 1_500_000 * times),
-            format!(" thread=é class=a.Main: 0 0 {times} 0"),
+            format!(" thread=é class=a.Main: 0 0 {times} {}", 1_500_000 * times),
             format!("{stack} thread=a€ state=STATE_RUNNABLE: {times} 0 0 0"),
             format!("{stack} thread=é class=int[][]: 0 {} 0 0", times << 40),
             format!("{stack} thread=é state=STATE_RUNNABLE: {} 0 0 0", 2 * times),
@@ -301,6 +328,75 @@ fn samples_of_allocations_are_left_out_beside_all_of_them() {
     }
     let error = load(&chunk(true, TYPES, &[none], &[])).unwrap_err();
     assert!(error.to_string().contains("no event that is read"), "{error}");
+}
+
+type Write<'w> = &'w dyn Fn(&mut Writer);
+
+/// A recording of these events without constants, so each stack is empty.
+fn recording_of(compressed: bool, events: &[(i64, Write<'_>)]) -> Vec<u8> {
+    chunk(compressed, TYPES, &[(22, 0, &|_| ())], events)
+}
+
+fn types(p: &Profile) -> Vec<String> {
+    p.sample_types().into_iter().map(|(kind, unit)| format!("{kind}/{unit}")).collect()
+}
+
+#[test]
+fn samples_of_cpu_time_count_their_period_and_take_the_name_samples() {
+    // A tick is a microsecond.
+    let cpu = |period: i64, failed: u8, biased: u8| {
+        move |w: &mut Writer| _ = w.long(1).long(0).byte(failed).long(period).byte(biased)
+    };
+    let (usual, late, failed) = (cpu(10_000, 0, 0), cpu(20_000, 0, 1), cpu(10_000, 1, 0));
+    let ticked: Write<'_> = &|w| _ = w.long(1).long(0).long(0).long(0);
+    for compressed in [false, true] {
+        let p = load(&recording_of(compressed, &[(106, &usual), (106, &late), (106, &usual)])).unwrap();
+        assert_eq!(types(&p), ["samples/count", "cpu/nanoseconds"]);
+        assert_eq!(rows(&p), [" biased=true: 1 20000000", ": 2 20000000"]);
+        assert_eq!((p.default_sample_type(), p.warnings()), (Some(1), vec![]));
+        let p = load(&recording_of(compressed, &[(101, ticked), (106, &usual), (106, &failed)])).unwrap();
+        assert_eq!(types(&p), ["execution_samples/count", "samples/count", "cpu/nanoseconds"]);
+        assert_eq!(
+            (rows(&p), p.default_sample_type()),
+            ([": 0 2 20000000", ": 1 0 0"].map(str::to_owned).to_vec(), Some(2))
+        );
+        assert!(p.warnings()[0].contains("1 samples of CPU time have no stack"), "{:?}", p.warnings());
+    }
+}
+
+#[test]
+fn an_event_of_the_wall_clock_stands_for_several_samples() {
+    for compressed in [false, true] {
+        let wall = |samples: i64| move |w: &mut Writer| _ = w.long(1).long(0).int(samples);
+        let p = load(&recording_of(compressed, &[(107, &wall(5)), (107, &wall(300))])).unwrap();
+        assert_eq!((types(&p), rows(&p)), (vec!["wall_samples/count".to_owned()], vec![": 305".to_owned()]));
+    }
+}
+
+#[test]
+fn native_memory_is_in_use_until_it_is_freed() {
+    let malloc =
+        |time: i64, address: i64, size: i64| move |w: &mut Writer| _ = w.long(time).long(0).long(address).long(size);
+    let free = |time: i64, address: i64| move |w: &mut Writer| _ = w.long(time).long(address);
+    let (a, b, c) = (malloc(1, 16, 100), malloc(2, 32, 1000), malloc(9, 16, 7));
+    let p = load(&recording_of(true, &[(109, &free(5, 16)), (108, &a), (108, &b), (108, &c)])).unwrap();
+    let expected = ["alloc_space/bytes", "alloc_objects/count", "inuse_space/bytes", "inuse_objects/count"];
+    assert_eq!(types(&p), expected.map(|name| format!("native_{name}")));
+    assert_eq!(rows(&p), [": 1107 3 1007 2"]);
+    let p = load(&recording_of(true, &[(108, &a), (108, &b)])).unwrap();
+    assert_eq!(rows(&p), [": 1100 2"], "without frees nobody knows what is in use");
+}
+
+#[test]
+fn event_types_with_stacks_that_are_not_read_are_named() {
+    let order: Write<'_> = &|w| _ = w.long(1).long(0);
+    let load_of_cpu: Write<'_> = &|w| w.long(1).bytes.extend([0; 4]);
+    let ticked: Write<'_> = &|w| _ = w.long(1).long(0).long(0).long(0);
+    let p = load(&recording_of(true, &[(101, ticked), (110, order), (105, load_of_cpu), (110, order)])).unwrap();
+    assert_eq!(p.warnings(), ["in: events with stacks that are not read: shop.Order (2)"]);
+    let error = load(&recording_of(true, &[(110, order), (105, load_of_cpu), (110, order)])).unwrap_err().to_string();
+    assert!(error.contains("it has shop.Order (2), jdk.CPULoad (1); record with settings=profile"), "{error}");
+    assert!(error.contains("async-profiler"), "{error}");
 }
 
 /// What is cut or changed is read or refused, with a place; and nothing takes long.

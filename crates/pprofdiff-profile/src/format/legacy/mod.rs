@@ -13,6 +13,7 @@ mod heap;
 mod java;
 pub(super) mod maps;
 mod names;
+mod symbolized;
 mod threads;
 
 use std::sync::OnceLock;
@@ -24,6 +25,7 @@ pub(super) use count::GO_COUNT;
 pub(super) use cpu::GPERFTOOLS_CPU;
 pub(super) use heap::HEAP;
 pub(super) use java::JAVA;
+pub(super) use symbolized::SYMBOLIZED;
 pub(super) use threads::THREADS;
 
 use crate::builder::{LocationId, ProfileBuilder};

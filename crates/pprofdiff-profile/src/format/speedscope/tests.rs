@@ -56,6 +56,65 @@ fn events_cost_the_time_between_them() {
 }
 
 #[test]
+fn a_frame_that_closes_before_its_callees_closes_them() {
+    // In the order of dotnet-trace, b closes before c, which it calls. In the second file, c is the caller of b as well.
+    for (events, expected) in [
+        (
+            vec![("O", "0", 0), ("O", "0", 1), ("O", "0", 2), ("C", "3", 1), ("C", "3", 2), ("C", "4", 0)],
+            vec!["a: 1000000", "a|b b.py:12|c: 3000000"],
+        ),
+        (
+            vec![("O", "0", 2), ("O", "0", 1), ("O", "0", 2), ("C", "3", 1), ("C", "3", 2), ("C", "5", 2)],
+            vec!["c: 2000000", "c|b b.py:12|c: 3000000"],
+        ),
+        // The callee's own event may be late.
+        (
+            vec![("O", "0", 0), ("O", "0", 1), ("O", "0", 2), ("C", "3", 1), ("C", "4", 2), ("C", "5", 0)],
+            vec!["a: 2000000", "a|b b.py:12|c: 3000000"],
+        ),
+    ] {
+        let p = load(&file(&evented(&events))).unwrap();
+        assert_eq!(rows(&p), expected);
+        let warnings = p.warnings();
+        assert!(warnings.len() == 1 && warnings[0].contains("1 of 6 events close a frame before"), "{warnings:?}");
+    }
+}
+
+/// A file of dotnet-trace in which a thread runs `Main` for 3 ms, 2 of them managed, and waits there for the next 6.
+fn dotnet(process: &str, leaf: &str) -> String {
+    let frames = [
+        process,
+        "(Non-Activities)",
+        "Threads",
+        "Thread (7) (.NET ThreadPool)",
+        "Shop!Main()",
+        leaf,
+        "UNMANAGED_CODE_TIME",
+    ];
+    let frames: Vec<String> = frames.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
+    let open: Vec<_> = (0..5).map(|frame| ("O", "0", frame)).collect();
+    let events = [open, vec![("O", "0", 5), ("C", "2", 5), ("O", "3", 6), ("C", "9", 6)]].concat();
+    format!(r#"{{"shared":{{"frames":[{}]}},"profiles":[{}]}}"#, frames.join(","), evented(&events))
+}
+
+#[test]
+fn processes_and_threads_of_dotnet_trace_are_labels_and_its_leaves_sample_types() {
+    let p = load(&dotnet("Process64 Shop (36060) (36060) Args: ", "CPU_TIME")).unwrap();
+    let labels = "process=Shop pid=36060 tid=7 thread=.NET ThreadPool";
+    let expected = ["1000000 0", "2000000 2000000", "6000000 0"];
+    assert_eq!(rows(&p), expected.map(|values| format!("Shop!Main() {labels}: {values}")));
+    let types = ["wall", "cpu"].map(|kind| (kind.to_owned(), "nanoseconds".to_owned()));
+    assert_eq!((p.sample_types(), p.default_sample_type()), (types.to_vec(), Some(1)));
+    // Without CPU time, the default has values.
+    let p = load(&dotnet("Process64 Shop (36060) (36060) Args: ", "UNMANAGED_CODE_TIME")).unwrap();
+    assert_eq!(p.default_sample_type(), Some(0));
+    // Other producers may have functions of such names.
+    for other in [dotnet("main", "CPU_TIME"), dotnet("Process64 Shop (1)", "f").replace("UNMANAGED_CODE_TIME", "g")] {
+        assert_eq!(load(&other).unwrap().sample_types(), [("time".to_owned(), "nanoseconds".to_owned())]);
+    }
+}
+
+#[test]
 fn profiles_of_one_unit_add_up_and_others_are_beside_them() {
     let profiles =
         [sampled("none", "[[0]]", "[3]"), sampled("seconds", "[[0]]", "[1]"), evented(&[("O", "0", 0), ("C", "1", 0)])];
@@ -118,7 +177,7 @@ fn errors_name_the_profile_and_what_in_it() {
         (one("none", "[[0],[0]]", "[9223372036854775807,1]"), "add up to more than an int64 holds"),
         (one("hours", "[[0]]", "[1]"), "\"hours\" is no unit of speedscope"),
         (one("none", "[0]", "[1]"), "sample 0: '0' stands where an array should be"),
-        (file(&evented(&[("O", "0", 0), ("C", "1", 1)])), "event 1: it closes a frame that is not the innermost"),
+        (file(&evented(&[("O", "0", 0), ("C", "1", 1)])), "event 1: it closes a frame that is not open"),
         (file(&evented(&[("C", "0", 0)])), "event 0: it closes a frame"),
         (file(&evented(&[("O", "5", 0), ("C", "4", 0)])), "event 1: it is before the event that precedes it"),
         (file(&evented(&[("X", "5", 0)])), "event 0: its type is neither \"O\" nor \"C\""),

@@ -1,7 +1,7 @@
 //! Sums of whole profiles, each with its weight.
 
-use super::super::{Profile, Sampled};
 use super::super::types::{CommonType, common_types};
+use super::super::{DOUBTFUL_SIDES, Profile, Sampled};
 use super::{Everything, Fields, Merger, Part};
 use crate::error::{Error, ErrorKind, Result};
 use crate::work;
@@ -62,6 +62,9 @@ fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result
     if let Some(diff) = profiles.iter().find(|p| p.is_diff()).filter(|_| !profiles.iter().all(|p| p.is_diff())) {
         let detail = "this is a written diff, and other profiles are none; merge diffs, or the profiles of one side";
         return Err(Error::new(ErrorKind::Incompatible, detail).in_input(diff.name()));
+    }
+    if let Some(doubtful) = profiles.iter().find(|p| p.may_be_diff()) {
+        return Err(Error::new(ErrorKind::Incompatible, DOUBTFUL_SIDES).in_input(doubtful.name()));
     }
     work::begin_phase("merging");
     let types = common_types(profiles)?;

@@ -1,0 +1,56 @@
+//! Counts the events of each type, to name the types that are not read.
+
+use super::metadata::{Class, Field};
+use crate::random::HashMap;
+use crate::sanitize::sanitize;
+
+/// The maximum number of event types that a message names.
+const MAX_NAMED: usize = 6;
+/// The maximum length of an event type's name in a message. Many types may share one text of megabytes.
+const MAX_NAME: usize = 80;
+
+#[derive(Debug, Default)]
+pub(super) struct Census {
+    types: HashMap<Vec<u8>, Count>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Count {
+    events: u64,
+    is_read: bool,
+    has_stacks: bool,
+}
+
+impl Census {
+    pub fn add(&mut self, class: &Class<'_>, events: u64) {
+        let (is_read, has_stacks) = (class.event.is_some(), class.has(Field::StackTrace));
+        let name = class.full_name();
+        let name = name[..name.len().min(MAX_NAME)].to_vec();
+        let count = self.types.entry(name).or_insert(Count { events: 0, is_read, has_stacks });
+        count.events += events;
+    }
+
+    /// Describes the event types with stack traces that are not read, or returns `None` if there are none.
+    pub fn skipped(&self) -> Option<String> {
+        let types = self.named(|count| count.has_stacks && !count.is_read)?;
+        Some(format!("events with stacks that are not read: {types}"))
+    }
+
+    /// Describes all event types, or returns `None` if there are no events.
+    pub fn all(&self) -> Option<String> {
+        self.named(|_| true)
+    }
+
+    /// Names the most frequent types, each with its number of events.
+    fn named(&self, is_wanted: impl Fn(&Count) -> bool) -> Option<String> {
+        let mut types: Vec<_> = self.types.iter().filter(|(_, count)| is_wanted(count)).collect();
+        types.sort_by(|(name, count), (other_name, other)| (other.events, name).cmp(&(count.events, other_name)));
+        let describe = |(name, count): &(&Vec<u8>, &Count)| {
+            format!("{} ({})", sanitize(&String::from_utf8_lossy(name)), count.events)
+        };
+        let mut named: Vec<String> = types.iter().take(MAX_NAMED).map(describe).collect();
+        let more = types.len().saturating_sub(MAX_NAMED);
+        named.extend((more > 0).then(|| format!("{more} more types")));
+        (!named.is_empty()).then(|| named.join(", "))
+    }
+}

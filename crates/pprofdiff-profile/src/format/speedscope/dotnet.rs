@@ -1,0 +1,155 @@
+//! Frames of dotnet-trace that are no functions.
+//!
+//! `dotnet-trace convert --format Speedscope` puts the process and the thread at the root of each stack, and what the
+//! thread did at its leaf:
+//!
+//! ```text
+//! Process64 Shop (36060) (36060) Args: ;(Non-Activities);Threads;Thread (34288);Shop!Shop.Program.Main();CPU_TIME
+//! ```
+//!
+//! The ids differ by run, so as frames they would be changes of any two runs. They become labels: `process`, `pid`, `tid`
+//! and, where a thread has a name, `thread`. The leaf decides the sample type: `CPU_TIME` is `cpu`, time in managed code;
+//! all time is `wall`, so the rest (`UNMANAGED_CODE_TIME`) is time in native code, where most threads wait.
+
+use super::super::tree::too_large;
+use crate::builder::{LocationId, ProfileBuilder};
+use crate::error::Result;
+use crate::profile::{Label, LabelValue, Sampled, StringId};
+use crate::random::HashMap;
+
+/// The sample types, in the order of a sample's values.
+pub(super) const TYPES: [&str; 2] = ["wall", "cpu"];
+
+/// A frame that is no function.
+#[derive(Debug, Clone)]
+enum Role {
+    Labels(Vec<Label>),
+    /// A group of threads.
+    Group,
+    CpuTime,
+    UnmanagedTime,
+}
+
+/// The frames of a file that are no functions.
+#[derive(Debug, Default)]
+pub(super) struct Dotnet {
+    roles: HashMap<LocationId, Role>,
+    has_process: bool,
+    has_time: bool,
+    cpu: i64,
+    /// The intervals of CPU time, each one sample or more.
+    sampled: Sampled,
+}
+
+impl Dotnet {
+    /// Notes a frame, if it has a name that dotnet-trace gives to frames that are no functions.
+    pub fn note(&mut self, name: &[u8], location: LocationId, builder: &mut ProfileBuilder) {
+        let role = match name {
+            b"CPU_TIME" => Role::CpuTime,
+            b"UNMANAGED_CODE_TIME" => Role::UnmanagedTime,
+            b"(Non-Activities)" | b"Threads" => Role::Group,
+            _ => {
+                let Some(labels) = labels(name) else { return };
+                self.has_process |= labels.iter().any(|(key, _)| *key == "pid");
+                let mut label = |(key, value): (&str, &str)| {
+                    let (key, value) = (builder.string(key), builder.string(value));
+                    Label { key, value: LabelValue::Text(value) }
+                };
+                Role::Labels(labels.into_iter().map(&mut label).collect())
+            }
+        };
+        self.has_time |= matches!(role, Role::CpuTime | Role::UnmanagedTime);
+        self.roles.insert(location, role);
+    }
+
+    /// Counts an interval as CPU time if it has the leaf for that.
+    pub fn count(&mut self, leaf: Option<LocationId>, time: i64) {
+        if leaf.is_some_and(|leaf| matches!(self.roles.get(&leaf), Some(Role::CpuTime))) {
+            self.sampled.add(time);
+        }
+    }
+
+    /// Returns the intervals of CPU time.
+    pub fn sampled(&self) -> Sampled {
+        self.sampled
+    }
+
+    /// Returns true if the frames are those of dotnet-trace: a process and a time. Other producers name a function like
+    /// one of them at most.
+    pub fn is_written(&self) -> bool {
+        self.has_process && self.has_time
+    }
+
+    /// Removes the frames that are no functions from a stack, adds labels for them, and returns the values of the stack's
+    /// time. A stack of nothing else keeps its leaf, so that its time has a row.
+    pub fn convert(
+        &mut self,
+        leaf_first: &mut Vec<LocationId>,
+        time: i64,
+        labels: &mut Vec<Label>,
+    ) -> Result<[i64; 2]> {
+        while let Some(root) = leaf_first.last() {
+            match self.roles.get(root) {
+                Some(Role::Labels(of_root)) => labels.extend(of_root),
+                Some(Role::Group) => {}
+                _ => break,
+            }
+            leaf_first.pop();
+        }
+        let leaf = leaf_first.first().and_then(|leaf| self.roles.get(leaf));
+        let cpu = if matches!(leaf, Some(Role::CpuTime)) { time } else { 0 };
+        if leaf_first.len() > 1 && matches!(leaf, Some(Role::CpuTime | Role::UnmanagedTime)) {
+            leaf_first.remove(0);
+        }
+        self.cpu = self.cpu.checked_add(cpu).ok_or_else(too_large)?;
+        Ok([time, cpu])
+    }
+
+    /// Returns the sample type that shows most: CPU time, unless no thread ran managed code.
+    pub fn default_type(&self, builder: &mut ProfileBuilder) -> StringId {
+        builder.string(TYPES[usize::from(self.cpu != 0)])
+    }
+}
+
+/// Parses `Process64 NAME (PID) ...` and `Thread (TID) (NAME)` into labels.
+fn labels(name: &[u8]) -> Option<Vec<(&'static str, &str)>> {
+    let name = std::str::from_utf8(name).ok()?;
+    if let Some(rest) = name.strip_prefix("Thread (") {
+        let (tid, rest) = rest.split_once(')').filter(|(tid, _)| is_number(tid))?;
+        let thread = rest.trim().trim_start_matches('(').trim_end_matches(')');
+        return Some([("tid", tid), ("thread", thread)].into_iter().filter(|(_, value)| !value.is_empty()).collect());
+    }
+    let rest = ["Process64 ", "Process32 ", "Process "].iter().find_map(|prefix| name.strip_prefix(prefix))?;
+    // A process may have parentheses in its name.
+    let (at, pid) = rest.match_indices(" (").find_map(|(at, _)| {
+        let after = &rest[at + 2..];
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        (digits > 0 && after[digits..].starts_with(')')).then(|| (at, &after[..digits]))
+    })?;
+    Some([("process", rest[..at].trim()), ("pid", pid)].into_iter().filter(|(_, value)| !value.is_empty()).collect())
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_and_threads_are_labels() {
+        for (name, expected) in [
+            ("Process64 Shop (36060) (36060) Args: ", Some(vec![("process", "Shop"), ("pid", "36060")])),
+            ("Process32 My App (x) (12) Args: --a (1)", Some(vec![("process", "My App (x)"), ("pid", "12")])),
+            ("Process64 (7)", None),
+            ("Thread (34288)", Some(vec![("tid", "34288")])),
+            ("Thread (5) (.NET ThreadPool)", Some(vec![("tid", "5"), ("thread", ".NET ThreadPool")])),
+            ("Thread (main)", None),
+            ("ThreadPool.Run()", None),
+            ("Process.Start(4)", None),
+        ] {
+            assert_eq!(labels(name.as_bytes()), expected, "{name}");
+        }
+    }
+}
