@@ -16,6 +16,7 @@ mod flame;
 mod fleet;
 mod folded;
 mod gate;
+mod goroutines;
 mod instructions;
 mod legacy;
 mod malformed;
