@@ -32,6 +32,7 @@ mod series;
 mod shifts;
 mod stop;
 mod symbols;
+mod tag_sides;
 mod traces;
 mod tree;
 mod upgrades;
