@@ -62,6 +62,12 @@ fn the_command_says_it_in_a_few_lines_and_as_json() {
     let words =
         ["pprofdiff peek '^logmill/names\\.canonical$' story-cpu.base.pb.gz story-cpu.new.pb.gz --sample-type cpu"];
     assert_eq!([command], words);
+    // One file on both sides, cut by labels, is named twice and with what cuts it.
+    let file = "go-labels-cpu.new.pb.gz";
+    let labels = ["--base-tagfocus", "endpoint=/walk", "--new-tagfocus", "endpoint=/sum"];
+    let (_, text, _) = run(&[&[file, file][..], &labels].concat());
+    let command = format!("{file} {file} {} --sample-type cpu\n", labels.join(" "));
+    assert!(text.contains(&command), "{text}");
     let pieces = json!([
         {"name": "logmill/names.compare"}, {"text": " now calls "}, {"name": "logmill/names.canonical"}, {"text": ": "},
         {"amount": "+1.39s"}, {"text": " (+73%)"},

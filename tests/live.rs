@@ -177,6 +177,18 @@ fn closed(login: &str) -> String {
 }
 
 #[test]
+fn goroutines_are_read_in_each_form() {
+    let folder = folder("goroutines");
+    for form in ["", "?debug=1", "?debug=2"] {
+        let url = format!("{}/debug/pprof/goroutine{form}", server().http);
+        let output = verb(&folder, &["top", &url, "--sort", "cum", "-n", "1000"]).output().unwrap();
+        succeed(&output);
+        let table = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(table.contains("goroutine (count): ") && table.contains("main.main"), "{form}: {table}");
+    }
+}
+
+#[test]
 fn passwords_are_sent() {
     let folder = folder("password");
     succeed(&command(&folder, &[&closed("user:secret"), "--seconds", "1", "-o", "out.pb.gz"]).output().unwrap());
@@ -196,15 +208,13 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(line.contains("/slow: no answer within 0.300 s"), "{line}");
     assert!(begin.elapsed() < Duration::from_secs(20));
     assert!(ask(&at("debug/pprof/none"), &[]).contains("404 Not Found: Unknown profile"));
-    assert!(ask(&at("page"), &[]).contains("this is an HTML page; if it came from a server"));
+    assert!(ask(&at("page"), &[]).contains("this is an HTML page; it says \"<html>Not what"));
     assert!(ask(&at("cut"), &[]).contains("/cut: "));
-    let line = one_file(&folder, &at("debug/pprof/goroutine?debug=2"));
-    assert!(line.contains("the stacks of Go's goroutines in words (debug=2); ask for debug=0"), "{line}");
     assert!(ask(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
     assert!(ask("http://127.0.0.1:1/heap", &[]).contains("refused"));
     // What can't be subtracted: by its URL nothing is asked for; else the first snapshot tells. Nobody waits.
     let nobody = "http://user:secret@127.0.0.1:1/debug/pprof";
-    for path in ["profile", "profile?seconds=60", "goroutine", "heap?seconds=30"] {
+    for path in ["profile", "profile?seconds=60", "goroutine", "goroutineleak", "heap?seconds=30"] {
         let line = ask(&format!("{nobody}/{path}"), &[]);
         assert!(line.contains("nothing to subtract") && line.contains("--cumulative TYPE,..."), "{line}");
         assert!(line.contains("http://***@127.0.0.1:1/debug") && !line.contains("secret"), "{line}");
@@ -227,11 +237,6 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(one(&["a.pb.gz", "b.pb.gz", "--seconds", "3", "-o", "out.pb.gz"]).contains("URL"));
     assert!(one(&[&heap(), "--every", "soon", "-o", "out.pb.gz"]).contains("30s"));
     assert!(files(&folder).is_empty(), "{:?}", files(&folder));
-}
-
-/// What is said of a profile that can't be shown.
-fn one_file(folder: &Path, url: &str) -> String {
-    failure(&verb(folder, &["top", url]).output().unwrap())
 }
 
 /// A file of the corpus behind a URL.

@@ -74,10 +74,12 @@ fn go_makes_profiles_of_its_traces() {
 #[test]
 fn each_kind_is_said_for_what_it_is() {
     let tar = [&[b'a'; 257][..], b"ustar\0"].concat();
+    // A packet with a time, and the mark that a tracing service writes.
+    let mark = b"\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
+    let perfetto = [&b"\x0a\x17\x40\x05\x50\x01\xa2\x02\x10"[..], mark].concat();
     for (bytes, what, advice) in [
         (&b"2ELIFREP\0"[..], "the other order of bytes; have perf write it as text", "perf script -i in > profile.txt"),
         (b"go 1.26 trace\0\0\0\x01", "an execution trace of Go", "go tool trace -pprof=sched in > profile.pb.gz"),
-        (b"goroutine 1 [running]:\nmain.main()\n", "the stacks of Go's goroutines in words", ""),
         (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", ""),
         (b"MOJ\x03", "samples of Austin in its binary form", "mojo2austin in profile.austin"),
         (b"memray\0\x0a", "a profile of memray", ""),
@@ -91,11 +93,41 @@ fn each_kind_is_said_for_what_it_is() {
         (b"\x89PNG\r\n\x1a\n", "a picture", ""),
         (b"%PDF-1.7\n", "a picture", ""),
         (b"<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">", "an SVG picture", ""),
-        (b"\n<!DOCTYPE HTML>\n<title>404</title>", "an HTML page; if it came from a server", ""),
+        (b"\n<!DOCTYPE HTML>\n<title>404</title>", "an HTML page; it says \"404\"; if it came from a server", ""),
         (b"<?xml version=\"1.0\"?>\n<a/>", "XML", ""),
         (b"{\"meta\":{\"stackwalk\":1}}", "as Firefox records it", ""),
         (b"\xdc\xdfJSLB\x01\0", "the Firefox profiler in its binary form", ""),
         (b"{\"traceEvents\":[]}", "a trace of Chrome", ""),
+        (b"[{\"name\":\"a\",\"ph\":\"I\",\"ts\":1}]", "a trace of Chrome", ""),
+        (b"\xfb\x29\x03\xfa\x01af\x01", "a profile of cProfile, which has calls and no stacks; record stacks", ""),
+        (b"{(\x03\0\0\0s\x01", "a profile of cProfile", ""),
+        (
+            b"HCAT\x01\0\0\0",
+            "profiling.sampling in its binary",
+            "python -m profiling.sampling replay --collapsed -o profile.txt in",
+        ),
+        (
+            b"\x04\x08{\x10:\x0cversionf\x081.2:\x0fgc_samplesi\x06",
+            "a dump of stackprof",
+            "stackprof --stackcollapse in > profile.txt",
+        ),
+        (b"{\"version\":1.2,\"gc_samples\":1,\"missed_samples\":0}", "stackprof's report as JSON", ""),
+        (b"Nettrace\x14\0\0\0!FastSerialization.1", "a trace of .NET", "dotnet-trace convert in --format Speedscope"),
+        (b"SIMPLEPERF\x01\0X\0", "a report of simpleperf; give simpleperf's own converter", ""),
+        (
+            b"Cmdline: /bin/simpleperf record\nArch: arm64\nEvent: cpu-cycles\nEvent count: 5\n",
+            "a report of simpleperf",
+            "",
+        ),
+        (
+            b"v 10400 3\nX ./a 1\nI 1000 5e\ns 1c /a\n",
+            "a recording of heaptrack",
+            "heaptrack_print --flamegraph-cost-type peak -F profile.txt in",
+        ),
+        (&perfetto, "a trace of Perfetto", "traceconv profile in"),
+        (b"version: 1\ncreator: xdebug 3.2.0 (PHP 8.2)\n", "a profile of Xdebug, which has calls and no stacks", ""),
+        (b"<html><title>\n Sign in</title>", "an HTML page; it says \"Sign in\"; if it came from a server", ""),
+        (b"{\"error\": \"not found\", \"x\": 1}", "it begins \"{\\\"error\\\": \\\"not found\\\"", ""),
         (b" [1, 2]", "JSON that is not recognised", ""),
         (b"{\"error\": \"not found\"}", "JSON that is not recognised", ""),
     ] {

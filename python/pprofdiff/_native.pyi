@@ -553,6 +553,8 @@ class Views:
         - `show`: Remove the frames that do not match.
         - `show_from`: Drop what is above the root-most match, and samples without one.
         - `tagfocus`: Keep only samples with this label: key=RE, RE, bytes=1kb:1mb.
+        - `base_tagfocus`: Let the base be its samples with this label, as in tagfocus; totals are theirs.
+        - `new_tagfocus`: Let the new side be its samples with this label, as in tagfocus; totals are theirs.
         - `tagignore`: Drop samples with this label.
         - `tagshow`: Show only the labels whose key matches, where labels are shown.
         - `taghide`: Show no label whose key matches.

@@ -34,6 +34,10 @@ class Filters(TypedDict, total=False):
     """Drop what is above the root-most match, and samples without one."""
     tagfocus: str | None
     """Keep only samples with this label: key=RE, RE, bytes=1kb:1mb."""
+    base_tagfocus: str | None
+    """Let the base be its samples with this label, as in tagfocus; totals are theirs."""
+    new_tagfocus: str | None
+    """Let the new side be its samples with this label, as in tagfocus; totals are theirs."""
     tagignore: str | None
     """Drop samples with this label."""
     tagshow: str | None

@@ -216,3 +216,51 @@ fn a_default_sample_type_without_values_is_said() {
     let header = "warning: the default sample type, t29, has no values; these have: t0, t1,";
     assert!(text.contains(header) && text.contains("t9 and 19 more\n"), "{text}");
 }
+
+#[test]
+fn explain_takes_the_first_sample_type_with_values_where_the_default_has_none() {
+    let types = ["alloc", "inuse", "cpu"].map(str::to_owned);
+    let diff = |values: [i64; 3]| {
+        let profile = with_types(&types, values.to_vec());
+        Diff::new(from_ref(&profile), from_ref(&profile)).unwrap()
+    };
+    let explained = |values: [i64; 3], sample_type: Option<&str>| {
+        let mut query = Query::default();
+        query.sample_type = sample_type.map(str::to_owned);
+        let summary = diff(values).explain(&query, &[], &Default::default()).unwrap().summary;
+        (summary.sample_type.clone(), summary.warnings.clone())
+    };
+    let (kind, warnings) = explained([0, 2, 0], None);
+    assert_eq!(kind, "inuse");
+    assert_eq!(warnings[0], "the default sample type, cpu, has no values, but inuse has");
+    let (kind, warnings) = explained([1, 2, 0], None);
+    assert_eq!(kind, "alloc");
+    assert_eq!(warnings[0], "the default sample type, cpu, has no values, but alloc has; so have: inuse");
+    for (values, sample_type) in [([1, 2, 3], None), ([0, 0, 0], None), ([1, 2, 0], Some("cpu"))] {
+        let (kind, warnings) = explained(values, sample_type);
+        assert_eq!(kind, "cpu");
+        assert!(!warnings.iter().any(|w| w.contains("default")), "{warnings:?}");
+    }
+}
+
+#[test]
+fn values_without_any_stack_are_a_warning() {
+    let threads = |count: i64, has_stack: bool| {
+        let mut p = valid();
+        (p.sample[0].value, p.sample[0].label) = (vec![count], Vec::new());
+        if !has_stack {
+            p.sample[0].location_id.clear();
+            (p.location, p.function) = (Vec::new(), Vec::new());
+        }
+        Arc::new(load(&p.encode_to_vec()).unwrap())
+    };
+    let warnings = |base: i64, new: i64, has_stack: bool, focus: &str| {
+        let mut query = Query::default();
+        query.filters = query.filters.with("focus", focus).unwrap();
+        let diff = Diff::new(&[threads(base, has_stack)], &[threads(new, has_stack)]).unwrap();
+        diff.measure(&query).unwrap().summary().warnings.clone()
+    };
+    assert_eq!(warnings(10, 25, false, ""), ["no sample of cpu has a stack, so its total is all that is known"]);
+    assert_eq!(warnings(10, 25, false, "x"), ["focus \"x\" matched nothing"]);
+    assert!(warnings(0, 0, false, "").is_empty() && warnings(10, 25, true, "").is_empty());
+}

@@ -24,7 +24,7 @@ pub fn not_cumulative(url: &str) -> Option<&'static str> {
     let mut parts = address.trim_end_matches('/').rsplit('/');
     match (parts.next()?, parts.next()?) {
         ("profile", "pprof") => Some("a CPU profile is of the time in which it is taken"),
-        ("goroutine" | "threadcreate", "pprof") => {
+        ("goroutine" | "goroutineleak" | "threadcreate", "pprof") => {
             Some("it counts what there is, and not from the start of the process")
         }
         (_, "pprof") if query.split('&').any(|word| word.starts_with("seconds=")) => {
@@ -360,7 +360,15 @@ mod tests {
         for path in ["heap", "allocs?gc=1", "mutex", "block", "heap/", "heap?debug=0"] {
             assert!(at(&format!("debug/pprof/{path}")), "{path}");
         }
-        for path in ["profile", "profile?seconds=5", "profile/", "goroutine", "threadcreate", "heap?gc=1&seconds=30"] {
+        for path in [
+            "profile",
+            "profile?seconds=5",
+            "profile/",
+            "goroutine",
+            "goroutineleak",
+            "threadcreate",
+            "heap?gc=1&seconds=30",
+        ] {
             assert!(!at(&format!("debug/pprof/{path}")), "{path}");
             assert!(!at(&format!("internal/pprof/{path}")), "{path}");
         }

@@ -11,6 +11,7 @@ mod chrome;
 mod dialects;
 mod firefox;
 mod folded;
+mod goroutines;
 mod jemalloc;
 mod jfr;
 mod json;
@@ -75,6 +76,7 @@ static FORMATS: &[InputFormat] = &[
     legacy::THREADS,
     legacy::JAVA,
     legacy::CONTENTION,
+    goroutines::GOROUTINES,
     chrome::CPU,
     chrome::HEAP,
     speedscope::SPEEDSCOPE,
@@ -151,7 +153,7 @@ pub(crate) fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<P
         match FORMATS.iter().find(|f| (f.recognises)(head)) {
             Some(format) => format.read(name, data, options),
             None => {
-                Err(others::error(name, head).unwrap_or_else(|| if is_text(head) { unknown_text() } else { error }))
+                Err(others::error(name, head).unwrap_or_else(|| if is_text(head) { unknown_text(head) } else { error }))
             }
         }
     })
@@ -162,10 +164,16 @@ fn is_text(head: &[u8]) -> bool {
     head.iter().all(|&b| (b >= b' ' && b != 0x7f) || b.is_ascii_whitespace())
 }
 
-fn unknown_text() -> Error {
+fn unknown_text(head: &[u8]) -> Error {
+    let words = quoted(others::first_words(head));
+    // A text of one line is a message, such as a server's.
+    if head.trim_ascii().iter().filter(|&&b| b == b'\n').count() == 0 {
+        return Error::malformed(format!("this is not a profile: it says {words}"));
+    }
     let formats: Vec<&str> = InputFormat::all().map(|f| f.name).collect();
     Error::malformed(format!(
-        "this is not a profile: it is text that is not recognised; if it is in one of these formats, name it: {}",
+        "this is not a profile: it is text that is not recognised and begins {words}; if it is in one of these formats, name \
+         it: {}",
         formats.join(", ")
     ))
 }
@@ -199,11 +207,20 @@ mod tests {
     #[test]
     fn text_is_told_from_damaged_messages() {
         let error = |bytes: &[u8]| load(bytes).unwrap_err().to_string();
-        for text in ["x", "root:x:0:0:root:/root:/bin/bash\n", "naïve"] {
+        for text in ["root:x:0:0:root:/root:/bin/bash\nbin:x\n", "naïve\n\nx"] {
             assert!(
                 error(text.as_bytes()).contains("it is text") && error(text.as_bytes()).contains(", folded2,"),
                 "{text}"
             );
+        }
+        // A message of one line is quoted, without characters that harm a terminal.
+        let long = "x".repeat(500);
+        for (text, shown) in [
+            ("404 page not found\n", "it says \"404 page not found\""),
+            ("\n naïve\u{202e} ", "it says \"naïve\\u{202e}\""),
+            (&long, &format!("it says \"{}\"...", "x".repeat(80))),
+        ] {
+            assert!(error(text.as_bytes()).ends_with(shown), "{}", error(text.as_bytes()));
         }
         for message in [&b"\x0a\x04\x08\x01\x10"[..], b"\x32\x00\x32", b"\xff\xff\x01"] {
             assert!(!error(message).contains("it is text"), "{}", error(message));

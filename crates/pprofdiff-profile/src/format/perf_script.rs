@@ -13,6 +13,7 @@
 //! - An event is a sample type, under its name with modifiers (`cycles:u/count`; the clocks, `cpu-clock` and
 //!   `task-clock`, count `nanoseconds`), and its value the period. Where perf does not print periods each sample counts
 //!   1, as `cycles:u samples/count`; where it does not print events either, the type is that of `--input-type`.
+//! - Sample types are ordered by name, with clocks, cycles and instructions first; the first one is the default.
 //! - `comm`, `pid` and `tid` are labels, the last two numbers. Only the thread is shown unless perf was asked for more.
 //! - A frame is a function, in a mapping that is the binary; after `-F +srcline` it has its file and line. One without a
 //!   symbol has the name of its binary, `[libc.so.6]`. Inlined frames share a location with the frame they are inlined
@@ -98,6 +99,24 @@ pub(super) fn event_type(event: &str, by_period: bool) -> (String, &'static str)
         true => (event.to_owned(), if is_clock { "nanoseconds" } else { "count" }),
         false => (format!("{event} samples"), "count"),
     }
+}
+
+/// Events that measure time or work, from the one that a comparison is most likely to be about.
+const MAIN_EVENTS: [&str; 5] = ["cpu-clock", "task-clock", "cycles", "cpu-cycles", "instructions"];
+
+/// Returns the numbers of columns in an order that does not depend on the order of samples: perf prints samples by time
+/// and does not say which event came first in `-e`. The default type would otherwise be the event that a recording
+/// happened to sample first, and two recordings of one program would be compared by different events.
+fn stable_order(columns: &[Column<'_>]) -> Vec<usize> {
+    let rank = |column: &Column<'_>| {
+        let event = String::from_utf8_lossy(column.event.unwrap_or_default());
+        // `cpu_core/cycles/u` is an event of one kind of cores.
+        let main = event.split([':', '/']).filter_map(|part| MAIN_EVENTS.iter().position(|main| *main == part)).min();
+        main.unwrap_or(MAIN_EVENTS.len())
+    };
+    let mut order: Vec<usize> = (0..columns.len()).collect();
+    order.sort_by_key(|&at| (rank(&columns[at]), columns[at].event, !columns[at].by_period));
+    order
 }
 
 /// What a column counts: an event, by its periods or by its samples.
@@ -327,21 +346,21 @@ impl<'t> Script<'t> {
         if let Some(timeline) = timeline {
             timeline.finish(builder.header())?;
         }
-        for column in &columns {
-            let Some(event) = column.event else {
+        let order = stable_order(&columns);
+        for &column in &order {
+            let Column { event, by_period } = columns[column];
+            let Some(event) = event else {
                 builder.sample_type(&input_type.0, &input_type.1);
                 continue;
             };
-            let (kind, unit) = event_type(&String::from_utf8_lossy(event), column.by_period);
+            let (kind, unit) = event_type(&String::from_utf8_lossy(event), by_period);
             builder.sample_type(&kind, unit);
+            if columns.len() > 1 && builder.header().default_sample_type == StringId::EMPTY {
+                builder.header().default_sample_type = builder.string(kind);
+            }
         }
-        // The first event is what perf was asked for first.
-        if let [first, _, ..] = &columns[..]
-            && let Some(event) = first.event
-        {
-            let default = builder.string(event_type(&String::from_utf8_lossy(event), first.by_period).0);
-            builder.header().default_sample_type = default;
-        }
+        let mut places = vec![0; columns.len()];
+        order.iter().enumerate().for_each(|(place, &column)| places[column] = place);
         let [comm, pid, tid] = ["comm", "pid", "tid"].map(|key| builder.string(key));
         let number = |key, value| Label { key, value: LabelValue::Number(value, StringId::EMPTY) };
         tree.write(&mut builder, columns.len(), &mut StackBudget::for_input(size), |root, labels| {
@@ -350,7 +369,7 @@ impl<'t> Script<'t> {
             }
             labels.extend(root.pid.map(|value| number(pid, value)));
             labels.push(number(tid, root.tid));
-            (root.column as usize, 1)
+            (places[root.column as usize], 1)
         })?;
         Ok(builder)
     }
@@ -372,11 +391,22 @@ mod tests {
     }
 
     #[test]
-    fn the_first_event_is_the_default() {
-        let text = "a 1 1.5: 100 cycles:\n\t1 f (x)\n\na 1 1.6: 7 misses:\n\t1 f (x)\n";
-        let p = load(text).unwrap();
-        assert_eq!(p.sample_types().len(), 2);
-        assert_eq!(p.default_sample_type(), Some(0));
+    fn sample_types_and_the_default_do_not_depend_on_the_order_of_samples() {
+        let sample = |event: &str| format!("a 1 1.5: 100 {event}:\n\t1 f (x)\n\n");
+        for (events, expected) in [
+            (["misses", "cycles:u", "a-faults"], ["cycles:u", "a-faults", "misses"]),
+            (["cpu_core/cycles/u", "instructions", "task-clock"], ["task-clock", "cpu_core/cycles/u", "instructions"]),
+        ] {
+            for turn in 0..3 {
+                let text: String = (0..3).map(|i| sample(events[(i + turn) % 3])).collect();
+                let p = load(&text).unwrap();
+                let types: Vec<String> = p.sample_types().into_iter().map(|(kind, _)| kind).collect();
+                assert_eq!((types, p.default_sample_type()), (expected.map(str::to_owned).to_vec(), Some(0)));
+            }
+        }
+        // Values stay with their events.
+        let p = load("a 1 1.5: 7 misses:\n\t1 f (x)\n\na 1 1.6: 100 cycles:\n\t1 f (x)\n").unwrap();
+        assert_eq!([p.total(0), p.total(1)], [Some(100), Some(7)]);
     }
 
     #[test]
@@ -410,12 +440,12 @@ x 71/72 2.0: 3 cycles:u:
 \t5 [unknown] ([unknown])
 ";
         let p = load(text).unwrap();
-        assert_eq!(types(&p), ["cycles:u/count", "cpu-clock/nanoseconds"]);
+        assert_eq!(types(&p), ["cpu-clock/nanoseconds", "cycles:u/count"]);
         let stack = "[unknown]|[libc.so.6]|[kernel.kallsyms]|operator()(int) const|set";
         let expected = [
-            format!("{stack} comm=Web Content 12 3 pid=71 tid=72: 2000000 0"),
-            format!("{stack} comm=x pid=71 tid=72: 3 0"),
-            "native_halt comm=swapper: 0 1".to_owned(),
+            format!("{stack} comm=Web Content 12 3 pid=71 tid=72: 0 2000000"),
+            format!("{stack} comm=x pid=71 tid=72: 0 3"),
+            "native_halt comm=swapper: 1 0".to_owned(),
         ];
         assert_eq!(rows(&p), expected);
         assert_eq!(p.n_locations(), 6);

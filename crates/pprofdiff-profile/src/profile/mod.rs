@@ -266,6 +266,17 @@ impl Profile {
         Profile { window, ..self }
     }
 
+    /// The same profile, with what a message does not say, of the profile that it is a part of: which part of the recording
+    /// was read, and where binaries are.
+    pub fn with_context_of(self, whole: &Profile) -> Self {
+        Profile {
+            window: whole.window.clone(),
+            #[cfg(feature = "binary")]
+            binaries: whole.binaries.clone(),
+            ..self
+        }
+    }
+
     /// The part of the recording that was read, if not all of it was; as [`LoadOptions`] had it.
     pub fn window(&self) -> Option<&TimeWindow> {
         self.window.as_ref()

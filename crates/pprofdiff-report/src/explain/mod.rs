@@ -89,8 +89,10 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
     let windows =
         [e.summary.base.as_ref(), Some(&e.summary.new)].map(|side| side.and_then(|side| side.window.as_ref()));
     let base = e.summary.base.as_ref().map_or(&[][..], |base| &base.paths);
+    let filters = e.summary.query.filters.set().into_iter();
+    let tagged: Vec<_> = filters.filter(|(name, _)| ["base_tagfocus", "new_tagfocus"].contains(name)).collect();
     match (base, e.summary.new.paths.as_slice()) {
-        ([both], [new]) if both == new && windows[0].is_some() == windows[1].is_some() => {
+        ([both], [new]) if both == new && windows[0].is_some() == windows[1].is_some() && tagged.is_empty() => {
             words.push(operand(both, "FILE"))
         }
         ([base], [new]) => words.extend([operand(base, "BASE"), operand(new, "NEW")]),
@@ -106,6 +108,9 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
     }
     for (option, window) in ["--base-time", "--new-time"].into_iter().zip(windows) {
         words.extend(window.into_iter().flat_map(|window| [option.to_owned(), word(window)]));
+    }
+    for (name, value) in tagged {
+        words.extend([format!("--{}", name.replace('_', "-")), word(&typed(value))]);
     }
     words.extend(["--sample-type".to_owned(), word(&e.summary.sample_type)]);
     if let Some(ignore) = &cause.evidence.ignore {

@@ -63,6 +63,8 @@ filters! {
     show: Frames Always, "Remove the frames that do not match";
     show_from: Frames Rarely, "Drop what is above the root-most match, and samples without one";
     tagfocus: Labels Always, "Keep only samples with this label: key=RE, RE, bytes=1kb:1mb";
+    base_tagfocus: Labels Rarely, "Let the base be its samples with this label, as in tagfocus; totals are theirs";
+    new_tagfocus: Labels Rarely, "Let the new side be its samples with this label, as in tagfocus; totals are theirs";
     tagignore: Labels Rarely, "Drop samples with this label";
     tagshow: LabelKeys Rarely, "Show only the labels whose key matches, where labels are shown";
     taghide: LabelKeys Rarely, "Show no label whose key matches";

@@ -33,6 +33,7 @@ mod repeats;
 mod roots;
 mod selection;
 pub mod stacks;
+mod tag_sides;
 mod tags;
 pub(crate) mod texts;
 pub mod top;
@@ -116,6 +117,13 @@ impl Status {
 
 /// The most sample types that a warning names.
 const MAX_NAMED: usize = 10;
+
+/// Lists sample types in a warning.
+fn listed(types: &[&str]) -> String {
+    let (shown, more) = types.split_at(types.len().min(MAX_NAMED));
+    let and_more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    format!("{}{and_more}", shown.join(", "))
+}
 
 /// One profile of a comparison, or one side of a written diff.
 #[derive(Debug, Clone)]
@@ -352,21 +360,31 @@ impl Diff {
         self.types.get(self.default_type).map(|t| t.kind.as_str())
     }
 
-    /// If the default sample type is zero everywhere and others are not: which these are, in words.
+    /// Returns a sentence about the sample types that have values, if the default one is zero everywhere and others are
+    /// not.
     pub(crate) fn where_values_are(&self) -> Option<String> {
+        let (default, others) = self.types_with_values()?;
+        Some(format!("the default sample type, {default}, has no values; these have: {}", listed(&others)))
+    }
+
+    /// Returns the sample type that is explained if nobody names one: the default one, or if that is zero everywhere, the
+    /// first one with values and a sentence that says so.
+    pub(crate) fn type_to_explain(&self) -> (usize, Option<String>) {
+        let Some((default, others)) = self.types_with_values() else { return (self.default_type, None) };
+        let [first, rest @ ..] = &others[..] else { return (self.default_type, None) };
+        let others = if rest.is_empty() { String::new() } else { format!("; so have: {}", listed(rest)) };
+        let sentence = format!("the default sample type, {default}, has no values, but {first} has{others}");
+        let number = self.types.iter().position(|t| t.kind == *first).unwrap_or(self.default_type);
+        (number, Some(sentence))
+    }
+
+    /// Returns the default sample type and those that have values, if the default one has none and others have.
+    fn types_with_values(&self) -> Option<(&str, Vec<&str>)> {
         let has_values = |t: usize| [true, false].iter().any(|&base| self.side_total(base, t).magnitude != 0);
         let default = self.types.get(self.default_type).filter(|_| !has_values(self.default_type))?;
         let others: Vec<&str> =
             (0..self.types.len()).filter(|&t| has_values(t)).map(|t| self.types[t].kind.as_str()).collect();
-        let (shown, more) = others.split_at(others.len().min(MAX_NAMED));
-        let and_more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-        (!others.is_empty()).then(|| {
-            format!(
-                "the default sample type, {}, has no values; these have: {}{and_more}",
-                default.kind,
-                shown.join(", ")
-            )
-        })
+        (!others.is_empty()).then_some((&*default.kind, others))
     }
 
     /// The profiles of the base; empty if this is a single profile.

@@ -117,18 +117,19 @@ impl Diff {
         query.check(self)?;
         let filters = Compiled::new(&query.filters, query.no_inlines, query.all_frames)?;
         let mut warnings: Vec<String> = Vec::new();
+        let diff = &*self.of_tagged_sides(query, &mut warnings)?;
         for m in self.inputs.iter().filter(|m| m.part != Some(true)) {
             warnings.extend(m.profile.warnings());
         }
         warnings.extend(self.repeats().iter().cloned());
-        let plans = self.plans(query, &filters, &moves.folded, &mut warnings)?;
-        let profiles: Vec<&Profile> = self.inputs.iter().map(|m| &*m.profile).collect();
+        let plans = diff.plans(query, &filters, &moves.folded, &mut warnings)?;
+        let profiles: Vec<&Profile> = diff.inputs.iter().map(|m| &*m.profile).collect();
         let shifts = match query.granularity {
             Granularity::Addresses => identity::address_shifts(&profiles),
             _ => vec![Vec::new(); profiles.len()],
         };
         let state = State::default();
-        let zipped: Vec<_> = self.inputs.iter().zip(&plans).zip(&shifts).collect();
+        let zipped: Vec<_> = diff.inputs.iter().zip(&plans).zip(&shifts).collect();
         let as_they_are = Renamed::default();
         let inputs = parallel::map(&zipped, |((m, plan), shifts)| {
             let renamed = if m.base { &moves.renamed } else { &as_they_are };
@@ -140,15 +141,15 @@ impl Diff {
         warnings.extend(frames.warning());
         let shared = Shared {
             query: query.clone(),
-            base: self.is_two_sided().then(|| self.side(true, usize::MAX)),
-            new: self.side(false, usize::MAX),
+            base: diff.is_two_sided().then(|| diff.side(true, usize::MAX)),
+            new: diff.side(false, usize::MAX),
             plans,
             frames: Arc::new(frames),
             translations,
             warnings,
             tree: OnceLock::new(),
         };
-        Ok(Selection { diff: self.clone(), shared: Arc::new(shared) })
+        Ok(Selection { diff: diff.clone(), shared: Arc::new(shared) })
     }
 
     /// What the values of a sample type are scaled by, given the sums of both sides.
@@ -291,7 +292,9 @@ impl Selection {
     /// An unknown sample type, a normalization by zero or to values that no longer fit.
     pub fn measure(&self, sample_type: Option<&str>, normalize: Normalize) -> Result<Measure> {
         let measure = self.measure_type(self.diff.find_sample_type(sample_type)?, normalize)?;
-        Ok(if sample_type.is_none() { measure.warned(self.diff.where_values_are()) } else { measure })
+        let elsewhere = sample_type.is_none().then(|| self.diff.where_values_are()).flatten();
+        let without_stacks = measure.without_stacks();
+        Ok(measure.warned(elsewhere).warned(without_stacks))
     }
 
     /// One of [`Diff::sample_types`], by its index there.
@@ -359,6 +362,14 @@ impl Measure {
     fn warned(mut self, warning: Option<String>) -> Measure {
         Arc::make_mut(&mut self.summary).warnings.extend(warning);
         self
+    }
+
+    /// Returns a warning if there are values but no frame that could have them, so that tables are empty: Go's profile of
+    /// created threads has no stacks.
+    fn without_stacks(&self) -> Option<String> {
+        let Summary { total, sample_type, query, .. } = &*self.summary;
+        let is_empty = *total != Pair::default() && self.frames().is_empty() && query.filters.set().is_empty();
+        is_empty.then(|| format!("no sample of {sample_type} has a stack, so its total is all that is known"))
     }
 
     /// The frames that rows refer to.

@@ -51,18 +51,19 @@ impl Diff {
             return Err(Error::query("a written profile has names as they are: match them when it is looked at"));
         }
         let default_type = query.sample_type.as_deref().map(|name| self.find_sample_type(Some(name))).transpose()?;
+        let diff = &*self.of_tagged_sides(query, &mut Vec::new())?;
         let filters = Compiled::new(&query.filters, query.no_inlines, query.all_frames)?;
-        let plans = self.plans(query, &filters, &Default::default(), &mut Vec::new())?;
+        let plans = diff.plans(query, &filters, &Default::default(), &mut Vec::new())?;
         let scales = |t: usize| {
-            let (base, new) = (self.side_total(true, t), self.side_total(false, t));
+            let (base, new) = (diff.side_total(true, t), diff.side_total(false, t));
             // A column without values has nothing to scale.
             let mode = if new.magnitude == 0 { Normalize::None } else { query.normalize };
-            let kind = &self.types[t].kind;
-            self.scales(mode, base, new).map_err(|e| Error::query(format!("sample type {kind}: {}", e.detail())))
+            let kind = &diff.types[t].kind;
+            diff.scales(mode, base, new).map_err(|e| Error::query(format!("sample type {kind}: {}", e.detail())))
         };
-        let scales: Vec<Scales> = (0..self.types.len()).map(scales).collect::<Result<_>>()?;
-        let mut merger = Merger::new(&self.types);
-        for (m, plan) in self.inputs.iter().zip(&plans) {
+        let scales: Vec<Scales> = (0..diff.types.len()).map(scales).collect::<Result<_>>()?;
+        let mut merger = Merger::new(&diff.types);
+        for (m, plan) in diff.inputs.iter().zip(&plans) {
             let selection = Filtered { profile: &m.profile, plan };
             merger.add(Part {
                 profile: &m.profile,
@@ -73,14 +74,14 @@ impl Diff {
                 selection,
             });
         }
-        let profiles: Vec<&Profile> = self.inputs.iter().map(|m| &*m.profile).collect();
+        let profiles: Vec<&Profile> = diff.inputs.iter().map(|m| &*m.profile).collect();
         let fields = Fields {
-            duration_nanos: self.side_duration(false) / self.runs()[1] as i64,
+            duration_nanos: diff.side_duration(false) / diff.runs()[1] as i64,
             frames_dropped: true,
             default_type,
             by_stack,
         };
-        if self.runs() == [1, 1] {
+        if diff.runs() == [1, 1] {
             return Ok(merger.finish(&profiles, fields, |is_base, column, v| scales[column].for_side(is_base).apply(v)));
         }
         // Of many runs a stack has a fraction of a sample: what rounding leaves of one is added to the next, so that the

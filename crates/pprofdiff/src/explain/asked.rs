@@ -62,7 +62,11 @@ impl Diff {
     /// What is explained if this is asked for.
     pub(super) fn asked(&self, sample_type: Option<&str>, beside: &[String]) -> Result<Asked> {
         let types = self.sample_types();
-        let first = self.find_sample_type(sample_type)?;
+        let first = match sample_type {
+            Some(_) => self.find_sample_type(sample_type)?,
+            // An explanation of nothing but zeros helps nobody, and pprof has none that it should equal.
+            None => self.type_to_explain().0,
+        };
         let Asked { mut number, cost, count, .. } = self.asked_of(first);
         for name in beside {
             let other = self.find_sample_type(Some(name))?;

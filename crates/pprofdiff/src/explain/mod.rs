@@ -173,7 +173,7 @@ pub const FEW_SAMPLES: usize = 200_000;
 
 impl Diff {
     /// Says why the sides differ. The profiles of a side are runs of the same program, and are kept apart. Without a
-    /// sample type, that of [`Diff::default_sample_type`]; of a heap what was allocated is explained beside it
+    /// sample type, that of [`Diff::default_sample_type`], or the first one with values if that has none; of a heap what was allocated is explained beside it
     /// ([`Explanation::also`]). `beside` may name the type that counts it.
     ///
     /// # Errors
@@ -203,6 +203,9 @@ impl Diff {
         };
         drop(shared);
         let mut explanation = first;
+        if query.sample_type.is_none() {
+            Arc::make_mut(&mut explanation.summary).warnings.splice(0..0, self.type_to_explain().1);
+        }
         explanation.also.extend(also);
         self.explain_heap(query, options, &mut explanation)?;
         Ok(explanation)

@@ -37,6 +37,9 @@ impl Compiled {
         let keys = |value: &Option<String>| -> Vec<String> {
             value.iter().flat_map(|v| v.split(',')).filter(|k| !k.is_empty()).map(str::to_owned).collect()
         };
+        // Whole profiles are replaced by these two, so they are only checked here.
+        tag("base_tagfocus", &filters.base_tagfocus)?;
+        tag("new_tagfocus", &filters.new_tagfocus)?;
         Ok(Compiled {
             focus: regex("focus", &filters.focus)?,
             ignore: regex("ignore", &filters.ignore)?,
