@@ -186,5 +186,5 @@ fn what_has_names_as_they_are_says_so() {
     let error = diff.list(&canonical, "price", &()).unwrap_err().to_string();
     assert!(error.contains("list pairs functions by their names"), "{error}");
     let error = "fuzzy".parse::<Matching>().unwrap_err().to_string();
-    assert!(error.contains("exact, canonical or moved"), "{error}");
+    assert!(error.contains("exact, stable, canonical or moved"), "{error}");
 }

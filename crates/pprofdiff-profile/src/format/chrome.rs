@@ -143,7 +143,7 @@ fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(Loca
         }
     }
     let name = name.ok_or_else(|| missing("its call frame has no functionName", begin))?;
-    let url = url.unwrap_or_default();
+    let url = with_slashes(url.unwrap_or_default());
     let role = match &*name {
         b"(root)" if url.is_empty() => Role::Root,
         b"(idle)" if url.is_empty() => Role::Idle,
@@ -153,6 +153,19 @@ fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(Loca
     let function = builder.function(&name, url, line);
     let at = builder.line(function, line).with_column(column);
     Ok((builder.location(None, 0, &[at])?, role))
+}
+
+/// Returns a Windows path as its URL has it, with a capital drive letter and slashes: recorders spell it in both ways.
+fn with_slashes(url: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    match *url {
+        [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => {
+            let mut path = url.into_owned();
+            path[0].make_ascii_uppercase();
+            path.iter_mut().filter(|byte| **byte == b'\\').for_each(|byte| *byte = b'/');
+            path.into()
+        }
+        _ => url,
+    }
 }
 
 /// What a function without a name is called: by its place, as in V8's own traces, since a program has many. The file is said
