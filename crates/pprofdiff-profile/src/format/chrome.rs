@@ -233,9 +233,14 @@ mod tests {
             ("file:///srv/app/main.js", 0, "(anonymous) main.js:1:8"),
             ("/srv/node_modules/a/node_modules/@b/c/lib/index.js", 6, "(anonymous) @b/c/lib/index.js:7:8"),
             ("node:internal/timers", -1, "(anonymous) node:internal/timers"),
+            (r"c:\app\node_modules\rxjs\of.js", 2, "(anonymous) rxjs/of.js:3:8"),
+            ("C:/app/node_modules/rxjs/of.js", 2, "(anonymous) rxjs/of.js:3:8"),
         ] {
-            assert_eq!(unnamed(url.as_bytes(), line + 1, 8), expected.as_bytes());
+            let url = with_slashes(Cow::Borrowed(url.as_bytes()));
+            assert_eq!(unnamed(&url, line + 1, 8), expected.as_bytes());
         }
+        assert_eq!(*with_slashes(Cow::Borrowed(br"c:\app\a.js")), *b"C:/app/a.js");
+        assert_eq!(*with_slashes(Cow::Borrowed(br"/app/a\b.js")), *br"/app/a\b.js");
     }
 
     #[test]

@@ -38,10 +38,13 @@ impl End {
     }
 }
 
+/// Stands for the functions of Go's runtime that its text profiles leave out at the leaf.
+const UNNAMED: &str = "runtime.(unnamed)";
+
 /// Leaves out the frames that only one side's recorder wrote, and says which.
 pub(in crate::explain) fn leave_out(rows: &mut Rows) -> Vec<String> {
     let sides = sides_of_names(rows);
-    let mut notes = Vec::new();
+    let mut notes: Vec<String> = leave_out_runtime(rows, &sides).into_iter().collect();
     for end in [End::Root, End::Leaf] {
         for side in [0, 1] {
             let Some((cuts, frames)) = cuts(rows, &sides, end, side) else { continue };
@@ -60,6 +63,25 @@ pub(in crate::explain) fn leave_out(rows: &mut Rows) -> Vec<String> {
         }
     }
     notes
+}
+
+/// Leaves out the runtime's functions at all leaves if one side does not name them.
+fn leave_out_runtime(rows: &mut Rows, sides: &[[bool; 2]]) -> Option<String> {
+    let unnamed = rows.names.iter().position(|name| &*name.text == UNNAMED)?;
+    if sides[unnamed] == [true; 2] {
+        return None;
+    }
+    let is_runtime: Vec<bool> = rows.names.iter().map(|name| name.text.starts_with("runtime.")).collect();
+    rows.regroup(|_, stack| {
+        let run = stack.iter().rev().take_while(|&&frame| is_runtime[frame as usize]).count();
+        if run < stack.len() {
+            stack.truncate(stack.len() - run);
+        }
+    });
+    let side = if sides[unnamed][0] { "base" } else { "new side" };
+    Some(format!(
+        "stacks were recorded differently: those of the {side} do not name the runtime's functions at the leaf; left out"
+    ))
 }
 
 /// By name: whether a side has it.
@@ -169,6 +191,20 @@ mod tests {
         let mut all = rows(&all);
         assert!(leave_out(&mut all)[0].contains("the new side end with malloc, new,"));
         assert_eq!(shown(&all), callers.map(|caller| format!("main;{caller} [5.0, 5.0]")));
+    }
+
+    #[test]
+    fn functions_of_gos_runtime_that_one_side_does_not_name_are_left_out_on_both() {
+        let mut all = rows(&[
+            ("main.a;runtime.(unnamed)", [9.0, 0.0]),
+            ("main.b;runtime.(unnamed)", [5.0, 0.0]),
+            ("main.a;runtime.chanrecv1;runtime.gopark", [0.0, 9.0]),
+            ("main.b;runtime.gopark", [0.0, 5.0]),
+            ("runtime.gcBgMarkWorker;runtime.gopark", [0.0, 1.0]),
+        ]);
+        assert!(leave_out(&mut all)[0].contains("those of the base do not name the runtime's functions"));
+        let kept = "runtime.gcBgMarkWorker;runtime.gopark [0.0, 1.0]";
+        assert_eq!(shown(&all), ["main.a [9.0, 9.0]", "main.b [5.0, 5.0]", kept]);
     }
 
     #[test]
