@@ -8,7 +8,7 @@ use std::process::Command;
 use object::{Object, ObjectSymbol};
 use pprofdiff::binary::demangled;
 use pprofdiff::builder::ProfileBuilder;
-use pprofdiff::{LoadOptions, Profile, WriteOptions};
+use pprofdiff::{Demangle, Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
 
 use crate::{golibrary, tools};
 
@@ -78,10 +78,16 @@ fn is_known(name: &str, ours: &str) -> bool {
     is_closure || is_unread || is_default || is_data || is_long
 }
 
-/// All names are as pprof shows them, but for known ones, which are few.
-fn assert_shown(what: &str, names: &[String]) {
+/// A folder for what a test writes.
+fn folder(what: &str) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("demangle").join(what);
     std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// All names are as pprof shows them, but for known ones, which are few.
+fn assert_shown(what: &str, names: &[String]) {
+    let folder = folder(what);
     let judge = judged(names, &folder);
     assert_eq!(judge.len(), names.len(), "{what}");
     let mut n_known = 0;
@@ -110,5 +116,113 @@ fn names_are_as_pprof_shows_them() {
         let names = symbols(Path::new(String::from_utf8(path).unwrap().trim()));
         assert!(names.len() > 1000, "{}", names.len());
         assert_shown("libstdc++", &names);
+    }
+}
+
+/// Rows of `go tool pprof -top` as (flat, cum, name).
+fn top_rows(arguments: &[&str], files: &[&Path], folder: &Path) -> Vec<(i64, i64, String)> {
+    let mut command = Command::new(golibrary::tool_pprof());
+    command.args(["-top", "-trim=false", "-nodecount=1000000"]).args(arguments).args(files);
+    let output = command.env("PPROF_TMPDIR", folder).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let number = |word: &str| word.parse().unwrap();
+    let row = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        (number(words[0]), number(words[3]), words[5..].join(" "))
+    };
+    let mut rows: Vec<_> = text.lines().skip_while(|line| !line.contains("flat%")).skip(1).map(row).collect();
+    rows.sort();
+    rows
+}
+
+fn own_rows(diff: &Diff) -> Vec<(i64, i64, String)> {
+    let top = diff.measure(&Query::default()).unwrap().top(Sort::Flat);
+    let row = |row: &pprofdiff::TopRow| {
+        (row.flat.new - row.flat.base, row.cum.new - row.cum.base, top.frames.name(row.frame))
+    };
+    let mut rows: Vec<_> = top.rows.iter().map(row).collect();
+    rows.sort();
+    rows
+}
+
+/// A profile of stacks, leaf first, each function named as the linker does, written to a file.
+fn written(path: &Path, stacks: &[(&[&str], i64)], drop_frames: &str) {
+    let mut builder = ProfileBuilder::new();
+    builder.sample_type("samples", "count");
+    let drop_frames = builder.string(drop_frames);
+    builder.header().drop_frames = drop_frames;
+    for (stack, value) in stacks {
+        let stack: Vec<_> = stack
+            .iter()
+            .map(|name| {
+                let function = builder.function(name, "", 0);
+                let line = builder.line(function, 0);
+                builder.location(None, 0, &[line]).unwrap()
+            })
+            .collect();
+        builder.sample(&stack, &[*value], &[]).unwrap();
+    }
+    let bytes = builder.build("written").unwrap().to_bytes(&WriteOptions::default()).unwrap();
+    std::fs::write(path, bytes).unwrap();
+}
+
+fn opened(path: &Path, demangle: Demangle) -> std::sync::Arc<Profile> {
+    let mut options = LoadOptions::default();
+    options.demangle = demangle;
+    std::sync::Arc::new(Profile::open(path, &options).unwrap())
+}
+
+/// Mangled names of a profile become one row where pprof makes them one, in each of its modes.
+#[test]
+fn mangled_names_of_a_profile_are_rows_as_pprof_has_them() {
+    if !tools::have("go", "version", "golang", "demangle") {
+        return;
+    }
+    let folder = folder("rows");
+    let path = folder.join("mangled.pb.gz");
+    let stacks: [(&[&str], i64); 6] = [
+        (&["_ZNSt6vectorIiSaIiEE9push_backERKi", "main"], 10),
+        (&["_ZNSt6vectorIlSaIlEE9push_backERKl", "main"], 5),
+        (&["_ZN3app4emit17h0123456789abcdefE", "main"], 4),
+        (&["_RNvCs8K9WJNlS7Dz_5trace17multiply_matrices", "main"], 3),
+        (&["_Znonsense", "_R", "?foo@Bar@@QEAAXXZ"], 2),
+        (&["main.(*T).M", "_Z1fIiEvT_"], 1),
+    ];
+    written(&path, &stacks, "");
+    for (symbolize, mode) in [
+        ("-symbolize=local", Demangle::Default),
+        ("-symbolize=local:demangle=templates", Demangle::Templates),
+        ("-symbolize=local:demangle=full", Demangle::Full),
+        ("-symbolize=local:demangle=none", Demangle::None),
+        ("-symbolize=none", Demangle::Off),
+    ] {
+        let theirs = top_rows(&[symbolize], &[&path], &folder);
+        assert_eq!(own_rows(&Diff::of_profile(&opened(&path, mode)).unwrap()), theirs, "{symbolize}");
+    }
+}
+
+/// What one side's `drop_frames` say is done to both, by those of the new side alone.
+#[test]
+fn drop_frames_of_the_new_side_apply_to_both_as_in_pprof() {
+    if !tools::have("go", "version", "golang", "demangle") {
+        return;
+    }
+    let folder = folder("dropped");
+    let [with, without] = ["with.pb.gz", "without.pb.gz"].map(|name| folder.join(name));
+    let stacks: [(&[&str], i64); 3] = [(&["malloc", "grow", "main"], 15), (&["free", "main"], 9), (&["malloc"], 1)];
+    let more: [(&[&str], i64); 3] = [(&["malloc", "grow", "main"], 18), (&["free", "main"], 9), (&["malloc"], 1)];
+    written(&with, &stacks, "malloc|grow");
+    written(&without, &more, "");
+    for (base, new) in [(&with, &without), (&without, &with)] {
+        let base_option = format!("-diff_base={}", base.display());
+        let theirs = top_rows(&["-symbolize=none", &base_option], &[new], &folder);
+        assert!(!theirs.is_empty());
+        let sides = [base, new].map(|path| [opened(path, Demangle::Default)]);
+        let ours = own_rows(&Diff::new(&sides[0], &sides[1]).unwrap());
+        // pprof leaves out rows that cancel.
+        let ours: Vec<_> = ours.into_iter().filter(|(flat, cum, _)| (*flat, *cum) != (0, 0)).collect();
+        let theirs: Vec<_> = theirs.into_iter().filter(|(flat, cum, _)| (*flat, *cum) != (0, 0)).collect();
+        assert_eq!(ours, theirs);
     }
 }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use pprofdiff::{Diff, Filters, Granularity, Matching, Profile, Query, Sort, Status};
+use pprofdiff::check::{How, Outcome, Rules};
+use pprofdiff::explain::ExplainOptions;
+use pprofdiff::{Diff, Filters, Granularity, LoadOptions, Matching, Profile, Query, Sort, Status};
 use pprofdiff_report::Table;
 
 use crate::made_up::{profile, stacks};
@@ -186,5 +188,77 @@ fn what_has_names_as_they_are_says_so() {
     let error = diff.list(&canonical, "price", &()).unwrap_err().to_string();
     assert!(error.contains("list pairs functions by their names"), "{error}");
     let error = "fuzzy".parse::<Matching>().unwrap_err().to_string();
-    assert!(error.contains("exact, canonical or moved"), "{error}");
+    assert!(error.contains("exact, stable, canonical or moved"), "{error}");
+}
+
+/// Folded stacks as two runs of equal builds write them, and the name that checks show.
+const RUNS: [[&str; 3]; 8] = [
+    [
+        "a/Main$$Lambda$14/0x0000000800c03000.apply",
+        "a/Main$$Lambda$31/0x00007f1c88c03a18.apply",
+        "a/Main$$Lambda.apply",
+    ],
+    ["Shop$$Lambda$6.0x00007feba8001440.run", "Shop$$Lambda$6.0x00007f1111111140.run", "Shop$$Lambda.run"],
+    ["r/GeneratedMethodAccessor12.invoke", "r/GeneratedMethodAccessor37.invoke", "r/GeneratedMethodAccessor.invoke"],
+    ["s/S$$EnhancerBySpringCGLIB$$1a2b.f", "s/S$$EnhancerBySpringCGLIB$$9f8e.f", "s/S$$EnhancerBySpringCGLIB.f"],
+    ["_RNvCs8K9WJNlS7Dz_4shop3tax", "_RNvCsb3Fw6Ra2Kc1_4shop3tax", "shop::tax"],
+    ["b::f::h0123456789abcdef", "b::f::hfedcba9876543210", "b::f"],
+    [
+        "{closure:/srv/releases/20240101120000/f.php:12}",
+        "{closure:/srv/releases/20240202120000/f.php:12}",
+        "{closure:/srv/releases/f.php:12}",
+    ],
+    ["<function f at 0x7f3a2c0d1e50>", "<function f at 0x7f0000000000>", "<function f>"],
+];
+
+/// A run that is read from text.
+fn run(of: usize) -> Arc<Profile> {
+    let text: String = RUNS.iter().map(|names| format!("main;{};leaf 500\n", names[of])).collect();
+    Arc::new(Profile::from_bytes("in", text.as_bytes(), &LoadOptions::default()).unwrap())
+}
+
+#[test]
+fn where_runs_are_compared_numbers_of_a_run_are_no_part_of_a_name() {
+    let diff = diff(&run(0), &run(1));
+    let check = |matching| {
+        let mut rules = Rules::default();
+        rules.how = How::default().with_strict(true);
+        rules.fail_on("cum:any>+5%").unwrap();
+        rules.check(&diff, &Query::default().with_matching(matching)).unwrap()
+    };
+    for matching in [Matching::Auto, Matching::Stable, Matching::Canonical] {
+        assert_eq!(check(matching).verdict, Outcome::Pass, "{matching:?}");
+    }
+    assert_eq!(check(Matching::Exact).verdict, Outcome::Fail);
+    // A table of two profiles is pprof's, except for mangled names, which pprof demangles.
+    let changed = |diff: &Diff| {
+        let top = diff.measure(&Query::default()).unwrap().top(Sort::Cum);
+        top.rows.iter().filter(|row| row.status != Status::Same).count()
+    };
+    assert_eq!(changed(&diff), 2 * (RUNS.len() - 1));
+    let runs = Diff::new(&[run(0), run(1)], &[run(1), run(0)]).unwrap();
+    assert_eq!(changed(&runs), 0);
+    let top = runs.measure(&Query::default()).unwrap().top(Sort::Cum);
+    for [.., shown] in RUNS {
+        assert!(top.rows.iter().any(|row| top.frames.name(row.frame) == shown), "{shown}");
+    }
+    let explained = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    assert!(explained.causes.is_empty() && explained.moved.is_empty(), "{explained:?}");
+}
+
+#[test]
+fn frames_of_a_recorder_are_no_causes() {
+    let side = |wrapped: bool| {
+        let root = if wrapped { vec!["runtime.goexit"] } else { vec![] };
+        let all: Vec<_> = [("fill", 400), ("sort", 300), ("write", 200), ("read", 100)]
+            .into_iter()
+            .map(|(f, value)| ([&root[..], &["runtime.main", "main.main", f]].concat(), vec![value]))
+            .collect();
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    let explained =
+        diff(&side(true), &side(false)).explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    assert!(explained.causes.is_empty(), "{explained:?}");
+    let warnings = &explained.summary.warnings;
+    assert!(warnings.iter().any(|w| w.contains("the base begin with runtime.goexit")), "{warnings:?}");
 }

@@ -483,7 +483,7 @@ fn a_step_is_explained_by_the_builds_around_it() {
     assert_eq!((why.noise.runs, function(&why).as_deref()), ((1, 1), Some("parse")));
     let moved = Query::default().with_matching(pprofdiff::Matching::Moved);
     let refused = SeriesBuilder::new(&moved, &options(Against::Previous)).err().unwrap().to_string();
-    assert!(refused.contains("exact or canonical"), "{refused}");
+    assert!(refused.contains("exact, stable or canonical"), "{refused}");
     for (build, runs, said) in [(0, 3, "nothing comes before it"), (3, 0, "no runs"), (99, 3, "no values")] {
         let error = of(&s, build, runs).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");

@@ -93,6 +93,9 @@ def load(
       profile's build id is taken.
     - `base_binary`: The same for the base alone.
     - `new_binary`: The same for the new side alone.
+    - `demangle`: How names are demangled: default, templates, full, none, off. As pprof's
+      -symbolize=demangle=HOW: by default without parameters and template arguments. off keeps the names that the
+      profile has.
     - `time`: The time inside each recording that is read, such as 10s..25s. Either end may be missing. Times
       count from the recording's beginning, or are moments (2026-11-25T10:00:00Z) or names of events, the first
       of which counts (..GarbageCollection), where its format has them.
@@ -296,10 +299,11 @@ class Views:
     - `noinlines`: Count inlined functions as part of their caller.
     - `all_frames`: Keep frames that a profile marks to be dropped. They match its drop_frames but not its
       keep_frames, such as an allocator's.
-    - `match`: Which names are the same function: exact, canonical, moved. Exact names are equal,
-      as in pprof (the usual one); canonical ones without what a compiler numbers anew in each build: hashes, clones,
-      closures. With moved, renamed functions are the same too, and those that one side has inlined are part of their
-      callers, as explain finds them.
+    - `match`: Which names are the same function: auto, exact, stable, canonical, moved. Exact names are equal,
+      as in pprof. Stable names are equal without numbers of a run or a build: addresses, hashes, generated classes.
+      auto is exact for two profiles, and stable in checks, series and tables of runs. Canonical names are also equal
+      without clones, closures and instances. With moved, renamed functions are the same too, and those that one side
+      has inlined are part of their callers, as explain finds them.
     - `trim_path`: Cut these prefixes off the paths of files. Versions of folders (y@v1.2.3) are cut as well, so
       that two checkouts compare.
     - `normalize`: Scale the new side by total, duration or a factor. total makes both totals equal, duration

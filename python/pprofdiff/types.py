@@ -9,7 +9,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 Sort = Literal["flat", "cum"]
 Granularity = Literal["functions", "filefunctions", "files", "lines", "addresses"]
-Matching = Literal["exact", "canonical", "moved"]
+Matching = Literal["auto", "exact", "stable", "canonical", "moved"]
 Status = Literal["added", "removed", "changed", "same"]
 Verdict = Literal["change", "none", "inconclusive"]
 
@@ -60,7 +60,7 @@ class ViewOptions(Filters, total=False):
     all_frames: bool | None
     """Keep frames that a profile marks to be dropped."""
     match: Matching | None
-    """Which names are the same function: exact, canonical, moved."""
+    """Which names are the same function: auto, exact, stable, canonical, moved."""
     trim_path: str | Sequence[str] | None
     """Cut these prefixes off the paths of files."""
     normalize: Literal["total", "duration"] | float | None
@@ -90,6 +90,8 @@ class LoadOptions(TypedDict, total=False):
     """The same for the base alone."""
     new_binary: str | PathLike[str] | Sequence[str | PathLike[str]] | None
     """The same for the new side alone."""
+    demangle: Literal["default", "templates", "full", "none", "off"] | None
+    """How names are demangled: default, templates, full, none, off."""
     time: str | None
     """The time inside each recording that is read, such as 10s..25s."""
     base_time: str | None

@@ -24,13 +24,13 @@ enum Meaning {
     InPictures(&'static str),
     /// The base: the other files are then the new side.
     Base,
-    /// This value changes nothing here; others get the answer.
-    Unless(&'static str, &'static str),
+    /// How names are found and demangled.
+    Symbolize,
     /// There is no such word: what to do instead.
     Answer(&'static str),
 }
 
-use Meaning::{Answer, Base, InPictures, Option as Valued, Switch, TurnedOff, Unless, View, ViewOf};
+use Meaning::{Answer, Base, InPictures, Option as Valued, Switch, Symbolize, TurnedOff, View, ViewOf};
 
 const PICTURE: &str =
     "-o graph.svg is a picture that needs no Graphviz; other kinds: --format dot | dot -Tpng -o graph.png";
@@ -119,7 +119,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("add_comment", Answer("profiles are written with the comments that they have")),
     ("diff_base", Base),
     ("base", Base),
-    ("symbolize", Unless("none", SYMBOLS)),
+    ("symbolize", Symbolize),
     ("tls_cert", Answer(CERTIFICATES)),
     ("tls_key", Answer(CERTIFICATES)),
     ("tls_ca", Answer(CERTIFICATES)),
@@ -279,9 +279,15 @@ impl Translation {
                 self.of_pictures = Some(word);
             }
             Base => self.base.push(valued()?),
-            Unless(same, answer) => {
-                if valued()? != *same {
-                    return Err(answered(word, answer));
+            Symbolize => {
+                let how = valued()?.to_string_lossy().to_lowercase();
+                for part in how.split(':') {
+                    match part.strip_prefix("demangle=") {
+                        Some(mode) => self.options.push(format!("--demangle={mode}").into()),
+                        None if part == "none" || part == "no" => self.options.push("--demangle=off".into()),
+                        None if part.is_empty() => {}
+                        None => return Err(answered(word, SYMBOLS)),
+                    }
                 }
             }
             Answer(answer) => return Err(answered(word, answer)),

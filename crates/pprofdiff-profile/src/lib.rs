@@ -13,7 +13,10 @@ pub mod advice;
 mod base64;
 #[cfg(feature = "binary")]
 pub mod binary;
+#[doc(hidden)]
+pub mod canonical;
 pub mod delta;
+mod demangle;
 mod error;
 mod format;
 pub mod input;
@@ -36,6 +39,7 @@ mod window;
 pub mod work;
 
 pub use delta::delta;
+pub use demangle::Demangle;
 pub use error::{Error, ErrorKind, Result};
 pub use input::Source;
 #[cfg(feature = "proto")]

@@ -65,7 +65,7 @@ impl FleetCause {
     /// What causes have in common that are one: the function and what it calls, without what compilers number anew, and
     /// the direction. Not who calls it: a library is called by each service's own functions. A label is of one pair's own.
     fn key(&self) -> Option<Key> {
-        let name = |of: &Option<String>| of.as_deref().map(canonical);
+        let name = |of: &Option<String>| of.as_deref().map(|name| canonical(name).into_owned());
         Some(Key { function: name(&self.function)?, callee: name(&self.callee), grew: self.delta > 0.0 })
     }
 

@@ -61,8 +61,8 @@ pub use pprofdiff_profile::output;
 #[cfg(feature = "proto")]
 pub use pprofdiff_profile::proto;
 pub use pprofdiff_profile::{
-    Compression, Error, ErrorKind, LoadOptions, Profile, Result, Source, TimeSplit, TimeWindow, Work, WriteOptions,
-    delta, merge, merge_weighted,
+    Compression, Demangle, Error, ErrorKind, LoadOptions, Profile, Result, Source, TimeSplit, TimeWindow, Work,
+    WriteOptions, delta, merge, merge_weighted,
 };
 pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
 pub use runtimes::are_system;

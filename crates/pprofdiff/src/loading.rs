@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::input::InputFormat;
 use crate::options::{OptionRow, options};
-use crate::{Error, LoadOptions, Result, TimeSplit, TimeWindow};
+use crate::{Demangle, Error, LoadOptions, Result, TimeSplit, TimeWindow};
 
 /// The variable of the environment that says the most bytes that a profile may inflate to.
 const LIMIT_VARIABLE: &str = "PPROFDIFF_MAX_INFLATED";
@@ -55,6 +55,13 @@ options! {
             notes: "",
             value: "PATH",
             annotation: "str | PathLike[str] | Sequence[str | PathLike[str]] | None",
+            is: Rarely Everything Elsewhere,
+        }
+        demangle: Demangle = "demangle" {
+            about: "How names are demangled: default, templates, full, none, off",
+            notes: " As pprof's\n  -symbolize=demangle=HOW: by default without parameters and template arguments. off keeps the names that the\n  profile has.",
+            value: "HOW",
+            annotation: "Literal[\"default\", \"templates\", \"full\", \"none\", \"off\"] | None",
             is: Rarely Everything Elsewhere,
         }
         time: Option<TimeWindow> = "time" {
@@ -136,7 +143,7 @@ impl Loading {
         if let Some(limit) = self.inflated_limit.map_or_else(variable, |limit| Ok(Some(limit)))? {
             options = options.with_inflated_limit(limit)?;
         }
-        options.input_format = self.input_format;
+        (options.input_format, options.demangle) = (self.input_format, self.demangle);
         (options.base_time, options.time) = self.times()?;
         match &self.input_type {
             Some(text) => options.with_input_type(text),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Granularity, Matching, Normalize, Result, TimeSplit, TimeWindow};
+use crate::{Demangle, Error, Granularity, Matching, Normalize, Result, TimeSplit, TimeWindow};
 use pprofdiff_profile::input::InputFormat;
 
 /// An option of a `T`.
@@ -368,6 +368,8 @@ by_text! {
         |granularity| granularity.name().to_owned();
     Matching: OptionKind::Choice(Matching::ALL.iter().map(|(name, _)| *name).collect()),
         |matching| matching.name().to_owned();
+    Demangle: OptionKind::Choice(Demangle::ALL.iter().map(|(name, _)| *name).collect()),
+        |mode| mode.name().to_owned();
     Percent: OptionKind::Number, |percent| percent.0.to_string();
     Normalize: OptionKind::Number, |how| match how {
         Normalize::Factor(factor) => factor.to_string(),

@@ -12,11 +12,24 @@ impl Diff {
     /// # Errors
     /// An invalid regular expression. The profiles were checked when they were loaded.
     pub fn select(&self, query: &Query) -> Result<Selection> {
-        let moves = match query.matching {
-            Matching::Moved if self.is_two_sided() => explain::moves(self)?,
-            _ => Moves::default(),
-        };
-        self.select_with(query, &moves)
+        self.select_with(query, &self.moves(query.matching)?)
+    }
+
+    /// As [`Diff::select`], for a question of runs: numbers of a run or a build tell no functions apart, even where a side
+    /// is one profile.
+    ///
+    /// # Errors
+    /// As [`Diff::select`].
+    pub(crate) fn select_of_runs(&self, query: &Query) -> Result<Selection> {
+        self.select_matched(query, query.matching.resolved(true), &self.moves(query.matching)?)
+    }
+
+    /// Finds what moved, if names are to follow it.
+    fn moves(&self, matching: Matching) -> Result<Moves> {
+        match matching {
+            Matching::Moved if self.is_two_sided() => explain::moves(self),
+            _ => Ok(Moves::default()),
+        }
     }
 
     /// What a query asks: [`Diff::select`] and one [`Selection::measure`].

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use object::{Object, ObjectSegment};
 
-use super::demangle::demangled;
+use super::demangled;
 use super::dwarf::{DebugFiles, Memory};
 use super::file::{Binary, MAX_SEGMENTS, Symbol, Symbols, parse, read};
 use super::go;

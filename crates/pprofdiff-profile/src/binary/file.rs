@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use object::{BinaryFormat, Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
-use super::demangle::demangled;
+use super::demangled;
 use super::dwarf::{self, DebugFiles, Memory};
 use super::{go, kallsyms};
 use crate::error::{Error, Result};

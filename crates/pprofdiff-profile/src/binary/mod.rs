@@ -11,7 +11,6 @@
 
 #[cfg(feature = "disasm")]
 mod code;
-mod demangle;
 mod dwarf;
 mod file;
 mod go;
@@ -20,10 +19,10 @@ pub mod instructions;
 mod kallsyms;
 mod search;
 
+#[doc(hidden)]
+pub use crate::demangle::demangled;
 #[cfg(feature = "disasm")]
 pub use code::{Code, Origin};
-#[doc(hidden)]
-pub use demangle::demangled;
 pub use dwarf::Memory;
 pub use file::Binary;
 #[doc(hidden)]

@@ -144,7 +144,7 @@ fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(Loca
         }
     }
     let name = name.ok_or_else(|| missing("its call frame has no functionName", begin))?;
-    let url = url.unwrap_or_default();
+    let url = with_slashes(url.unwrap_or_default());
     let role = match &*name {
         b"(root)" if url.is_empty() => Role::Root,
         b"(idle)" if url.is_empty() => Role::Idle,
@@ -154,6 +154,19 @@ fn call_frame(json: &mut Json<'_>, builder: &mut ProfileBuilder) -> Result<(Loca
     let function = builder.function(&name, url, line);
     let at = builder.line(function, line).with_column(column);
     Ok((builder.location(None, 0, &[at])?, role))
+}
+
+/// Returns a Windows path as its URL has it, with a capital drive letter and slashes: recorders spell it in both ways.
+fn with_slashes(url: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    match *url {
+        [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => {
+            let mut path = url.into_owned();
+            path[0].make_ascii_uppercase();
+            path.iter_mut().filter(|byte| **byte == b'\\').for_each(|byte| *byte = b'/');
+            path.into()
+        }
+        _ => url,
+    }
 }
 
 /// What a function without a name is called: by its place, as in V8's own traces, since a program has many. The file is said
@@ -221,9 +234,14 @@ mod tests {
             ("file:///srv/app/main.js", 0, "(anonymous) main.js:1:8"),
             ("/srv/node_modules/a/node_modules/@b/c/lib/index.js", 6, "(anonymous) @b/c/lib/index.js:7:8"),
             ("node:internal/timers", -1, "(anonymous) node:internal/timers"),
+            (r"c:\app\node_modules\rxjs\of.js", 2, "(anonymous) rxjs/of.js:3:8"),
+            ("C:/app/node_modules/rxjs/of.js", 2, "(anonymous) rxjs/of.js:3:8"),
         ] {
-            assert_eq!(unnamed(url.as_bytes(), line + 1, 8), expected.as_bytes());
+            let url = with_slashes(Cow::Borrowed(url.as_bytes()));
+            assert_eq!(unnamed(&url, line + 1, 8), expected.as_bytes());
         }
+        assert_eq!(*with_slashes(Cow::Borrowed(br"c:\app\a.js")), *b"C:/app/a.js");
+        assert_eq!(*with_slashes(Cow::Borrowed(br"/app/a\b.js")), *br"/app/a\b.js");
     }
 
     #[test]

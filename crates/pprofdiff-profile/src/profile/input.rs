@@ -13,6 +13,7 @@ use super::Profile;
 use super::inflate::{inflate, inflate_file, inflate_slice};
 #[cfg(feature = "binary")]
 use crate::binary::Binaries;
+use crate::demangle::Demangle;
 use crate::error::{Error, Result};
 use crate::format::{self, InputFormat};
 use crate::redact::redacted;
@@ -34,6 +35,8 @@ pub struct LoadOptions {
     pub time: Option<TimeWindow>,
     /// The same for the profiles of a comparison's base; see [`LoadOptions::of_base`].
     pub base_time: Option<TimeWindow>,
+    /// How names of functions are demangled.
+    pub demangle: Demangle,
     /// Where names of functions are looked up for addresses that have none.
     #[cfg(feature = "binary")]
     pub binaries: Binaries,
@@ -48,6 +51,7 @@ impl Default for LoadOptions {
             input_type,
             time: None,
             base_time: None,
+            demangle: Demangle::default(),
             #[cfg(feature = "binary")]
             binaries: Binaries::default(),
         }
@@ -103,6 +107,7 @@ impl LoadOptions {
 
     /// What is done with each profile that was read.
     fn finish(&self, profile: Profile) -> Result<Profile> {
+        let profile = profile.with_demangled(self.demangle, self.limit()?)?;
         #[cfg(feature = "binary")]
         let profile = self.binaries.symbolize(profile, self.limit()?)?.with_binaries(self.binaries.clone());
         Ok(profile.with_window(self.time.clone()))

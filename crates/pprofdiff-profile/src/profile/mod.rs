@@ -25,6 +25,7 @@ mod merge;
 mod message;
 #[cfg(feature = "proto")]
 pub mod proto;
+mod renamed;
 mod sampled;
 pub mod samples;
 mod symbolize;

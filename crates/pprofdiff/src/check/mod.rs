@@ -308,7 +308,7 @@ impl Rules {
             let (base, new) = (diff.base().count(), diff.new_side().count());
             return Err(Error::query(format!("paired runs are as many on both sides, not {base} and {new}")));
         }
-        let selection = diff.select(query)?;
+        let selection = diff.select_of_runs(query)?;
         let (mut measured, mut followed): (Vec<Measured>, Vec<Measured>) = (Vec::new(), Vec::new());
         let mut used = vec![false; self.allow.len()];
         let mut warnings = Vec::new();
@@ -366,7 +366,7 @@ impl Rules {
             // For failed rules, keeps a small number of frames in memory, and measures a large number again.
             let number = known.number;
             let known = Some(known).filter(|known| has_failed && known.runs.frames().len() <= MANY_FRAMES);
-            let measure_again = || Measured::new(&diff.select(query)?, number, query.normalize);
+            let measure_again = || Measured::new(&diff.select_of_runs(query)?, number, query.normalize);
             let query = query.clone().with_normalize(Normalize::None).with_sample_type(&kind);
             // Of other granularities nothing can be said, which is no error of the check.
             let Ok(all) = diff.explain(&query, &[], &self.explain) else { continue };

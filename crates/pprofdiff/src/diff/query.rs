@@ -50,8 +50,8 @@ options! {
             is: Rarely Everything WhenSet,
         }
         matching: Matching = "match" {
-            about: "Which names are the same function: exact, canonical, moved",
-            notes: " Exact names are equal,\n  as in pprof (the usual one); canonical ones without what a compiler numbers anew in each build: hashes, clones,\n  closures. With moved, renamed functions are the same too, and those that one side has inlined are part of their\n  callers, as explain finds them.",
+            about: "Which names are the same function: auto, exact, stable, canonical, moved",
+            notes: " Exact names are equal,\n  as in pprof. Stable names are equal without numbers of a run or a build: addresses, hashes, generated classes.\n  auto is exact for two profiles, and stable in checks, series and tables of runs. Canonical names are also equal\n  without clones, closures and instances. With moved, renamed functions are the same too, and those that one side\n  has inlined are part of their callers, as explain finds them.",
             value: "HOW",
             annotation: "Matching",
             is: Rarely Everything Always,

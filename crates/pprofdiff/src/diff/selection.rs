@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, InputFrames, State};
 use super::identity::{self, Granularity};
-use super::matching::{Moves, Renamed};
+use super::matching::{Matching, Moves, Renamed};
 use super::normalize::{Normalize, Scale, Scales};
 use super::tags::number_units;
 use super::top::TotalChance;
@@ -114,6 +114,15 @@ impl Diff {
     /// # Errors
     /// An invalid regular expression. The profiles were checked when they were loaded.
     pub(crate) fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
+        let is_of_runs = !self.sum && self.runs().iter().any(|&runs| runs > 1);
+        self.select_matched(query, query.matching.resolved(is_of_runs), moves)
+    }
+
+    /// As [`Diff::select_with`], with names matched in this way. The query keeps its own way, which reports show.
+    ///
+    /// # Errors
+    /// As [`Diff::select_with`].
+    pub(crate) fn select_matched(&self, query: &Query, matching: Matching, moves: &Moves) -> Result<Selection> {
         query.check(self)?;
         let filters = Compiled::new(&query.filters, query.no_inlines, query.all_frames)?;
         let mut warnings: Vec<String> = Vec::new();
@@ -133,7 +142,7 @@ impl Diff {
         let as_they_are = Renamed::default();
         let inputs = parallel::map(&zipped, |((m, plan), shifts)| {
             let renamed = if m.base { &moves.renamed } else { &as_they_are };
-            InputFrames::new(&m.profile, plan, query, renamed, shifts, &state)
+            InputFrames::new(&m.profile, plan, query, matching, renamed, shifts, &state)
         });
         warnings.extend(matched(&inputs));
         warnings.extend(moves.told.iter().cloned());
@@ -174,12 +183,14 @@ impl Diff {
     ) -> Result<Vec<FilterPlan>> {
         let by_range = query.filters.has(FilterKind::Labels);
         let units = if by_range { number_units(self.inputs.iter().map(|m| &*m.profile)) } else { Default::default() };
+        let first_of_new = self.inputs.iter().find(|m| !m.base);
         let mut plans = Vec::with_capacity(self.inputs.len());
         let mut matched: Vec<(&str, bool)> = Vec::new();
         for m in self.inputs.iter() {
             let mut own_warnings = Vec::new();
-            let (plan, hits) =
-                FilterPlan::new(&m.profile, filters, &folded[usize::from(!m.base)], &units, &mut own_warnings)?;
+            let rules = &first_of_new.unwrap_or(m).profile;
+            let folded = &folded[usize::from(!m.base)];
+            let (plan, hits) = FilterPlan::new(&m.profile, rules, filters, folded, &units, &mut own_warnings)?;
             for w in own_warnings {
                 if !warnings.contains(&w) {
                     warnings.push(w);

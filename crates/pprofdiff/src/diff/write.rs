@@ -47,7 +47,7 @@ impl Diff {
                 "tagroot and tagleaf make frames of labels for a view; they can't be written to a profile",
             ));
         }
-        if query.matching != super::Matching::Exact {
+        if !query.matching.is_exact() {
             return Err(Error::query("a written profile has names as they are: match them when it is looked at"));
         }
         let default_type = query.sample_type.as_deref().map(|name| self.find_sample_type(Some(name))).transpose()?;

@@ -36,6 +36,7 @@ use asked::{ALLOCATED, COUNTS, WALL, is_level};
 use evidence::names::Texts;
 use evidence::read::Look;
 pub(crate) use evidence::read::by_chance;
+use evidence::recorded;
 use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work;
@@ -318,7 +319,13 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     Ok(moves)
 }
 
-fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, options: &ExplainOptions) -> Explanation {
+fn explain(
+    diff: &Diff,
+    measure: &Measure,
+    mut rows: Rows,
+    heap: Option<&Rows>,
+    options: &ExplainOptions,
+) -> Explanation {
     let ops = options.ops.map(|(base, new)| new / base);
     let m = rows.runs;
     let runs = m[1] as f64 / m[0] as f64;
@@ -329,6 +336,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         .rows
         .iter()
         .all(|r| (r.values[0] * m[1] as f64 - r.values[1] * m[0] as f64).abs() < 1e-9 * (r.values[0] + r.values[1]));
+    let recorded = recorded::leave_out(&mut rows);
     let mut names = Names::matched(rows);
     let folded = std::mem::take(&mut names.inlined);
     let renamed = std::mem::take(&mut names.renamed);
@@ -491,7 +499,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     };
     let kind = measure.summary().sample_type.as_str();
     // What is said of the answer itself comes first: texts have room for one.
-    let mut left_out: Vec<String> = rows.note_of_labels().into_iter().collect();
+    let mut left_out: Vec<String> = rows.note_of_labels().into_iter().chain(recorded).collect();
     if work.is_used_up() {
         left_out.push("so many sets of stacks changed that not all ways to explain it were compared".to_owned());
     }

@@ -65,15 +65,15 @@ pub(super) fn own_changes(top: &Top, event: f64, causes: &[FleetCause]) -> Vec<O
     for row in &top.rows {
         let sides = [row.flat.base, row.flat.new].map(|value| value as f64 / event);
         if sides[0] >= 0.0 && sides[1] >= 0.0 && sides[0] + sides[1] > 0.0 {
-            let sum = costs.entry(canonical(&top.frames.name(row.frame))).or_default();
+            let sum = costs.entry(canonical(&top.frames.name(row.frame)).into_owned()).or_default();
             *sum = [sum[0] + sides[0], sum[1] + sides[1]];
         }
     }
     costs.retain(|_, [base, new]| *base + *new >= MIN_EVENTS);
     let work = amount_of_work(costs.values());
     let is_cause = |function: &String| {
-        let names = |cause: &FleetCause| [&cause.function, &cause.callee].map(|name| name.as_deref().map(canonical));
-        causes.iter().flat_map(names).any(|name| name.as_ref() == Some(function))
+        let mut names = causes.iter().flat_map(|cause| [&cause.function, &cause.callee]).flatten();
+        names.any(|name| canonical(name) == *function)
     };
     let mut found: Vec<OwnChange> = costs
         .into_iter()

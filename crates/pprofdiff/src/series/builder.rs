@@ -135,7 +135,7 @@ fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)>
     profile.one_sided()?;
     let diff = Diff::of_profile(profile)?;
     let index = diff.find_sample_type(query.sample_type.as_deref())?;
-    let measure = diff.select(query)?.measure_type(index, query.normalize)?;
+    let measure = diff.select_of_runs(query)?.measure_type(index, query.normalize)?;
     let event = causes::sampling(&measure)?.0.first().copied().unwrap_or(0.0);
     let top = measure.top(Sort::Flat);
     let mut own = FrameInterner::new(query.granularity);
@@ -171,7 +171,7 @@ impl SeriesBuilder {
         }
         if query.matching == Matching::Moved {
             return Err(Error::query(
-                "what moved is known between two sides; a series matches names as exact or canonical",
+                "what moved is known between two sides; a series matches names as exact, stable or canonical",
             ));
         }
         if matches!(query.normalize, Normalize::Factor(_)) {

@@ -29,7 +29,7 @@ use pprofdiff_profile::store::{Store, StoredProfile};
 use pprofdiff_profile::work;
 
 /// Another number where columns mean something else.
-const SCHEMA: &str = concat!("pprofdiff-series/1 ", env!("CARGO_PKG_VERSION"));
+const SCHEMA: &str = concat!("pprofdiff-series/2 ", env!("CARGO_PKG_VERSION"));
 /// One build of so many is the last of its group.
 const USUAL: u8 = 64;
 /// The most builds of a group.

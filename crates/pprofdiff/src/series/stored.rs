@@ -2,19 +2,20 @@
 
 use super::FrameValue;
 use super::builder::Column;
+use crate::diff::matching::stable;
 use crate::diff::{FrameInterner, Frames, Granularity, Query};
 use crate::{Error, Result};
-use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::input::Source;
 use pprofdiff_profile::random::HashSet;
+use pprofdiff_profile::{Demangle, LoadOptions};
 
 /// True where a question takes more than what functions cost, or profiles that are loaded in a way of their own.
 pub(super) fn asks_more(query: &Query, options: &LoadOptions) -> bool {
     let asks_more = Query { sample_type: None, ..query.clone() } != Query::default() || options.time.is_some();
     #[cfg(feature = "binary")]
     let asks_more = asks_more || !options.binaries.is_empty();
-    asks_more || options.input_format.is_some()
+    asks_more || options.input_format.is_some() || options.demangle != Demangle::Default
 }
 
 /// The column of a stored profile; `None` of any other, and where more is asked than a store knows without its samples.
@@ -30,6 +31,10 @@ pub(super) fn column(source: &Source, query: &Query, options: &LoadOptions) -> R
     };
     // A name that is none is an error in the words of all profiles.
     let Some(of_type) = asked else { return Ok(None) };
+    // Functions that a series takes for one may call each other, so their costs don't add up.
+    if of_type.functions.iter().any(|row| stable(&row.function) != row.function) {
+        return Ok(None);
+    }
     let damaged = |why: &str| Err(Error::malformed(format!("what its functions cost {why}")).in_input(&stored.name()));
     let [sum, magnitude] = of_type.total;
     let mut own = FrameInterner::new(Granularity::Functions);

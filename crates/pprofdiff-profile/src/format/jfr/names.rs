@@ -1,5 +1,9 @@
 //! Names of classes and methods as they are in source, without what a JVM numbers anew in each run.
 
+use std::borrow::Cow;
+
+use crate::canonical;
+
 /// A class as the JVM writes it (`java/lang/String`, `[[I`) as it is in source: `java.lang.String`, `int[][]`.
 pub(super) fn class(name: &[u8]) -> Vec<u8> {
     let element = name.iter().take_while(|&&b| b == b'[').count();
@@ -32,21 +36,16 @@ pub(super) fn method(class: &[u8], method: &[u8]) -> Vec<u8> {
     name
 }
 
-/// The name of a class with dots, and without numbers of hidden and of generated classes: `Main$$Lambda$87+0x00007f/1572`,
-/// `java/lang/invoke/LambdaForm$MH/0x00000008`, `jdk/internal/reflect/GeneratedMethodAccessor12`, `jdk/proxy2/$Proxy7`.
+/// Returns the name of a class with dots, and without numbers of hidden and of generated classes.
 fn stable(class: &[u8]) -> Vec<u8> {
-    let mut class = class;
-    if let Some(at) = class.windows(3).position(|w| matches!(w, b"+0x" | b"/0x")) {
-        class = &class[..at];
-    }
-    let digits = class.iter().rev().take_while(|b| b.is_ascii_digit()).count();
-    let before = &class[..class.len() - digits];
-    if before.ends_with(b"$$Lambda$") {
-        class = &before[..before.len() - 1];
-    } else if [&b"MethodAccessor"[..], b"ConstructorAccessor", b"$Proxy"].iter().any(|end| before.ends_with(end)) {
-        class = before;
-    }
-    class.iter().map(|&b| if b == b'/' { b'.' } else { b }).collect()
+    let class = match str::from_utf8(class) {
+        Ok(class) => match canonical::stable(class) {
+            Cow::Borrowed(class) => class.as_bytes().to_vec(),
+            Cow::Owned(class) => class.into_bytes(),
+        },
+        Err(_) => class.to_vec(),
+    };
+    class.into_iter().map(|b| if b == b'/' { b'.' } else { b }).collect()
 }
 
 #[cfg(test)]
@@ -62,6 +61,7 @@ mod tests {
             ("Press$$Lambda$87+0x00007f2f70007a08/1572098393", "Press$$Lambda"),
             ("a/B$$Lambda/0x00007f2f70007a08", "a.B$$Lambda"),
             ("a/B$$Lambda$14/0x0000000800c03000", "a.B$$Lambda"),
+            ("Shop$$Lambda$6.0x00007feba8001440", "Shop$$Lambda"),
             ("java/lang/invoke/LambdaForm$MH+0x00007f2f7000a400/12", "java.lang.invoke.LambdaForm$MH"),
             ("jdk/internal/reflect/GeneratedMethodAccessor12", "jdk.internal.reflect.GeneratedMethodAccessor"),
             ("jdk/proxy2/$Proxy7", "jdk.proxy2.$Proxy"),

@@ -1,4 +1,4 @@
-//! Which functions and mappings of a profile an expression matches by name, and what its own drop_frames cut.
+//! Which functions and mappings of a profile an expression matches by name, and what drop_frames cut.
 
 use regex::bytes::Regex;
 
@@ -26,14 +26,14 @@ pub(super) fn cut_of_drops(locations: &[u32], flag: impl Fn(u32) -> u8) -> usize
     0
 }
 
-/// For each function: whether the profile's own drop_frames and keep_frames drop it; `None` if none is. pprof ignores
+/// For each function of a profile: whether drop_frames and keep_frames of `rules` drop it; `None` if none is. pprof ignores
 /// invalid expressions; so do we, also those that take too much work, with a warning.
-pub(super) fn dropped_functions(p: &Profile, warnings: &mut Vec<String>) -> Option<Vec<bool>> {
-    match try_dropped(p) {
+pub(super) fn dropped_functions(p: &Profile, rules: &Profile, warnings: &mut Vec<String>) -> Option<Vec<bool>> {
+    match try_dropped(p, rules) {
         Ok(dropped) => dropped.filter(|dropped| dropped.contains(&true)),
         Err(e) => {
             let what = "drop_frames and keep_frames of the profile are not applied";
-            warnings.push(format!("{}: {what}: {}", p.name(), e.detail()));
+            warnings.push(format!("{}: {what}: {}", rules.name(), e.detail()));
             None
         }
     }
@@ -45,19 +45,19 @@ pub(super) fn folded_functions(p: &Profile, folded: &HashSet<String>) -> Option<
         return None;
     }
     let functions = by_string(p, &p.functions().name, |name| {
-        std::str::from_utf8(name).is_ok_and(|name| folded.contains(&matching::canonical(name)))
+        std::str::from_utf8(name).is_ok_and(|name| folded.contains(&*matching::canonical(name)))
     });
     Some(functions).filter(|functions| functions.contains(&true))
 }
 
-fn try_dropped(p: &Profile) -> Result<Option<Vec<bool>>> {
+fn try_dropped(p: &Profile, rules: &Profile) -> Result<Option<Vec<bool>>> {
     let compile = |what, id: StringId| {
-        let pattern = p.text(id);
+        let pattern = rules.text(id);
         (!pattern.is_empty()).then(|| Foreign::new(what, &pattern)).transpose()
     };
-    let Some(mut drop) = compile("drop_frames", p.header().drop_frames)? else { return Ok(None) };
+    let Some(mut drop) = compile("drop_frames", rules.header().drop_frames)? else { return Ok(None) };
     // As pprof: without keep_frames to hold it back, drop_frames is not applied either.
-    let mut keep = compile("keep_frames", p.header().keep_frames)?;
+    let mut keep = compile("keep_frames", rules.header().keep_frames)?;
     let mut is_dropped = |name: &[u8]| -> Result<bool> {
         Ok(drop.is_match(name)? && !keep.as_mut().map_or(Ok(false), |keep| keep.is_match(name))?)
     };

@@ -9,7 +9,8 @@
 //! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
 //! that are cut elsewhere as well.
 //!
-//! `drop_frames` are those of each file itself; pprof applies those of the first file to all.
+//! `drop_frames` are those of the new side's first profile, for all profiles, as in pprof: a frame that only one side drops
+//! would seem to be new or gone.
 
 use regex::bytes::Regex;
 
@@ -64,9 +65,11 @@ pub(crate) struct FilterPlan {
 }
 
 impl FilterPlan {
-    /// Makes the plan for one profile. `units` are those of the numeric labels.
+    /// Makes the plan for one profile. `rules` is the profile whose drop_frames apply. `units` are those of the numeric
+    /// labels.
     pub(crate) fn new(
         profile: &Profile,
+        rules: &Profile,
         filters: &Compiled,
         folded: &HashSet<String>,
         units: &HashMap<Vec<u8>, String>,
@@ -74,7 +77,7 @@ impl FilterPlan {
     ) -> Result<(FilterPlan, Matched)> {
         let folded = folded_functions(profile, folded);
         let mut matched = Matched::new();
-        let dropped = if filters.all_frames { None } else { dropped_functions(profile, warnings) };
+        let dropped = if filters.all_frames { None } else { dropped_functions(profile, rules, warnings) };
         let tagged = filters.tagfocus.is_some() || filters.tagignore.is_some();
         let pseudo = !filters.tagroot.is_empty() || !filters.tagleaf.is_empty();
         let mut plan = FilterPlan {

@@ -8,7 +8,7 @@ use super::{ContentInterner, EMPTY, Frame, State, Texts};
 use crate::diff::Query;
 use crate::diff::filter::FilterPlan;
 use crate::diff::identity::{self, Granularity, Identity};
-use crate::diff::matching::{self, Matching, Renamed};
+use crate::diff::matching::{Matching, Renamed};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::shared::Memo;
@@ -60,6 +60,7 @@ impl InputFrames {
         profile: &Arc<Profile>,
         plan: &FilterPlan,
         query: &Query,
+        matching: Matching,
         renamed: &Renamed,
         shifts: &[u64],
         state: &State,
@@ -68,7 +69,7 @@ impl InputFrames {
         let locations = profile.locations();
         let n = locations.len();
         // As many names as functions, if they are used; where lines and addresses are told apart, there are more frames.
-        let mut b = Builder::new(profile, query, renamed, state);
+        let mut b = Builder::new(profile, query, matching, renamed, state);
         let mut first = Vec::with_capacity(n + plan.pseudo().len() + 1);
         let mut expanded = Vec::with_capacity(locations.line_function.len() + n);
         first.push(0);
@@ -158,8 +159,8 @@ struct Builder<'a> {
     /// By the profile's string: its text, as it is and as a file's path.
     text_of: Memo,
     path_of: HashMap<StringId, u32, State>,
-    /// Of functions' names that are matched otherwise than as they are.
-    is_canonical: bool,
+    /// How names are matched; exact where names do not tell frames apart.
+    matching: Matching,
     /// Canonical names, with what they are called instead.
     renamed: &'a Renamed,
     name_of: HashMap<StringId, u32, State>,
@@ -167,14 +168,20 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(profile: &'a Arc<Profile>, query: &'a Query, renamed: &'a Renamed, state: &State) -> Builder<'a> {
+    fn new(
+        profile: &'a Arc<Profile>,
+        query: &'a Query,
+        matching: Matching,
+        renamed: &'a Renamed,
+        state: &State,
+    ) -> Builder<'a> {
         Builder {
             profile,
             trim: &query.trim_path,
             interner: ContentInterner::new(Some(profile.clone()), profile.n_functions(), state.clone()),
             text_of: Memo::new(profile.n_strings()),
             path_of: HashMap::with_hasher(state.clone()),
-            is_canonical: query.matching != Matching::Exact && query.granularity != Granularity::Files,
+            matching: if query.granularity == Granularity::Files { Matching::Exact } else { matching },
             renamed,
             name_of: HashMap::with_hasher(state.clone()),
             matched: (0, None),
@@ -185,7 +192,7 @@ impl<'a> Builder<'a> {
         let frame = Frame {
             name: self.name(i.name),
             file: self.path(i.file),
-            mapping: self.string(i.mapping.unwrap_or(StringId::EMPTY)),
+            mapping: self.name(i.mapping.unwrap_or(StringId::EMPTY)),
             line: i.line,
             address: i.address,
         };
@@ -205,15 +212,15 @@ impl<'a> Builder<'a> {
 
     /// A function's name as it is matched.
     fn name(&mut self, id: StringId) -> u32 {
-        if !self.is_canonical {
+        if self.matching.is_exact() {
             return self.string(id);
         }
         if let Some(&text) = self.name_of.get(&id) {
             return text;
         }
         let name = self.profile.text(id);
-        let canonical = matching::canonical(&name);
-        let text = if let Some(renamed) = self.renamed.get(&canonical) {
+        let canonical = self.matching.name_of(&name);
+        let text = if let Some(renamed) = self.renamed.get(&*canonical) {
             self.interner.text(renamed.as_bytes())
         } else if canonical == name {
             self.string(id)

@@ -14,7 +14,6 @@ use std::sync::Arc;
 
 use super::{Listed, Listing, MAX_NAME, Routine};
 use crate::diff::alignment::MAX_PAIRS;
-use crate::diff::matching::Matching;
 use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Summary, Walk};
 use crate::{Error, Result};
@@ -452,7 +451,7 @@ pub(super) fn opened(
 impl Diff {
     /// As [`Diff::disasm`] says it.
     pub(super) fn disassembled(&self, query: &Query, pattern: &str, n: usize) -> Result<Listing> {
-        if query.matching != Matching::Exact {
+        if !query.matching.is_exact() {
             return Err(Error::query("disasm pairs functions by their names as they are; matching is for other views"));
         }
         let regex = crate::diff::compile("disasm", pattern)?;

@@ -17,7 +17,6 @@ mod lines;
 
 use std::sync::Arc;
 
-use super::matching::Matching;
 use super::{Diff, Pair, Query, Status, Summary};
 pub use crate::sources::{SourceDirs, SourceFiles};
 use crate::{Error, Result};
@@ -206,7 +205,7 @@ impl Diff {
     /// # Errors
     /// As [`Diff::measure`], and an invalid regular expression.
     pub fn list(&self, query: &Query, pattern: &str, sources: &dyn SourceCode) -> Result<Listing> {
-        if query.matching != Matching::Exact {
+        if !query.matching.is_exact() {
             return Err(Error::query("list pairs functions by their names as they are; matching is for other views"));
         }
         let regex = super::pattern::compile("list", pattern)?;

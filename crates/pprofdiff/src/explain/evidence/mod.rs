@@ -10,6 +10,7 @@ pub(super) mod names;
 mod numbering;
 mod pieces;
 pub(super) mod read;
+pub(super) mod recorded;
 pub(super) mod rows;
 pub(super) mod samples;
 pub(super) mod sets;

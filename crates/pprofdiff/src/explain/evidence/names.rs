@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::read::Columns;
 use super::rows::{Name, Shown};
-use crate::diff::matching::{Variants, canonical_of};
+use crate::diff::matching::{Canonical, Variants, canonical_of};
 use crate::diff::{Frames, Sort};
 use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
 use pprofdiff_profile::random::{HashMap, HashSet};
@@ -18,20 +18,29 @@ pub(in crate::explain) struct Texts {
     classes: Vec<Class>,
     /// Canonical names of texts that differ from their canonical name. Most texts are their own canonical name, and a
     /// profile may have a million of them.
-    canonical: Canonical,
+    canonical: Renamed,
     /// Their numbers in the order of canonical names.
     order: Vec<u32>,
     /// By frame: its text.
     of_frames: Vec<u32>,
 }
 
-/// Canonical names by the number of a text, if they differ from it, and the text's relation to other texts of that
-/// name.
-type Canonical = HashMap<u32, (Arc<str>, Variants)>;
+/// Canonical names by the number of a text, if they differ from it.
+type Renamed = HashMap<u32, Other>;
+
+/// A name that differs from its text.
+#[derive(Clone)]
+struct Other {
+    name: Arc<str>,
+    /// The text without numbers of a run or a build.
+    stable: Arc<str>,
+    /// The relation between stable names that share the name.
+    variants: Variants,
+}
 
 /// Returns the canonical name of a text.
-fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t Canonical, text: u32) -> &'t Arc<str> {
-    canonical.get(&text).map_or(&texts[text as usize], |(name, _)| name)
+fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t Renamed, text: u32) -> &'t Arc<str> {
+    canonical.get(&text).map_or(&texts[text as usize], |other| &other.name)
 }
 
 impl Texts {
@@ -67,10 +76,10 @@ impl Texts {
         classes.iter_mut().zip(of_program).for_each(|(class, of_program)| class.program &= of_program);
         texts.shrink_to_fit();
         let renamed = paced((0..).zip(&texts)).filter_map(|(number, text)| {
-            let (canonical, variants) = canonical_of(text);
-            (canonical != **text).then(|| (number, (Arc::from(canonical), variants)))
+            let Canonical { stable, name, variants } = canonical_of(text);
+            (name != **text).then(|| (number, Other { name: name.into(), stable: stable.into(), variants }))
         });
-        let canonical: Canonical = renamed.collect();
+        let canonical: Renamed = renamed.collect();
         let order = ordered(&texts, &canonical);
         Texts { runtime, texts, classes, canonical, order, of_frames }
     }
@@ -83,7 +92,7 @@ impl Texts {
         let costs = columns.filter(|_| are_shared).map(|columns| self.costs(columns));
         let (mut canonical, mut order) = (Cow::Borrowed(&self.canonical), Cow::Borrowed(&self.order));
         if let Some(costs) = &costs {
-            keep_apart(canonical.to_mut(), costs);
+            keep_apart(canonical.to_mut(), &self.texts, costs);
             *order.to_mut() = ordered(&self.texts, &canonical);
         }
         let mut names: Vec<Name> = Vec::with_capacity(order.len());
@@ -123,30 +132,48 @@ impl Texts {
 }
 
 /// The numbers of texts in the order of canonical names.
-fn ordered(texts: &[Arc<str>], canonical: &Canonical) -> Vec<u32> {
+fn ordered(texts: &[Arc<str>], canonical: &Renamed) -> Vec<u32> {
     let mut order: Vec<u32> = (0..texts.len() as u32).collect();
     order.sort_unstable_by(|&a, &b| name_of_text(texts, canonical, a).cmp(name_of_text(texts, canonical, b)));
     order
 }
 
-/// Leaves names as they are where both sides have them, so that only what has no partner is looked for by another name.
-fn keep_apart(canonical: &mut Canonical, costs: &[[f64; 2]]) {
-    let is_on_both = |i: u32| costs[i as usize].iter().all(|&cost| cost != 0.0);
-    let is_on_one = |i: u32| !is_on_both(i) && costs[i as usize] != [0.0; 2];
+/// Leaves names stable where both sides have them, so that only what has no partner is looked for by another name.
+fn keep_apart(canonical: &mut Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) {
+    let costs = costs_of_stable(canonical, texts, costs);
+    let cost = |other: &Other| costs.get(&other.stable).copied().unwrap_or_default();
+    let is_on_both = |other: &Other| cost(other).iter().all(|&cost| cost != 0.0);
+    let is_on_one = |other: &Other| !is_on_both(other) && cost(other) != [0.0; 2];
     let mut changed: HashSet<Arc<str>> = HashSet::default();
-    for (&i, (name, variants)) in paced(canonical.iter()) {
-        if *variants == Variants::Numbered && is_on_one(i) {
-            changed.insert(name.clone());
+    for other in paced(canonical.values()) {
+        if other.variants == Variants::Numbered && is_on_one(other) {
+            changed.insert(other.name.clone());
         }
     }
-    canonical.retain(|&i, (name, variants)| {
-        let is_kept = match variants {
-            Variants::Own => is_on_both(i),
-            Variants::Numbered => is_on_both(i) && !changed.contains(name),
-            Variants::One => false,
+    canonical.retain(|&text, other| {
+        let is_kept = match other.variants {
+            Variants::Own => is_on_both(other),
+            Variants::Numbered => is_on_both(other) && !changed.contains(&other.name),
+            Variants::One | Variants::Random => false,
         };
-        !is_kept
+        if is_kept {
+            other.name = other.stable.clone();
+        }
+        other.name != texts[text as usize]
     });
+}
+
+/// Adds up the costs of the texts that share a stable name, as far as names differ from texts.
+fn costs_of_stable(canonical: &Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) -> HashMap<Arc<str>, [f64; 2]> {
+    let mut sums: HashMap<Arc<str>, [f64; 2]> =
+        canonical.values().map(|other| (other.stable.clone(), [0.0; 2])).collect();
+    for (text, cost) in paced((0..).zip(costs)) {
+        let stable = canonical.get(&text).map_or(&texts[text as usize], |other| &other.stable);
+        if let Some(sum) = sums.get_mut(stable) {
+            *sum = [sum[0] + cost[0], sum[1] + cost[1]];
+        }
+    }
+    sums
 }
 
 /// Lists the texts of each canonical name with their costs, unless the only text is the canonical name itself. There is

@@ -3,7 +3,7 @@
 //! `go tool pprof` shows a function without its parameters and without template arguments, and profiles are compared by
 //! name, so a profile that is symbolized here must have the names of one that pprof symbolized. The rules are those of
 //! pprof's `internal/symbolizer` and of the module `github.com/ianlancetaylor/demangle` with the options NoParams,
-//! NoEnclosingParams and NoTemplateParams; `tests/demangle.rs` compares with them.
+//! NoEnclosingParams and NoTemplateParams; `tests/demangle.rs` compares with them. [`Demangle`] has pprof's other modes.
 //!
 //! Names are untrusted. The demanglers recurse, and substitutions can double a name with every two bytes, so a name
 //! that is too long, too deep or too large when it is written out stays as it is.
@@ -16,6 +16,61 @@ use std::ops::Range;
 use std::str;
 
 use cpp_demangle::{DemangleNodeType, DemangleOptions, DemangleWrite, ParseOptions, Symbol};
+
+use crate::error::Error;
+
+/// How names of functions are demangled, as pprof's `-symbolize=demangle=...` says it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Demangle {
+    /// Without parameters and template arguments, if a profile has no other name of the function.
+    #[default]
+    Default,
+    /// Without parameters, of all names that the linker has.
+    Templates,
+    /// With everything, of all names that the linker has.
+    Full,
+    /// The linker's names.
+    None,
+    /// The names that the profile has, whatever they are: pprof's `-symbolize=none`.
+    Off,
+}
+
+impl Demangle {
+    /// All, by their names.
+    pub const ALL: [(&'static str, Demangle); 5] = [
+        ("default", Demangle::Default),
+        ("templates", Demangle::Templates),
+        ("full", Demangle::Full),
+        ("none", Demangle::None),
+        ("off", Demangle::Off),
+    ];
+
+    /// The name that users give it.
+    pub fn name(self) -> &'static str {
+        Demangle::ALL[self as usize].0
+    }
+
+    /// Returns true if the linker's name takes the place of any other, as in pprof where a mode is asked for.
+    pub(crate) fn is_forced(self) -> bool {
+        matches!(self, Demangle::Templates | Demangle::Full | Demangle::None)
+    }
+
+    fn keeps_templates(self) -> bool {
+        matches!(self, Demangle::Templates | Demangle::Full)
+    }
+}
+
+impl str::FromStr for Demangle {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Demangle, Error> {
+        let found = Demangle::ALL.iter().find(|(name, _)| *name == text);
+        let unknown =
+            || Error::query(format!("names are demangled as default, templates, full, none or off, not {text:?}"));
+        found.map(|(_, mode)| *mode).ok_or_else(unknown)
+    }
+}
 
 /// Longer names stay as they are: some of cpp_demangle's recursions are bounded by the length of the name only. Of
 /// 384,000 names in large libraries the longest has 1,356 bytes.
@@ -37,16 +92,24 @@ fn most_written(mangled: usize) -> usize {
 /// The name of a function as pprof shows it, of its name in a symbol table. What is no mangled name, or is none that can
 /// be read, stays as it is; but of a name that looks like demangled C++, arguments are cut.
 pub fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
-    // Symbols of Mach-O have one underscore more.
-    let read = |name: &str| demangle(name).or_else(|| demangle(name.strip_prefix('_')?));
-    let text = Some(name).filter(|name| name.len() <= LONGEST && name.starts_with(b"_"));
-    if let Some(text) = text.and_then(|name| read(str::from_utf8(name).ok()?)) {
+    if let Some(text) = symbol(name, Demangle::Default) {
         return Cow::Owned(text.into_bytes());
     }
     if looks_demangled(name) {
         return Cow::Owned(without(&without(name, b'(', b')'), b'<', b'>'));
     }
     Cow::Borrowed(name)
+}
+
+/// Demangles a symbol; `None` of any other name.
+pub(crate) fn symbol(name: &[u8], mode: Demangle) -> Option<String> {
+    // Nearly all names begin with another letter, and cost nothing more.
+    if !name.starts_with(b"_") || name.len() > LONGEST || matches!(mode, Demangle::None | Demangle::Off) {
+        return None;
+    }
+    let name = str::from_utf8(name).ok()?;
+    // Symbols of Mach-O have one underscore more.
+    demangle(name, mode).or_else(|| demangle(name.strip_prefix('_')?, mode))
 }
 
 /// True for what C++ compilers write into debug information and people into profiles: `std::vector<int>::size()`.
@@ -79,11 +142,11 @@ fn without(text: &[u8], open: u8, close: u8) -> Vec<u8> {
     kept
 }
 
-fn demangle(name: &str) -> Option<String> {
+fn demangle(name: &str, mode: Demangle) -> Option<String> {
     if name.starts_with("_R") {
-        return rust_v0(name);
+        return rust_v0(name, mode);
     }
-    rust_legacy(name).or_else(|| cpp(name))
+    rust_legacy(name).or_else(|| cpp(name, mode))
 }
 
 /// Rust's legacy names are C++ names that end in a hash, which no person wants to see: `_ZN4core3fmt5write17h...E`.
@@ -114,13 +177,14 @@ fn rust_legacy(name: &str) -> Option<String> {
     Some(text)
 }
 
-fn rust_v0(name: &str) -> Option<String> {
+fn rust_v0(name: &str, mode: Demangle) -> Option<String> {
     let symbol = name.split('.').next()?;
     let mut whole = Limited { text: String::with_capacity(symbol.len()), room: most_written(symbol.len()) };
     write!(whole, "{:#}", rustc_demangle::try_demangle(symbol).ok()?).ok()?;
     // The demangler writes what it can of a name that it can't read, and says so.
     let is_read = ["{invalid syntax}", "{recursion limit reached}"].iter().all(|said| !whole.text.contains(said));
-    Some(without_generics(&whole.text)).filter(|text| is_read && text.len() <= most_kept(symbol.len()))
+    let text = if mode.keeps_templates() { whole.text } else { without_generics(&whole.text) };
+    Some(text).filter(|text| is_read && text.len() <= most_kept(symbol.len()))
 }
 
 /// A text that ends in an error where there is no more room.
@@ -208,7 +272,7 @@ fn quoted(text: &str) -> Option<usize> {
 
 /// A function of C++, a block of clang's within one (`___Z..._block_invoke`), or what old compilers call the code that
 /// makes globals.
-fn cpp(name: &str) -> Option<String> {
+fn cpp(name: &str, mode: Demangle) -> Option<String> {
     if let Some(key) = name.strip_prefix("_GLOBAL_") {
         let is_named = key.get(3..).is_some_and(|key| key.starts_with("_Z"));
         match key.strip_prefix(['.', '_', '$'])?.get(..2)? {
@@ -221,13 +285,14 @@ fn cpp(name: &str) -> Option<String> {
         return None;
     }
     // What these stand for is shown with its parameters: thunks, clones for transactions and constructors of globals.
-    let is_signature = ["_ZTh", "_ZTv", "_ZTc", "_ZGT", "_GLOBAL_"].iter().any(|code| name.starts_with(code));
+    let is_signature = mode == Demangle::Full
+        || ["_ZTh", "_ZTv", "_ZTc", "_ZGT", "_GLOBAL_"].iter().any(|code| name.starts_with(code));
     let parse = ParseOptions::default().recursion_limit(DEEPEST);
     // What follows a name that can be read is no reason to refuse it.
     let (symbol, _) = Symbol::with_tail_and_options(name.as_bytes(), &parse).ok()?;
     let options = DemangleOptions::new().recursion_limit(DEEPEST);
     let options = if is_signature { options } else { options.no_params().no_return_type() };
-    let mut written = Written::new(name.len());
+    let mut written = Written::new(name.len(), mode);
     symbol.structured_demangle(&mut written, &options).ok()?;
     let Written { mut text, name_end, .. } = written;
     if !is_signature && text.get(name_end..).is_some_and(are_qualifiers) {
@@ -270,6 +335,7 @@ struct Written {
     /// How much may be kept yet, and how much may be written.
     room: usize,
     work: usize,
+    mode: Demangle,
     /// How many nodes of the name are open.
     depth: usize,
     /// The same from the first template arguments on, of which nothing is kept.
@@ -284,11 +350,12 @@ struct Written {
 }
 
 impl Written {
-    fn new(name: usize) -> Written {
+    fn new(name: usize, mode: Demangle) -> Written {
         Written {
             text: String::with_capacity(name),
             room: most_kept(name),
             work: most_written(name),
+            mode,
             depth: 0,
             hidden: 0,
             is_closing: false,
@@ -302,6 +369,9 @@ impl Written {
     /// sure here.)
     fn cut_list(&mut self) {
         let Some(list) = self.list.take() else { return };
+        if self.mode == Demangle::Full {
+            return;
+        }
         let is_last = self.text.get(list.end + 1..).is_some_and(are_qualifiers);
         if is_last && self.text.get(list.clone()).is_some() {
             self.text.replace_range(list, "");
@@ -328,7 +398,7 @@ impl DemangleWrite for Written {
     fn push_demangle_node(&mut self, node: DemangleNodeType) {
         if self.hidden > 0 {
             self.hidden += 1;
-        } else if node == DemangleNodeType::TemplateArgs {
+        } else if node == DemangleNodeType::TemplateArgs && !self.mode.keeps_templates() {
             // Their bracket is written already, behind `operator<` after a space.
             self.hidden = 1;
             self.text.pop();
@@ -385,6 +455,24 @@ impl DemangleWrite for Written {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn other_modes_keep_what_the_default_cuts() {
+        for (name, templates, full) in [
+            (
+                "_ZNSt6vectorIiSaIiEE9push_backERKi",
+                "std::vector<int, std::allocator<int> >::push_back",
+                "std::vector<int, std::allocator<int> >::push_back(int const&)",
+            ),
+            ("_Z1fIiEvT_", "f<int>", "void f<int>(int)"),
+            ("_ZN4core3ptr13drop_in_place17h0123456789abcdefE", "core::ptr::drop_in_place", "core::ptr::drop_in_place"),
+            ("_RINvC1a1bTimEE", "a::b::<(isize, u32)>", "a::b::<(isize, u32)>"),
+        ] {
+            assert_eq!(symbol(name.as_bytes(), Demangle::Templates).as_deref(), Some(templates), "{name}");
+            assert_eq!(symbol(name.as_bytes(), Demangle::Full).as_deref(), Some(full), "{name}");
+            assert_eq!(symbol(name.as_bytes(), Demangle::None), None, "{name}");
+        }
+    }
 
     #[test]
     fn names_are_as_pprof_shows_them() {

@@ -1,0 +1,347 @@
+//! Rules for the parts of a function's name that a compiler, a runtime or a recorder makes up: hashes, addresses, counters,
+//! folders of a release. The one table of them, for readers that cut such parts and for all that matches names.
+//!
+//! A rule's [`Variants`] decide who applies it. A number that is random ([`Variants::Random`]) never tells functions apart,
+//! so whatever compares runs leaves it out. The other rules guess more, and are for those who look for causes.
+
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use regex::{Captures, Regex};
+
+use crate::demangle::{Demangle, symbol};
+
+/// The relation between names that share a canonical name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Variants {
+    /// Functions of their own: a name that both builds have is the same function in both.
+    Own,
+    /// Functions numbered in the order of the source. The numbers mean something only if both builds have the same ones.
+    Numbered,
+    /// One function under several names, such as a part that the compiler moved out.
+    One,
+    /// One function under names that differ only by a number of the run or the build.
+    Random,
+}
+
+/// What takes the place of a match.
+enum Replacement {
+    /// A text, in which `$1` is the first group.
+    Text(&'static str),
+    /// The same path with a capital drive letter and slashes.
+    WindowsPath,
+}
+
+use Replacement::{Text, WindowsPath};
+
+/// A rule: what it replaces, and examples.
+struct Rule {
+    variants: Variants,
+    /// The expression is tried only on names that contain all texts of one of these lists, because that is far cheaper to
+    /// find out.
+    has: &'static [&'static [&'static str]],
+    pattern: &'static str,
+    with: Replacement,
+    /// Names before and after.
+    #[cfg_attr(not(test), expect(dead_code, reason = "documentation, which a test checks"))]
+    examples: &'static [(&'static str, &'static str)],
+}
+
+/// Applied in this order.
+static RULES: &[Rule] = &[
+    // A hash of the module that a function came from, behind all else.
+    Rule {
+        variants: Variants::Random,
+        has: &[&[".llvm."]],
+        pattern: r"\.llvm\.\d+",
+        with: Text(""),
+        examples: &[("orders::price::h0123456789abcdef.llvm.1234567", "orders::price")],
+    },
+    Rule {
+        variants: Variants::Random,
+        has: &[&["::h"]],
+        pattern: r"::h[0-9a-f]{16}(\.|$)",
+        with: Text("$1"),
+        examples: &[("orders::price::h0123456789abcdef", "orders::price")],
+    },
+    // What tells crates of one name apart, as demanglers write it that leave nothing out.
+    Rule {
+        variants: Variants::Random,
+        has: &[&["]::"]],
+        pattern: r"([A-Za-z0-9_])\[[0-9a-f]{8,16}\]::",
+        with: Text("$1::"),
+        examples: &[
+            ("shop[a1b2c3d4e5f60718]::tax", "shop::tax"),
+            ("<alloc[26d71db9ae44d532]::vec::Vec<u8>>::push", "<alloc::vec::Vec<u8>>::push"),
+        ],
+    },
+    // Hidden classes of a JVM: their address, and before Java 15 a number. async-profiler writes a dot, the JVM a plus or a
+    // slash.
+    Rule {
+        variants: Variants::Random,
+        has: &[&["0x", "$"]],
+        pattern: r"[+/.]0x[0-9a-f]{6,16}(/\d+)?",
+        with: Text(""),
+        examples: &[
+            (
+                "java/lang/invoke/LambdaForm$DMH/0x0000000800c0c400.invokeStatic",
+                "java/lang/invoke/LambdaForm$DMH.invokeStatic",
+            ),
+            ("java.lang.invoke.LambdaForm$MH.0x00007feba8001440.invoke", "java.lang.invoke.LambdaForm$MH.invoke"),
+            ("java/lang/invoke/LambdaForm$MH+0x00007f2f7000a400/12", "java/lang/invoke/LambdaForm$MH"),
+        ],
+    },
+    Rule {
+        variants: Variants::Random,
+        has: &[&["$$Lambda"], &["LambdaForm$"]],
+        pattern: r"(\$\$Lambda|LambdaForm\$[A-Z]+)(\$\d+)?(/\d+)?",
+        with: Text("$1"),
+        examples: &[
+            ("com.acme.Shop$$Lambda$14/0x0000000800c03000.apply", "com.acme.Shop$$Lambda.apply"),
+            ("Shop$$Lambda$6.0x00007feba8001440.run", "Shop$$Lambda.run"),
+            ("Press$$Lambda$87+0x00007f2f70007a08/1572098393", "Press$$Lambda"),
+            ("a/B$$Lambda/0x00007f2f70007a08", "a/B$$Lambda"),
+            ("a/B$$Lambda$3/1418481495.get", "a/B$$Lambda.get"),
+            ("java/lang/invoke/LambdaForm$DMH/1418481495.invokeStatic", "java/lang/invoke/LambdaForm$DMH.invokeStatic"),
+        ],
+    },
+    // Classes that are generated in the order in which a run first needs them.
+    Rule {
+        variants: Variants::Random,
+        has: &[&["Accessor"], &["$Proxy"]],
+        pattern: r"(MethodAccessor|ConstructorAccessor|\$Proxy)\d+",
+        with: Text("$1"),
+        examples: &[
+            (
+                "jdk/internal/reflect/GeneratedMethodAccessor12.invoke",
+                "jdk/internal/reflect/GeneratedMethodAccessor.invoke",
+            ),
+            ("sun.reflect.GeneratedConstructorAccessor3", "sun.reflect.GeneratedConstructorAccessor"),
+            ("jdk.proxy2.$Proxy7.find", "jdk.proxy2.$Proxy.find"),
+        ],
+    },
+    // Classes that libraries generate, with a hash or a random word.
+    Rule {
+        variants: Variants::Random,
+        has: &[&["CGLIB$$"], &["$HibernateProxy$"], &["$ByteBuddy$"], &["$MockitoMock$"]],
+        pattern: r"(By\w*CGLIB)\$\$[0-9a-f]+|(\$(?:HibernateProxy|ByteBuddy|MockitoMock))\$\w+",
+        with: Text("$1$2"),
+        examples: &[
+            ("app/Service$$EnhancerBySpringCGLIB$$1a2b3c4d.call", "app/Service$$EnhancerBySpringCGLIB.call"),
+            ("a.B$$FastClassByCGLIB$$9f8e7d6c.invoke", "a.B$$FastClassByCGLIB.invoke"),
+            ("a.B$HibernateProxy$lOx3Gqgt.name", "a.B$HibernateProxy.name"),
+        ],
+    },
+    // Folders of deployments, named by a time, a counter or a commit.
+    Rule {
+        variants: Variants::Random,
+        has: &[&["/releases/"]],
+        pattern: r"/releases/(?:\d[\d_.-]*|[0-9a-f]{7,40})/",
+        with: Text("/releases/"),
+        examples: &[("{closure:/srv/releases/20240101120000/src/f.php:12}", "{closure:/srv/releases/src/f.php}")],
+    },
+    // Objects of Python in the texts of functions.
+    Rule {
+        variants: Variants::Random,
+        has: &[&[" at 0x"]],
+        pattern: r" at 0x[0-9a-fA-F]{4,16}\b",
+        with: Text(""),
+        examples: &[("<function f at 0x7f3a2c0d1e50>", "<function f>")],
+    },
+    // Libraries that a program unpacks into a file of its own, and files that name a process.
+    Rule {
+        variants: Variants::Random,
+        has: &[&[".so"], &[".dylib"], &[".jnilib"], &[".dll"], &[".tmp"], &["perf-"]],
+        pattern: r"-?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{9,}(\.(?:so|dylib|jnilib|dll|tmp)\b)|(\bperf)-\d+(\.map\b)",
+        with: Text("$1$2$3"),
+        examples: &[
+            ("[libnetty_epoll_12345678901234567.so]", "[libnetty_epoll_.so]"),
+            ("[snappy-1.1.8-0a1b2c3d-0a1b-2c3d-4e5f-0a1b2c3d4e5f-libsnappyjava.so]", "[snappy-1.1.8-libsnappyjava.so]"),
+            ("[perf-4242.map]", "[perf.map]"),
+            ("libfoo-20240101.so", "libfoo-20240101.so"),
+        ],
+    },
+    // Recorders spell the path of one file with a small or a capital drive letter, with `\` or `/`. At the start of a name
+    // a letter before `:/` may be a function (`f:/app/page.js`).
+    Rule {
+        variants: Variants::Random,
+        has: &[&[":\\"], &[":/"]],
+        pattern: r#"(?:\b[A-Za-z]:\\|[\s(/][A-Za-z]:/)[^:*?"<>|()]*"#,
+        with: WindowsPath,
+        examples: &[
+            (r"render c:\work\app\render.js", "render C:/work/app/render.js"),
+            ("render C:/work/app/render.js", "render C:/work/app/render.js"),
+            (r"f (file:///d:\a.js)", "f (file:///D:/a.js)"),
+            ("https://a.example/b.js", "https://a.example/b.js"),
+            ("f:/app/page.ts", "f:/app/page.ts"),
+        ],
+    },
+    Rule {
+        variants: Variants::One,
+        has: &[&[".cold"], &[".part"], &[".constprop"], &[".isra"], &[".llvm"]],
+        pattern: r"(\.(cold|part|constprop|isra|llvm)(\.\d+)*)+$",
+        with: Text(""),
+        examples: &[("parse.part.0.constprop.1", "parse")],
+    },
+    // Go's text profiles, and its profiles until Go 1.20, write `[...]` for any instance.
+    Rule {
+        variants: Variants::Own,
+        has: &[&["/", "["], &["[go.shape."], &["[..."]],
+        pattern: r"\[[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*\]",
+        with: Text("[...]"),
+        examples: &[
+            ("x/lru.(*Cache[go.shape.int,x/y.T[int]]).Get", "x/lru.(*Cache[...]).Get"),
+            ("main.Map[go.shape.int]", "main.Map[...]"),
+            ("main.Map[...]", "main.Map[...]"),
+            ("x/y.F[int].G[string]", "x/y.F[...].G[...]"),
+            ("Row::operator[]", "Row::operator[]"),
+            ("<[T]>::sort", "<[T]>::sort"),
+        ],
+    },
+    Rule {
+        variants: Variants::One,
+        has: &[&["{{closure}}"]],
+        pattern: r"(::\{\{closure\}\})+$",
+        with: Text(""),
+        examples: &[("orders::price::{{closure}}::{{closure}}", "orders::price")],
+    },
+    Rule {
+        variants: Variants::Numbered,
+        has: &[&["{closure#"]],
+        pattern: r"\{closure#\d+\}",
+        with: Text("{closure#}"),
+        examples: &[("a::{closure#2}", "a::{closure#}")],
+    },
+    Rule {
+        variants: Variants::Numbered,
+        has: &[&[".func"]],
+        pattern: r"\.func\d+((\.\d+)*|-range\d+)",
+        with: Text(".func#"),
+        examples: &[("main.run.func3.1", "main.run.func#"), ("a.function1", "a.function1")],
+    },
+    // PHP names a closure by the line that it begins in.
+    Rule {
+        variants: Variants::Own,
+        has: &[&["{closure:"]],
+        pattern: r"(\{closure:[^{}]*?):\d+(-\d+)?\}",
+        with: Text("$1}"),
+        examples: &[("{closure:App\\Shop::tax():12}", "{closure:App\\Shop::tax()}")],
+    },
+    Rule {
+        variants: Variants::Own,
+        has: &[&[".js:"], &[".mjs:"], &[".cjs:"]],
+        pattern: r"(\.[cm]?js):\d+(:\d+)?$",
+        with: Text("$1"),
+        examples: &[("render:/app/page.js:12:7", "render:/app/page.js"), ("f:/a/b.mjs:12", "f:/a/b.mjs")],
+    },
+    // As pprof-nodejs calls functions without a name.
+    Rule {
+        variants: Variants::Own,
+        has: &[&["(anonymous:L#"]],
+        pattern: r"\(anonymous:L#\d+:C#\d+\)$",
+        with: Text("(anonymous)"),
+        examples: &[("(anonymous:L#70:C#30)", "(anonymous)")],
+    },
+];
+
+/// The rules' expressions, each compiled when a name first needs it. An invalid one replaces nothing, which a test sees.
+static COMPILED: [OnceLock<Option<Regex>>; RULES.len()] = [const { OnceLock::new() }; RULES.len()];
+
+/// A name, and what the rules make of it.
+pub struct Canonical<'a> {
+    /// The name without numbers of a run or a build. Two names that are equal so always mean one function.
+    pub stable: Cow<'a, str>,
+    /// The name without everything that the rules replace.
+    pub name: Cow<'a, str>,
+    /// The relation between stable names that share this canonical name.
+    pub variants: Variants,
+}
+
+/// Returns a name without numbers of a run or a build.
+pub fn stable(name: &str) -> Cow<'_, str> {
+    // A mangled name of Rust has a hash of its crate in it.
+    let name = symbol(name.as_bytes(), Demangle::Default).map_or(Cow::Borrowed(name), Cow::Owned);
+    replaced(name, |variants| variants == Variants::Random).0
+}
+
+/// Returns a name without everything that the rules replace.
+pub fn canonical(name: &str) -> Cow<'_, str> {
+    canonical_of(name).name
+}
+
+/// Returns what the rules make of a name.
+pub fn canonical_of(name: &str) -> Canonical<'_> {
+    let stable = stable(name);
+    let (name, variants) = replaced(stable.clone(), |variants| variants != Variants::Random);
+    Canonical { stable, name, variants }
+}
+
+/// Applies the rules of some variants, and returns the last of these.
+fn replaced(mut name: Cow<'_, str>, is_wanted: impl Fn(Variants) -> bool) -> (Cow<'_, str>, Variants) {
+    let mut variants = Variants::Own;
+    for (rule, regex) in RULES.iter().zip(&COMPILED).filter(|(rule, _)| is_wanted(rule.variants)) {
+        if !rule.has.iter().any(|all| all.iter().all(|part| name.contains(part))) {
+            continue;
+        }
+        let Some(regex) = regex.get_or_init(|| Regex::new(rule.pattern).ok()) else { continue };
+        let replaced = match rule.with {
+            Text(text) => regex.replace_all(&name, text),
+            WindowsPath => regex.replace_all(&name, |found: &Captures<'_>| with_slashes(&found[0])),
+        };
+        // A name that is replaced as a whole was no name with a suffix.
+        if !replaced.is_empty() && replaced != name {
+            name = Cow::Owned(replaced.into_owned());
+            variants = variants.max(rule.variants);
+        }
+    }
+    (name, variants)
+}
+
+/// Returns a Windows path with a capital drive letter and slashes.
+fn with_slashes(path: &str) -> String {
+    let (drive, rest) = path.split_at(path.find(':').unwrap_or_default());
+    drive.to_uppercase() + &rest.replace('\\', "/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RULES, Variants, canonical, stable};
+
+    #[test]
+    fn each_rule_does_what_its_examples_say() {
+        for rule in RULES {
+            for &(before, after) in rule.examples {
+                assert_eq!(canonical(before), after, "{before}");
+            }
+            // A name that another rule works on needs no rule of its own.
+            let random = rule.examples.iter().filter(|(before, _)| stable(before) != *before).count();
+            assert_eq!(random > 0, rule.variants == Variants::Random, "{}", rule.pattern);
+        }
+    }
+
+    #[test]
+    fn names_without_made_up_parts_stay_as_they_are() {
+        for name in [
+            "main.(*T).M",
+            "f",
+            ".cold",
+            "std::vector<int>::push_back",
+            "core::slice::<impl [T]>::len",
+            "a/Base64.encode",
+            "a/Outer$1.run",
+            "symbol+0x1f",
+            "app[12]::f",
+            "C::f",
+        ] {
+            assert_eq!(canonical(name), name);
+        }
+    }
+
+    #[test]
+    fn only_random_numbers_are_left_out_of_stable_names() {
+        for name in ["main.run.func3", "parse.part.0", "main.Map[go.shape.int]", "a::{{closure}}", "f:/a/b.js:1:2"] {
+            assert_eq!(stable(name), name);
+            assert_ne!(canonical(name), name);
+        }
+    }
+}

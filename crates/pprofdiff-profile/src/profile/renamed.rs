@@ -1,0 +1,190 @@
+//! Gives functions other names, in the message itself: records of functions get another name at their end, where the last
+//! one counts, and the names are appended to the strings. All else stays as it is, byte for byte.
+
+use super::wire::{Fields, put};
+use super::{Memo, NONE, Profile};
+use crate::demangle::{Demangle, symbol};
+use crate::error::Result;
+use crate::interner::Sequences;
+use crate::random::RandomState;
+use crate::work::paced;
+
+/// Stands for the name that the linker knows a function by.
+const LINKER_NAME: u32 = 0;
+
+/// New names of functions.
+#[derive(Default)]
+struct Renamed {
+    /// The names, each once.
+    strings: Sequences<u8, RandomState>,
+    /// By function: its new name, [`LINKER_NAME`] or one more than the number of a string; [`NONE`] if it keeps its name.
+    /// Empty if all do, as in most profiles.
+    of_functions: Vec<u32>,
+}
+
+impl Profile {
+    /// Demangles the names of functions that are mangled. A function that has a name of its own beside the linker's keeps
+    /// it, unless the mode takes the place of any name. pprof also cuts `<...>` and `(...)` from names that look like
+    /// demangled C++. Names of other languages look so, too, and different functions would become one.
+    pub(crate) fn with_demangled(self, mode: Demangle, limit: u64) -> Result<Profile> {
+        let renamed = match mode {
+            Demangle::Off => return Ok(self),
+            mode => Renamed::demangled(&self, mode),
+        };
+        if renamed.of_functions.is_empty() {
+            return Ok(self);
+        }
+        let message = renamed.message(&self)?;
+        if message.len() as u64 > limit {
+            let note = format!(
+                "names are as the linker knows them, since demangled ones would make the profile larger than {limit} bytes"
+            );
+            return Ok(self.with_notes(vec![note]));
+        }
+        let Profile { name, notes, sampled, .. } = self;
+        Profile::decode(&name, message).map(|profile| profile.with_notes(notes).with_sampled(sampled))
+    }
+}
+
+impl Renamed {
+    fn demangled(profile: &Profile, mode: Demangle) -> Renamed {
+        let functions = profile.functions();
+        let mut renamed = Renamed::default();
+        // By the string of the linker's name: however many functions share one, it is demangled once.
+        let mut known = Memo::new(if functions.name.is_empty() { 0 } else { profile.n_strings() });
+        for (function, (&name, &system)) in paced(functions.name.iter().zip(&functions.system_name).enumerate()) {
+            let [name, linker_name] = [name, system].map(|id| profile.string(id));
+            let has_own = !name.is_empty() && name != linker_name;
+            if has_own && !(mode.is_forced() && !linker_name.is_empty()) {
+                continue;
+            }
+            let mut new = known.get(system.index());
+            if new == NONE {
+                new = renamed.name_of(linker_name, mode);
+                known.set(system.index(), new);
+            }
+            let text = if new == LINKER_NAME { linker_name } else { renamed.strings.get(new - 1) };
+            if text == name {
+                continue;
+            }
+            if renamed.of_functions.is_empty() {
+                renamed.of_functions = vec![NONE; functions.name.len()];
+            }
+            renamed.of_functions[function] = new;
+        }
+        renamed
+    }
+
+    /// Returns the new name of a function, by the linker's name.
+    fn name_of(&mut self, linker_name: &[u8], mode: Demangle) -> u32 {
+        symbol(linker_name, mode).map_or(LINKER_NAME, |demangled| self.strings.number(demangled.as_bytes()) + 1)
+    }
+
+    fn message(&self, profile: &Profile) -> Result<Vec<u8>> {
+        let first_string = profile.n_strings() as u64;
+        let (mut out, mut record) = (Vec::with_capacity(profile.data.len()), Vec::new());
+        let mut function = 0;
+        let mut fields = Fields::new(&profile.data, 0);
+        loop {
+            let start = fields.offset();
+            let Some((field, value)) = fields.next()? else { break };
+            let new = if field == 5 { self.of_functions[function] } else { NONE };
+            function += usize::from(field == 5);
+            let name = match new {
+                NONE => {
+                    out.extend_from_slice(&profile.data[start..fields.offset()]);
+                    continue;
+                }
+                LINKER_NAME => u64::from(profile.functions.system_name[function - 1].0),
+                string => first_string + u64::from(string - 1),
+            };
+            record.extend_from_slice(value.bytes()?);
+            put::int(&mut record, 2, name);
+            put::bytes(&mut out, 5, &record);
+            record.clear();
+        }
+        for number in 0..self.strings.len() as u32 {
+            put::bytes(&mut out, 6, self.strings.get(number));
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::LoadOptions;
+    use crate::builder::ProfileBuilder;
+
+    const PUSH: &str = "_ZNSt6vectorIiSaIiEE9push_backERKi";
+
+    /// Names and linker's names of a profile that is read.
+    fn names(mode: Demangle, functions: &[(&str, &str)]) -> Vec<(String, String)> {
+        let mut b = ProfileBuilder::new();
+        b.sample_type("samples", "count");
+        for (name, system) in functions {
+            let function = b.function_of_system(name.as_bytes(), system.as_bytes(), b"a.cc", 3);
+            let line = b.line(function, 5);
+            let location = b.location(None, 0, &[line]).unwrap();
+            b.sample(&[location], &[1], &[]).unwrap();
+        }
+        let written = b.build("").unwrap();
+        let read = LoadOptions { demangle: mode, ..LoadOptions::default() };
+        let p = Profile::from_bytes("in", written.buffer(), &read).unwrap();
+        let all = p.functions();
+        assert_eq!((p.n_samples(), &*p.locations().line_number), (functions.len(), &*vec![5; functions.len()]));
+        let names = all.name.iter().zip(&all.system_name);
+        names.map(|(&name, &system)| (p.text(name), p.text(system))).collect()
+    }
+
+    #[test]
+    fn functions_are_demangled_that_have_no_other_name() {
+        let given = [
+            (PUSH, PUSH),
+            ("", "_ZN3foo3barEv"),
+            ("mine", "_ZN3foo3barEv"),
+            ("_ZN3foo3barEv", ""),
+            ("", "main"),
+            ("f(int)", "f(int)"),
+            ("a::f(int)", "a::f(int)"),
+        ];
+        let by_name = |mode| names(mode, &given).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let default = ["std::vector::push_back", "foo::bar", "mine", "_ZN3foo3barEv", "main", "f(int)", "a::f(int)"]
+            .map(str::to_owned);
+        assert_eq!(by_name(Demangle::Default), default);
+        assert_eq!(
+            by_name(Demangle::Full)[0..3],
+            ["std::vector<int, std::allocator<int> >::push_back(int const&)", "foo::bar()", "foo::bar()"]
+        );
+        assert_eq!(by_name(Demangle::None)[0..4], [PUSH, "_ZN3foo3barEv", "_ZN3foo3barEv", "_ZN3foo3barEv"]);
+        assert_eq!(by_name(Demangle::Off), given.map(|(name, _)| name));
+        // The linker's names stay, so another mode can be asked of what is written.
+        assert!(names(Demangle::Default, &given).iter().zip(given).all(|((_, system), (_, given))| system == given));
+    }
+
+    #[test]
+    fn a_profile_without_mangled_names_stays_byte_for_byte() {
+        let text = b"main;f 3\nmain;std::vector<int>::f(int) 4\n";
+        let read = |mode| {
+            let options = LoadOptions { demangle: mode, ..LoadOptions::default() };
+            Profile::from_bytes("in", text, &options).unwrap().buffer().to_vec()
+        };
+        assert_eq!(read(Demangle::Default), read(Demangle::Off));
+    }
+
+    #[test]
+    fn names_that_would_make_a_profile_too_large_stay_mangled_and_a_note_says_so() {
+        let mut b = ProfileBuilder::new();
+        b.sample_type("samples", "count");
+        let function = b.function(PUSH, "", 0);
+        let line = b.line(function, 0);
+        let location = b.location(None, 0, &[line]).unwrap();
+        b.sample(&[location], &[1], &[]).unwrap();
+        let profile = b.build("in").unwrap();
+        let size = profile.buffer().len() as u64;
+        let profile = profile.with_demangled(Demangle::Default, size).unwrap();
+        assert_eq!(profile.text(profile.functions().name[0]), PUSH);
+        assert!(profile.warnings()[0].contains("as the linker knows them"), "{:?}", profile.warnings());
+    }
+}

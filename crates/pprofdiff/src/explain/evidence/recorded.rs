@@ -1,0 +1,228 @@
+//! Frames that one side has only because it was recorded in another way: `runtime.goexit` at the root of all stacks in Go's
+//! text profiles, `malloc` at the leaf of all stacks of one allocation profiler, the levels of a script that starts the
+//! program. They are left out, so that they are no cause.
+//!
+//! A program may change so, too: a new function that calls, or is called by, all others. Nothing is lost then, because the
+//! cost of what it calls stays, and a warning names it. A leaf takes its callers' cost, so there the rule is stricter.
+
+use super::rows::Rows;
+use pprofdiff_profile::random::HashSet;
+use pprofdiff_profile::work::paced;
+
+/// The part of a side's value in stacks that begin with such frames. Stacks of the runtime's own threads need not.
+const ROOT_PART: f64 = 0.9;
+/// The same of stacks that end with them.
+const LEAF_PART: f64 = 0.999;
+/// The fewest functions that call a leaf of the recorder. A program's own new function may be called by two or three that
+/// are all that a small profile has.
+const MIN_CALLERS: usize = 4;
+/// The most frames that a stack may lose at one end.
+const MAX_LEVELS: usize = 32;
+/// The most frames that may differ at one end. More are functions of the program under other names.
+const MAX_FRAMES: usize = 16;
+
+/// One end of stacks.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Root,
+    Leaf,
+}
+
+impl End {
+    /// The frame at a distance from this end.
+    fn frame(self, stack: &[u32], distance: usize) -> Option<u32> {
+        match self {
+            End::Root => stack.get(distance).copied(),
+            End::Leaf => stack.len().checked_sub(distance + 1).map(|at| stack[at]),
+        }
+    }
+}
+
+/// Stands for the functions of Go's runtime that its text profiles leave out at the leaf.
+const UNNAMED: &str = "runtime.(unnamed)";
+
+/// Leaves out the frames that only one side's recorder wrote, and says which.
+pub(in crate::explain) fn leave_out(rows: &mut Rows) -> Vec<String> {
+    let sides = sides_of_names(rows);
+    let mut notes: Vec<String> = leave_out_runtime(rows, &sides).into_iter().collect();
+    for end in [End::Root, End::Leaf] {
+        for side in [0, 1] {
+            let Some((cuts, frames)) = cuts(rows, &sides, end, side) else { continue };
+            let mut names: Vec<&str> = frames.iter().map(|&frame| &*rows.names[frame as usize].text).collect();
+            names.sort_unstable();
+            let [own, other] = if side == 0 { ["base", "new side"] } else { ["new side", "base"] };
+            let how = if end == End::Root { "begin with" } else { "end with" };
+            notes.push(format!(
+                "stacks were recorded differently: those of the {own} {how} {}, which the {other} does not have; left out",
+                names.join(", ")
+            ));
+            rows.regroup(|row, stack| match end {
+                End::Root => drop(stack.drain(..cuts[row])),
+                End::Leaf => stack.truncate(stack.len() - cuts[row]),
+            });
+        }
+    }
+    notes
+}
+
+/// Leaves out the runtime's functions at all leaves if one side does not name them.
+fn leave_out_runtime(rows: &mut Rows, sides: &[[bool; 2]]) -> Option<String> {
+    let unnamed = rows.names.iter().position(|name| &*name.text == UNNAMED)?;
+    if sides[unnamed] == [true; 2] {
+        return None;
+    }
+    let is_runtime: Vec<bool> = rows.names.iter().map(|name| name.text.starts_with("runtime.")).collect();
+    rows.regroup(|_, stack| {
+        let run = stack.iter().rev().take_while(|&&frame| is_runtime[frame as usize]).count();
+        if run < stack.len() {
+            stack.truncate(stack.len() - run);
+        }
+    });
+    let side = if sides[unnamed][0] { "base" } else { "new side" };
+    Some(format!(
+        "stacks were recorded differently: those of the {side} do not name the runtime's functions at the leaf; left out"
+    ))
+}
+
+/// By name: whether a side has it.
+fn sides_of_names(rows: &Rows) -> Vec<[bool; 2]> {
+    let mut sides: Vec<[bool; 2]> = (0..rows.names.len() as u32).map(|f| [0, 1].map(|s| rows.may_have(f, s))).collect();
+    for (row, values) in paced(rows.rows.iter().map(|row| row.values).enumerate()) {
+        for &frame in rows.stack(row) {
+            (0..2).for_each(|side| sides[frame as usize][side] |= values[side] > 0.0);
+        }
+    }
+    sides
+}
+
+/// How many frames each row loses at an end, and which frames these are; `None` if there is nothing to leave out.
+fn cuts(rows: &Rows, sides: &[[bool; 2]], end: End, side: usize) -> Option<(Vec<usize>, HashSet<u32>)> {
+    let is_foreign = |frame: u32| sides[frame as usize][side] && !sides[frame as usize][1 - side];
+    let of_side = |side: usize| (0..rows.rows.len()).filter(move |&row| rows.rows[row].values[side] > 0.0);
+    // Behind the foreign frames a stack goes on as the other side's stacks begin.
+    let mut ends = vec![false; rows.names.len()];
+    for row in of_side(1 - side) {
+        end.frame(rows.stack(row), 0).into_iter().for_each(|frame| ends[frame as usize] = true);
+    }
+    let mut cuts = vec![0; rows.rows.len()];
+    let (mut frames, mut callers): (HashSet<u32>, HashSet<u32>) = Default::default();
+    let (mut cut_value, mut value) = (0.0, 0.0);
+    for row in paced(of_side(side)) {
+        let stack = rows.stack(row);
+        value += rows.rows[row].values[side];
+        let run = (0..MAX_LEVELS).take_while(|&at| end.frame(stack, at).is_some_and(is_foreign)).count();
+        let Some(next) = end.frame(stack, run).filter(|&next| run > 0 && ends[next as usize]) else { continue };
+        cut_value += rows.rows[row].values[side];
+        cuts[row] = run;
+        callers.insert(next);
+        frames.extend((0..run).filter_map(|at| end.frame(stack, at)));
+        if frames.len() > MAX_FRAMES {
+            return None;
+        }
+    }
+    let is_recorders = match end {
+        End::Root => cut_value >= ROOT_PART * value,
+        End::Leaf => cut_value >= LEAF_PART * value && callers.len() >= MIN_CALLERS,
+    };
+    (is_recorders && cut_value > 0.0).then_some((cuts, frames))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rows::{Name, Row, Rows, Stacks};
+    use super::super::sets::tests::rows as some_rows;
+    use super::leave_out;
+    use crate::runtimes::Class;
+
+    /// Rows of stacks, root first, with their values of both sides.
+    fn rows(stacks: &[(&str, [f64; 2])]) -> Rows {
+        let mut rows = some_rows(0);
+        let mut texts: Vec<&str> = stacks.iter().flat_map(|(stack, _)| stack.split(';')).collect();
+        texts.sort_unstable();
+        texts.dedup();
+        let number = |text: &str| texts.iter().position(|other| *other == text).unwrap_or_default() as u32;
+        let name = |text: &&str| Name { text: (*text).into(), class: Class::default(), shown: Box::default() };
+        rows.names = texts.iter().map(name).collect();
+        rows.sides.clear();
+        rows.stacks = Stacks::default();
+        let row = |(stack, values): &(&str, [f64; 2])| Row {
+            stack: rows.stacks.push(stack.split(';').map(number)),
+            labels: 0,
+            background: false,
+            is_below: false,
+            values: *values,
+            counts: *values,
+            events: *values,
+            variance: 1.0,
+        };
+        rows.rows = stacks.iter().map(row).collect();
+        rows.run_values = Default::default();
+        rows.arrange();
+        rows
+    }
+
+    fn shown(rows: &Rows) -> Vec<String> {
+        let text = |&frame: &u32| rows.names[frame as usize].text.to_string();
+        let stack = |row: usize| rows.stack(row).iter().map(text).collect::<Vec<_>>().join(";");
+        (0..rows.rows.len()).map(|row| format!("{} {:?}", stack(row), rows.rows[row].values)).collect()
+    }
+
+    #[test]
+    fn frames_that_all_stacks_of_one_side_begin_with_are_left_out_with_a_note() {
+        let mut all = rows(&[
+            ("goexit;main;a", [30.0, 0.0]),
+            ("goexit;main;b", [60.0, 0.0]),
+            ("mcall", [1.0, 1.0]),
+            ("main;a", [0.0, 30.0]),
+            ("main;b", [0.0, 90.0]),
+        ]);
+        let notes = leave_out(&mut all);
+        assert_eq!(shown(&all), ["main;a [30.0, 30.0]", "main;b [60.0, 90.0]", "mcall [1.0, 1.0]"]);
+        assert!(notes.len() == 1 && notes[0].contains("the base begin with goexit, which the new side"), "{notes:?}");
+    }
+
+    #[test]
+    fn a_recorders_leaves_are_left_out() {
+        let callers = ["a", "b", "c", "d"];
+        let with = callers.map(|caller| format!("main;{caller};new;malloc"));
+        let without = callers.map(|caller| format!("main;{caller}"));
+        let mut all: Vec<(&str, [f64; 2])> = with.iter().map(|stack| (&**stack, [0.0, 5.0])).collect();
+        all.extend(without.iter().map(|stack| (&**stack, [5.0, 0.0])));
+        let mut all = rows(&all);
+        assert!(leave_out(&mut all)[0].contains("the new side end with malloc, new,"));
+        assert_eq!(shown(&all), callers.map(|caller| format!("main;{caller} [5.0, 5.0]")));
+    }
+
+    #[test]
+    fn functions_of_gos_runtime_that_one_side_does_not_name_are_left_out_on_both() {
+        let mut all = rows(&[
+            ("main.a;runtime.(unnamed)", [9.0, 0.0]),
+            ("main.b;runtime.(unnamed)", [5.0, 0.0]),
+            ("main.a;runtime.chanrecv1;runtime.gopark", [0.0, 9.0]),
+            ("main.b;runtime.gopark", [0.0, 5.0]),
+            ("runtime.gcBgMarkWorker;runtime.gopark", [0.0, 1.0]),
+        ]);
+        assert!(leave_out(&mut all)[0].contains("those of the base do not name the runtime's functions"));
+        let kept = "runtime.gcBgMarkWorker;runtime.gopark [0.0, 1.0]";
+        assert_eq!(shown(&all), ["main.a [9.0, 9.0]", "main.b [5.0, 5.0]", kept]);
+    }
+
+    #[test]
+    fn what_a_program_may_have_changed_itself_stays() {
+        for stacks in [
+            // A new thread, with functions of its own.
+            &[("main;a", [9.0, 9.0]), ("thread;serve;a", [0.0, 900.0])][..],
+            // A function that was renamed on its way.
+            &[("old;a", [9.0, 0.0]), ("new;a", [0.0, 9.0])],
+            // One that nearly all time is now in.
+            &[("main;a", [9.0, 0.0]), ("main;a;slow", [0.0, 900.0])],
+            // Some stacks go on as they were.
+            &[("main;a", [9.0, 5.0]), ("wrap;main;a", [0.0, 9.0])],
+        ] {
+            let mut all = rows(stacks);
+            let before = shown(&all);
+            assert_eq!(leave_out(&mut all), Vec::<String>::new());
+            assert_eq!(shown(&all), before);
+        }
+    }
+}
