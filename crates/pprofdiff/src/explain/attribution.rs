@@ -3,6 +3,7 @@
 
 use super::evidence::rows::Rows;
 use super::evidence::sets::{Key, Sets};
+use super::related::{are_related, call_each_other};
 use super::search::Found;
 use crate::statistics::counts;
 
@@ -248,6 +249,10 @@ impl<'a> Attribution<'a> {
             let Some(function) = candidate.of.function else { continue };
             let partner = self.partner(candidate, set, raw).and_then(|p| self.sets.sets[p].key.frame());
             let partner = partner.filter(|&f| f != function).unwrap_or(inside);
+            // Siblings that changed the other way are two causes.
+            if partner != inside && !are_related(self.rows, function, partner) {
+                continue;
+            }
             let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
             let even = self.is_even(self.sets.sets[set].values, set) && change(set).abs() < EVEN * raw.abs();
             return Some(Shift { set, gained, lost, inside, amount: raw.abs(), even });
@@ -302,18 +307,14 @@ impl<'a> Attribution<'a> {
             && counts::penalised(b, n, self.found.scale, variance) > need
     }
 
-    /// Takes out pairs of causes of opposite sign and like size of which one calls the other: code that moved.
+    /// Takes out pairs of causes of opposite sign and like size of functions that are related: code that moved.
     pub(super) fn swaps(&self, candidates: &mut Vec<CauseCandidate>) -> Vec<Swap> {
-        let calls = |a: u32, b: u32| {
-            (0..self.rows.rows.len()).any(|i| self.rows.stack(i).windows(2).any(|w| (w[0], w[1]) == (a, b)))
-        };
         let mut swaps = Vec::new();
         'again: loop {
             for (i, up) in candidates.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.of.label.is_none()) {
                 for (j, down) in candidates.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.of.label.is_none()) {
                     let (Some(gained), Some(lost)) = (up.of.function, down.of.function) else { continue };
                     let left = (up.delta + down.delta).abs() / up.delta.max(-down.delta);
-                    let related = || calls(gained, lost) || calls(lost, gained);
                     let is_sided = |d: &CauseCandidate| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
                     let most = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
                     // What the search lacks given one of them is no change: the stacks themselves have to cancel.
@@ -321,7 +322,9 @@ impl<'a> Attribution<'a> {
                     if gain <= 0.0 || loss >= 0.0 || (gain + loss).abs() > EVEN * gain.max(-loss) {
                         continue;
                     }
-                    if left < SWAP && related() || left < most && self.have_place(up, down) {
+                    let is_swap = left < SWAP && call_each_other(self.rows, gained, lost)
+                        || left < most && self.have_place(up, down) && are_related(self.rows, gained, lost);
+                    if is_swap {
                         let mut both: Vec<u32> = up.rows.iter().chain(&down.rows).copied().collect();
                         both.sort_unstable();
                         both.dedup();

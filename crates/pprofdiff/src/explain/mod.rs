@@ -10,12 +10,14 @@
 //! docs/explain.md says what is promised and measured.
 
 mod account;
+mod agreement;
 mod answer;
 mod asked;
 mod attribution;
 mod chance;
 mod evidence;
 mod naming;
+mod related;
 mod rules;
 mod search;
 mod shared;
@@ -26,6 +28,7 @@ use crate::diff::{Diff, Granularity, Measure, Moves, Normalize, Pair, Query, Sum
 use crate::runtimes::{self, UserRules};
 use crate::{Error, Result};
 use account::Books;
+use agreement::{ENOUGH, independent_witnesses};
 pub use answer::{
     Account, Candidate, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise,
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
@@ -37,8 +40,8 @@ pub(crate) use evidence::read::by_chance;
 use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work;
+pub(crate) use rules::parts::package_of;
 use rules::renamed::Renamed;
-pub(crate) use rules::renamed::package_of;
 use rules::{Findings, Names};
 pub use rules::{RULES, Rule};
 use std::sync::Arc;
@@ -343,6 +346,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
             cost: None,
             even: false,
             inside: None,
+            packages: None,
         });
     }
     moved.extend(clones(&rows, total, of_run));
@@ -357,7 +361,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let mut work = Work::of(measure.profile_bytes());
     let exposure = runs * ops.unwrap_or(1.0);
     let is_level = ops.is_none() && is_level(&measure.summary().sample_type);
-    let (found, scale, findings, account, swaps) = loop {
+    let (found, scale, findings, account, swaps, witnesses) = loop {
         work::poll();
         let sets = Sets::new(&rows);
         work.add(sets.places());
@@ -378,7 +382,10 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
                 Some(known) => known.delta = known.delta.max(delta),
                 // What moved and changed on the way is a change of what is around both.
                 None if !shift.even => {}
-                None => moved.push(Moved { function, from, how: How::Shift, delta, cost: None, even: true, inside }),
+                None => {
+                    let (how, cost, packages) = (How::Shift, None, None);
+                    moved.push(Moved { function, from, how, delta, cost, even: true, inside, packages });
+                }
             }
             let folded: Vec<u32> = sets.rows(shift.set).collect();
             // What is below only changed places.
@@ -417,7 +424,8 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         let split = |entry: account::Entry| (books.split(&entry), entry);
         let [causes, suspects] = [causes, suspects].map(|of| of.into_iter().map(split).collect::<Vec<_>>());
         let candidate = candidate.map(|entry| (books.runs_needed(entry.score), split(entry)));
-        break (found, scale, (causes, suspects, candidate), account, swaps);
+        let witnesses = independent_witnesses(&rows, &sets, &found, scale);
+        break (found, scale, (causes, suspects, candidate), account, swaps, witnesses);
     };
     let shown = Shown { rows: &rows, renamed: renamed_to };
     moved.extend(swaps.iter().map(|swap| Moved {
@@ -428,6 +436,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         cost: None,
         even: swap.even,
         inside: None,
+        packages: None,
     }));
     let of_sides = Shown { rows: &rows, renamed: HashMap::default() };
     let of_names = renamed.iter().filter(is_shown).map(|pair| Moved {
@@ -438,6 +447,11 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         cost: Some((of_run(0, pair.cost[0]), of_run(1, pair.cost[1]))),
         even: found.is_even(&rows, scale, pair.cost),
         inside: None,
+        packages: {
+            let [from, to] =
+                [pair.old, pair.new].map(|frame| package_of(&rows.names[frame as usize].text).into_owned());
+            (from != to && !from.is_empty() && !to.is_empty()).then_some((from, to))
+        },
     });
     moved.splice(0..0, of_names.collect::<Vec<_>>());
     // Where inlining differs between builds, a function may seem to have moved to itself.
@@ -464,9 +478,11 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         // Nor is it nothing where that is likely.
         () if account.p.is_some_and(|p| p < UNSURE) && rest > LARGE_REST * less => Verdict::Inconclusive,
         () if rest > VAST_REST * less => Verdict::Inconclusive,
+        // What was rewritten costs what it costs for an amount of work that only its callers know.
+        () if is_rewritten && ops.is_none() => Verdict::Inconclusive,
         () if found.noticed < PRACTICAL => Verdict::None,
         // What moved is an answer, too, if little else could have gone unseen.
-        () if (!moved.is_empty() || rewrite.is_some()) && found.noticed < UNNOTICED => Verdict::None,
+        () if !moved.is_empty() && found.noticed < UNNOTICED => Verdict::None,
         () => Verdict::Inconclusive,
     };
     let kind = measure.summary().sample_type.as_str();
@@ -488,7 +504,10 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
-        () if (found.unknown || found.of == 0 || !suspects.is_empty()) && !equal => ScaleRule::Unknown,
+        () if equal => ScaleRule::Same,
+        () if found.unknown || found.of == 0 || !suspects.is_empty() => ScaleRule::Unknown,
+        // A few functions agree by accident, and where much was rewritten they are few.
+        () if witnesses < ENOUGH && (is_rewritten || (factor - 1.0).abs() < 1e-6) => ScaleRule::Unknown,
         () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
         () => ScaleRule::Agree,
     };

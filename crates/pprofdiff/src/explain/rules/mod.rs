@@ -11,6 +11,7 @@ mod in_use_level;
 pub(super) mod inlined;
 mod outlined;
 mod own_cost;
+pub(super) mod parts;
 pub(super) mod renamed;
 mod replaced;
 pub(super) mod rewritten;

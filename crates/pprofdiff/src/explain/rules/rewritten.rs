@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::renamed::package_of;
+use super::parts::package_of;
 use super::{Find, Rule};
 use crate::explain::evidence::costs::Costs;
 use crate::explain::evidence::rows::Rows;
