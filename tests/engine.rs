@@ -20,6 +20,7 @@ mod instructions;
 mod legacy;
 mod malformed;
 mod matching;
+mod moves;
 mod numbers;
 mod others;
 mod otlp;

@@ -58,9 +58,9 @@ fn two_digits(x: f64) -> f64 {
 fn owners<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
     let same = from.chars().rev().zip(to.chars().rev()).take_while(|(a, b)| a == b);
     let rest = &from[from.len() - same.map(|(c, _)| c.len_utf8()).sum::<usize>()..];
-    let at = rest.find(['.', ':'])?;
-    let end = rest.len() - at;
-    let (from, to) = (&from[..from.len() - end], to.get(..to.len() - end)?);
+    let end = rest.len() - rest.rfind(['.', ':'])?;
+    let prefix = |name: &'a str| name.get(..name.len() - end).map(|prefix| prefix.trim_end_matches(':'));
+    let (from, to) = (prefix(from)?, prefix(to)?);
     (!from.is_empty() && !to.is_empty()).then_some((from, to))
 }
 
@@ -315,6 +315,10 @@ impl ExplanationText<'_> {
                 let (base, new) = (self.total(base), self.total(new));
                 format!("{from} is now called {function}: {base} {} {new}{sum}", self.markup.arrow())
             }
+            (How::Replaced, _) => {
+                let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
+                format!("{function} in place of {from}{inside}{size}{sum}")
+            }
             (how, _) => {
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
                 format!("{from}'s cost is now {function}'s ({}){inside}{size}{sum}", how.name())
@@ -383,11 +387,15 @@ impl ExplanationText<'_> {
             Verdict::None if e.moved.is_empty() && e.rewrite.is_none() && is_known => {
                 Some(format!("No change. A frame with 10% of the total would have been noticed from {noticed}."))
             }
-            Verdict::None if is_known => Some(format!(
-                "Nothing changed but where cost is counted. A frame with 10% of the total would have been noticed from \
-                 {noticed}."
-            )),
-            Verdict::None => Some("Nothing changed but where cost is counted.".to_owned()),
+            Verdict::None => {
+                let is_replaced = e.moved.iter().any(|moved| moved.how == How::Replaced);
+                let what = match is_replaced {
+                    true => "No change in sum, but other functions have the cost.",
+                    false => "Nothing changed but where cost is counted.",
+                };
+                let noticed = format!(" A frame with 10% of the total would have been noticed from {noticed}.");
+                Some(what.to_owned() + if is_known { &noticed } else { "" })
+            }
             Verdict::Inconclusive if e.rewrite.is_some() && e.suspects.is_empty() => Some(
                 "Much was rewritten, so these samples can't tell whether the same work costs more or less. Give --ops."
                     .to_owned(),

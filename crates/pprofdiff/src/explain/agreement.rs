@@ -10,11 +10,15 @@ use super::search::Found;
 /// The fewest functions that show the same work.
 pub(super) const ENOUGH: usize = 3;
 /// The fewest events of such a function, both sides together.
-const MIN_EVENTS: f64 = 50.0;
+const MIN_EVENTS: f64 = 20.0;
 
 /// Returns the number of functions whose own cost is the same on both sides at this amount of work, and of which none calls
 /// another.
 pub(super) fn independent_witnesses(rows: &Rows, sets: &Sets, found: &Found, scale: f64) -> usize {
+    // Where most functions changed, a few agree with any amount.
+    if 2 * found.agree < found.of {
+        return 0;
+    }
     let is_witness = |values: [f64; 2], event: f64| {
         values.iter().all(|value| *value > 0.0)
             && values[0] + values[1] > MIN_EVENTS * event

@@ -219,6 +219,8 @@ pub enum How {
     Shift,
     /// Two functions of which one calls the other exchanged cost.
     Swap,
+    /// A function came where another went, and nothing says that they are one.
+    Replaced,
 }
 
 impl How {
@@ -231,6 +233,7 @@ impl How {
             How::Outlined => "outlined",
             How::Shift => "shift",
             How::Swap => "swap",
+            How::Replaced => "replaced",
         }
     }
 }

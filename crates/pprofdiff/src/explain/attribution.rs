@@ -1,6 +1,7 @@
 //! From sets to causes: cost that only changed places is told from causes, causes that are one are put together, and
 //! each is described.
 
+use super::answer::How;
 use super::evidence::rows::Rows;
 use super::evidence::sets::{Key, Sets};
 use super::related::{are_related, call_each_other};
@@ -97,6 +98,8 @@ pub(super) struct Shift {
     pub lost: u32,
     pub inside: u32,
     pub amount: f64,
+    /// What is said of it; nothing where inlining differs between runs of one build.
+    pub how: Option<How>,
     /// True if what is around both did not change by more than chance.
     pub even: bool,
 }
@@ -106,6 +109,9 @@ pub(super) struct Swap {
     pub gained: u32,
     pub lost: u32,
     pub amount: f64,
+    pub how: How,
+    /// The function inside which one replaced the other.
+    pub inside: Option<u32>,
     /// True if both together did not change by more than chance.
     pub even: bool,
 }
@@ -143,13 +149,7 @@ impl<'a> Attribution<'a> {
     fn describe(&self, set: usize, deepest: bool) -> Description {
         let of = &self.sets.sets[set];
         let [b, n] = of.values;
-        let sided = if b < ONE_SIDED * n {
-            Some(CauseKind::Added)
-        } else if n < ONE_SIDED * b {
-            Some(CauseKind::Removed)
-        } else {
-            None
-        };
+        let sided = self.one_sided([b, n]);
         let kind = sided.unwrap_or(CauseKind::Calls);
         let plain =
             |function, kind| Description { kind, function, caller: None, label: None, callee: None, chain: Vec::new() };
@@ -182,6 +182,15 @@ impl<'a> Attribution<'a> {
         match if deepest { edges.last() } else { edges.first() } {
             Some(&(caller, function)) => Description { caller: Some(caller), chain, ..plain(Some(function), kind) },
             None => plain(own, if is_own { sided.unwrap_or(CauseKind::Own) } else { kind }),
+        }
+    }
+
+    /// Returns which side has all but nothing of these values.
+    fn one_sided(&self, [base, new]: [f64; 2]) -> Option<CauseKind> {
+        match () {
+            () if base < ONE_SIDED * new => Some(CauseKind::Added),
+            () if new < ONE_SIDED * base => Some(CauseKind::Removed),
+            () => None,
         }
     }
 
@@ -247,15 +256,30 @@ impl<'a> Attribution<'a> {
             let Some(set) = set else { continue };
             let Some(inside) = self.sets.sets[set].key.frame() else { continue };
             let Some(function) = candidate.of.function else { continue };
-            let partner = self.partner(candidate, set, raw).and_then(|p| self.sets.sets[p].key.frame());
-            let partner = partner.filter(|&f| f != function).unwrap_or(inside);
-            // Siblings that changed the other way are two causes.
-            if partner != inside && !are_related(self.rows, function, partner) {
-                continue;
-            }
-            let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
             let even = self.is_even(self.sets.sets[set].values, set) && change(set).abs() < EVEN * raw.abs();
-            return Some(Shift { set, gained, lost, inside, amount: raw.abs(), even });
+            let lost_in = self.partner(candidate, set, raw);
+            let partner = lost_in.and_then(|p| self.sets.sets[p].key.frame()).filter(|&f| f != function);
+            let is_replaced = || {
+                let other = lost_in.and_then(|p| self.one_sided(self.sets.sets[p].values));
+                matches!(
+                    (candidate.of.kind, other),
+                    (CauseKind::Added, Some(CauseKind::Removed)) | (CauseKind::Removed, Some(CauseKind::Added))
+                )
+            };
+            let how = match partner {
+                Some(partner) if partner == inside || are_related(self.rows, function, partner) => Some(How::Shift),
+                Some(_) if is_replaced() => Some(How::Replaced),
+                // Which of several functions a profile shows is chance there.
+                _ if self.rows.runtime.unstable_inlining => None,
+                // Siblings that changed the other way are causes of their own, unless what is around both changed as well:
+                // then that says it.
+                Some(_) if even => continue,
+                Some(_) => None,
+                None => Some(How::Shift),
+            };
+            let partner = partner.unwrap_or(inside);
+            let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
+            return Some(Shift { set, gained, lost, inside, amount: raw.abs(), how, even });
         }
         None
     }
@@ -322,18 +346,24 @@ impl<'a> Attribution<'a> {
                     if gain <= 0.0 || loss >= 0.0 || (gain + loss).abs() > EVEN * gain.max(-loss) {
                         continue;
                     }
-                    let is_swap = left < SWAP && call_each_other(self.rows, gained, lost)
-                        || left < most && self.have_place(up, down) && are_related(self.rows, gained, lost);
-                    if is_swap {
-                        let mut both: Vec<u32> = up.rows.iter().chain(&down.rows).copied().collect();
-                        both.sort_unstable();
-                        both.dedup();
-                        let even = self.is_even([0, 1].map(|side| self.value(&both, side)), up.set);
-                        swaps.push(Swap { gained, lost, amount: up.delta, even });
-                        candidates.remove(i.max(j));
-                        candidates.remove(i.min(j));
-                        continue 'again;
-                    }
+                    let is_replaced = matches!((up.of.kind, down.of.kind), (CauseKind::Added, CauseKind::Removed));
+                    let (how, inside) = match () {
+                        () if left < SWAP && call_each_other(self.rows, gained, lost) => (How::Swap, None),
+                        () if is_replaced && left < SIBLINGS && !are_related(self.rows, gained, lost) => {
+                            (How::Replaced, self.narrowest_around(up, down))
+                        }
+                        () if left >= most || !self.have_place(up, down) => continue,
+                        () if are_related(self.rows, gained, lost) => (How::Swap, None),
+                        () => continue,
+                    };
+                    let mut both: Vec<u32> = up.rows.iter().chain(&down.rows).copied().collect();
+                    both.sort_unstable();
+                    both.dedup();
+                    let even = self.is_even([0, 1].map(|side| self.value(&both, side)), up.set);
+                    swaps.push(Swap { gained, lost, amount: up.delta, how, inside, even });
+                    candidates.remove(i.max(j));
+                    candidates.remove(i.min(j));
+                    continue 'again;
                 }
             }
             return swaps;
@@ -350,6 +380,17 @@ impl<'a> Attribution<'a> {
             self.value(&own, 1) / self.found.scale - self.value(&own, 0)
         };
         [change(a, b, is_narrower), change(b, a, !is_narrower)]
+    }
+
+    /// Returns the function of the smallest set that holds both.
+    fn narrowest_around(&self, a: &CauseCandidate, b: &CauseCandidate) -> Option<u32> {
+        let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
+        let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
+        let around = self.sets.holding(&both, all, 0.999).into_iter().map(|(set, _)| set);
+        let size = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
+        let smallest =
+            around.filter(|set| !self.sets.sets[*set].key.is_label()).min_by(|a, b| size(a).total_cmp(&size(b)));
+        smallest.and_then(|set| self.sets.sets[set].key.frame())
     }
 
     /// True if a set that is small enough to be a place holds both.

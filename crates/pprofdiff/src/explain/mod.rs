@@ -378,14 +378,13 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
             let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
             let inside = Some(shown.name(shift.inside));
             let delta = of_run(0, shift.amount);
-            match moved.iter_mut().find(|m| m.how == How::Shift && m.function == function && m.from == from) {
+            match moved.iter_mut().find(|m| Some(m.how) == shift.how && m.function == function && m.from == from) {
                 Some(known) => known.delta = known.delta.max(delta),
                 // What moved and changed on the way is a change of what is around both.
-                None if !shift.even => {}
-                None => {
-                    let (how, cost, packages) = (How::Shift, None, None);
-                    moved.push(Moved { function, from, how, delta, cost, even: true, inside, packages });
-                }
+                None => moved.extend(shift.how.filter(|_| shift.even).map(|how| {
+                    let (cost, packages) = (None, None);
+                    Moved { function, from, how, delta, cost, even: true, inside, packages }
+                })),
             }
             let folded: Vec<u32> = sets.rows(shift.set).collect();
             // What is below only changed places.
@@ -431,11 +430,11 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     moved.extend(swaps.iter().map(|swap| Moved {
         function: shown.name(swap.gained),
         from: shown.name(swap.lost),
-        how: How::Swap,
+        how: swap.how,
         delta: of_run(0, swap.amount),
         cost: None,
         even: swap.even,
-        inside: None,
+        inside: swap.inside.map(|caller| shown.name(caller)),
         packages: None,
     }));
     let of_sides = Shown { rows: &rows, renamed: HashMap::default() };
@@ -450,7 +449,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         packages: {
             let [from, to] =
                 [pair.old, pair.new].map(|frame| package_of(&rows.names[frame as usize].text).into_owned());
-            (from != to && !from.is_empty() && !to.is_empty()).then_some((from, to))
+            (pair.with_package && from != to).then_some((from, to))
         },
     });
     moved.splice(0..0, of_names.collect::<Vec<_>>());

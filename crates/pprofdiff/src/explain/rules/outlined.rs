@@ -28,8 +28,8 @@ fn outlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
         let own = &mut own[leaf as usize];
         (own[0], own[1]) = (own[0] + row.values[0], own[1] + row.values[1]);
     }
-    let mut found = Vec::new();
-    for side in [0, 1] {
+    // By side: the functions that it has alone and that call little, with what they cost in all and below each caller.
+    let sides = [0, 1].map(|side| {
         let is_large = |(cost, frame): &(f64, u32)| {
             *cost > (0.003 * total[side]).max(12.0 * event)
                 && own[*frame as usize][side] > 0.6 * cost
@@ -42,15 +42,24 @@ fn outlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
                 *callers.entry(*leaf).or_default().entry(caller).or_default() += row.values[side];
             }
         }
+        (only, callers)
+    });
+    let mut found = Vec::new();
+    for side in [0, 1] {
+        let (only, callers) = &sides[side];
+        // Where the caller calls another function there, this one may be that under another name.
+        let has_other = |caller: u32| sides[1 - side].1.values().any(|callers| callers.contains_key(&caller));
         let share = |frame: u32, side: usize| own[frame as usize][side] / total[side];
         let lost_by = |caller: u32| share(caller, 1 - side) - share(caller, side);
-        for (frame, callers) in callers {
+        for (&frame, callers) in callers {
             let most = callers.iter().max_by(|a, b| a.1.total_cmp(b.1).then(b.0.cmp(a.0)));
             let Some((&caller, _)) = most else { continue };
             let cost = only[&frame];
             let large = || callers.iter().filter(|(_, part)| **part > PART_OF_CALLER * cost).map(|(caller, _)| *caller);
             let known: f64 = large().map(|caller| callers[&caller]).sum();
-            if known < 0.6 * cost || large().any(|caller| only.contains_key(&caller) || lost_by(caller) <= 0.0) {
+            if known < 0.6 * cost
+                || large().any(|caller| only.contains_key(&caller) || has_other(caller) || lost_by(caller) <= 0.0)
+            {
                 continue;
             }
             let (here, lost): (f64, f64) = (share(frame, side), large().map(lost_by).sum());

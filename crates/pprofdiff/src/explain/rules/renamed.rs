@@ -20,6 +20,8 @@ use pprofdiff_profile::work::{self, paced};
 
 /// The most frames of one side that are compared by their neighbours, the costliest first.
 const MAX_RENAMED: usize = 200;
+/// The most passes over them: each matches functions by the neighbours that the last one matched.
+const MAX_PASSES: usize = 3;
 /// The most callers and callees that a frame is compared by.
 const MAX_NEIGHBOURS: usize = 200;
 /// Callers or callees are the same if they share this part.
@@ -49,11 +51,13 @@ pub(in crate::explain) struct Renamed {
     pub new: u32,
     /// What it costs with all below it, on either side.
     pub cost: [f64; 2],
+    /// True if its package has another path, and not the function alone.
+    pub with_package: bool,
 }
 
 pub(super) const RULE: Rule = Rule {
     name: "renamed",
-    needs: "functions that one side has alone, of packages or last names that agree, or with the same neighbours",
+    needs: "functions that one side has alone: of one package under another path, or with like names and neighbours",
     says: "it is now called otherwise, with what it costs on both sides",
     find: Find::Rename(|names| renamed(&names.rows, &names.costs)),
 };
@@ -65,7 +69,14 @@ fn renamed(rows: &Rows, costs: &Costs) -> Vec<Renamed> {
     }
     let mut found = Found { rows, costs, pairs: Vec::new(), renamed: [BTreeMap::new(), BTreeMap::new()] };
     found.of_packages(&rows.names);
-    found.of_neighbours();
+    // What a function calls may have other names as well, which the last pass matched.
+    for _ in 0..MAX_PASSES {
+        let known = found.pairs.len();
+        found.of_neighbours();
+        if found.pairs.len() == known {
+            break;
+        }
+    }
     found.pairs
 }
 
@@ -101,11 +112,12 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn add(&mut self, old: u32, new: u32) {
+    fn add(&mut self, old: u32, new: u32, with_package: bool) {
         if !self.renamed[0].contains_key(&old) && !self.renamed[1].contains_key(&new) {
             self.renamed[0].insert(old, old);
             self.renamed[1].insert(new, old);
-            self.pairs.push(Renamed { old, new, cost: [self.costs.of(old, 0), self.costs.of(new, 1)] });
+            let cost = [self.costs.of(old, 0), self.costs.of(new, 1)];
+            self.pairs.push(Renamed { old, new, cost, with_package });
         }
     }
 
@@ -169,14 +181,14 @@ impl Found<'_> {
             known[1].insert(new);
             for (name, &frame) in &of[0][old] {
                 if let Some(&other) = of[1][new].get(name) {
-                    self.add(frame, other);
+                    self.add(frame, other, true);
                 }
             }
             // Of those that are left: a type may be exported now, or no more.
             let others: BTreeMap<String, u32> = of[1][new].iter().map(|(name, &f)| (name.to_lowercase(), f)).collect();
             for (name, &frame) in &of[0][old] {
                 if let Some(&other) = others.get(&name.to_lowercase()) {
-                    self.add(frame, other);
+                    self.add(frame, other, true);
                 }
             }
         }
@@ -301,12 +313,12 @@ impl Found<'_> {
             }
         }
         of_name.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-        of_name.into_iter().for_each(|(_, old, new)| self.add(old, new));
+        of_name.into_iter().for_each(|(_, old, new)| self.add(old, new, false));
         of_package.retain(|(old, new)| !self.renamed[0].contains_key(old) && !self.renamed[1].contains_key(new));
         for &(old, new) in &of_package {
             let others = |pair: &&(u32, u32)| pair.0 == old || pair.1 == new;
             if of_package.iter().filter(others).count() == 1 {
-                self.add(old, new);
+                self.add(old, new, false);
             }
         }
     }
