@@ -319,14 +319,22 @@ impl ExplanationText<'_> {
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
                 format!("{function} in place of {from}{inside}{size}{sum}")
             }
+            // What else has it is not one function.
+            (How::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
+                format!("{function} has more{inside}: {}{sum}", percent(m.delta / total))
+            }
+            (How::Shift, _) if m.inside.as_ref() == Some(&m.function) => {
+                format!("{from} has less{inside}: {}{sum}", percent(m.delta / total))
+            }
             (how, _) => {
+                let total = if how == How::Outlined { self.e.total.1 } else { total };
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
                 format!("{from}'s cost is now {function}'s ({}){inside}{size}{sum}", how.name())
             }
         }
     }
 
-    /// What moved: packages with another path in one line each, other functions by themselves.
+    /// Returns a line for each package with another path, and for each other function that moved or was replaced.
     fn all_moved(&self) -> Vec<String> {
         let mut packages: Vec<((&str, &str), Vec<&Moved>)> = Vec::new();
         for m in &self.e.moved {
@@ -354,10 +362,11 @@ impl ExplanationText<'_> {
         }
         packages.retain(|(_, functions)| !functions.is_empty());
         let line = |((from, to), functions): &((&str, &str), Vec<&Moved>)| match functions.as_slice() {
-            [m] => self.moved(m),
+            [m] if m.how == How::Replaced => format!("Replaced: {}", self.moved(m)),
+            [m] => format!("Moved: {}", self.moved(m)),
             functions => {
                 let functions = counted(functions.len(), "function");
-                format!("{} is now called {}: {functions}", self.markup.name(from), self.markup.name(to))
+                format!("Moved: {} is now called {}: {functions}", self.markup.name(from), self.markup.name(to))
             }
         };
         packages.iter().map(line).collect()
@@ -387,6 +396,7 @@ impl ExplanationText<'_> {
             Verdict::None if e.moved.is_empty() && e.rewrite.is_none() && is_known => {
                 Some(format!("No change. A frame with 10% of the total would have been noticed from {noticed}."))
             }
+            Verdict::None if e.moved.is_empty() && e.rewrite.is_none() => Some("No change.".to_owned()),
             Verdict::None => {
                 let is_replaced = e.moved.iter().any(|moved| moved.how == How::Replaced);
                 let what = match is_replaced {
@@ -440,7 +450,7 @@ impl ExplanationText<'_> {
                 if self.e.account.p.is_some_and(|p| p > UNSURE) && self.e.noise.runs.0.min(self.e.noise.runs.1) > 1 =>
             {
                 format!(
-                    "The new side did {times} times as much work, or ran on another machine: runs of a side differ as much \
+                    "The new side did {times} times as much work, or ran on another machine: runs of a side differ as much\
                     {agree}{rest}."
                 )
             }
@@ -582,7 +592,7 @@ impl ExplanationText<'_> {
         }
         self.account().into_iter().for_each(|account| say(Priority::Account, account));
         let moved = self.all_moved();
-        moved.iter().take(MAX_MOVED).for_each(|moved| say(Priority::Moved, format!("Moved: {moved}.")));
+        moved.iter().take(MAX_MOVED).for_each(|moved| say(Priority::Moved, format!("{moved}.")));
         say(Priority::Scale, self.scale());
         say(Priority::Noise, self.noise());
         lines

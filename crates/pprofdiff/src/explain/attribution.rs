@@ -4,7 +4,7 @@
 use super::answer::How;
 use super::evidence::rows::Rows;
 use super::evidence::sets::{Key, Sets};
-use super::related::{are_related, call_each_other};
+use super::related::{Changed, Relation, is_replaced};
 use super::search::Found;
 use crate::statistics::counts;
 
@@ -259,23 +259,24 @@ impl<'a> Attribution<'a> {
             let even = self.is_even(self.sets.sets[set].values, set) && change(set).abs() < EVEN * raw.abs();
             let lost_in = self.partner(candidate, set, raw);
             let partner = lost_in.and_then(|p| self.sets.sets[p].key.frame()).filter(|&f| f != function);
-            let is_replaced = || {
-                let other = lost_in.and_then(|p| self.one_sided(self.sets.sets[p].values));
-                matches!(
-                    (candidate.of.kind, other),
-                    (CauseKind::Added, Some(CauseKind::Removed)) | (CauseKind::Removed, Some(CauseKind::Added))
-                )
-            };
-            let how = match partner {
-                Some(partner) if partner == inside || are_related(self.rows, function, partner) => Some(How::Shift),
-                Some(_) if is_replaced() => Some(How::Replaced),
+            let relation = lost_in.zip(partner).map(|(set, function_of_set)| {
+                let rows: Vec<u32> = self.sets.rows(set).collect();
+                let (own, other) =
+                    (Changed { function, rows: &candidate.rows }, Changed { function: function_of_set, rows: &rows });
+                let (gained, lost) = if raw > 0.0 { (own, other) } else { (other, own) };
+                Relation::of(self.rows, gained, lost)
+            });
+            let how = match relation {
+                _ if partner == Some(inside) => Some(How::Shift),
+                Some(Relation::Call | Relation::Likeness) | None => Some(How::Shift),
+                Some(Relation::Replacement) => Some(How::Replaced),
+                Some(Relation::Above) => None,
                 // Which of several functions a profile shows is chance there.
-                _ if self.rows.runtime.unstable_inlining => None,
+                Some(Relation::Nothing) if self.rows.runtime.unstable_inlining => None,
                 // Siblings that changed the other way are causes of their own, unless what is around both changed as well:
                 // then that says it.
-                Some(_) if even => continue,
-                Some(_) => None,
-                None => Some(How::Shift),
+                Some(Relation::Nothing) if even => continue,
+                Some(Relation::Nothing) => None,
             };
             let partner = partner.unwrap_or(inside);
             let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
@@ -346,21 +347,25 @@ impl<'a> Attribution<'a> {
                     if gain <= 0.0 || loss >= 0.0 || (gain + loss).abs() > EVEN * gain.max(-loss) {
                         continue;
                     }
-                    let is_replaced = matches!((up.of.kind, down.of.kind), (CauseKind::Added, CauseKind::Removed));
-                    let (how, inside) = match () {
-                        () if left < SWAP && call_each_other(self.rows, gained, lost) => (How::Swap, None),
-                        () if is_replaced && left < SIBLINGS && !are_related(self.rows, gained, lost) => {
-                            (How::Replaced, self.narrowest_around(up, down))
+                    let [came, went] = [(up, gained), (down, lost)]
+                        .map(|(candidate, function)| Changed { function, rows: &candidate.rows });
+                    let (how, inside) = match Relation::of(self.rows, came, went) {
+                        Relation::Call if left < SWAP => (Some(How::Swap), None),
+                        // The frame between says nothing of what is below it.
+                        Relation::Above if left < SWAP => (None, None),
+                        Relation::Likeness if left < most && self.have_place(up, down) => (Some(How::Swap), None),
+                        Relation::Likeness | Relation::Replacement
+                            if left < SIBLINGS && is_replaced(self.rows, gained, lost) =>
+                        {
+                            (Some(How::Replaced), self.narrowest_around(up, down))
                         }
-                        () if left >= most || !self.have_place(up, down) => continue,
-                        () if are_related(self.rows, gained, lost) => (How::Swap, None),
-                        () => continue,
+                        _ => continue,
                     };
                     let mut both: Vec<u32> = up.rows.iter().chain(&down.rows).copied().collect();
                     both.sort_unstable();
                     both.dedup();
                     let even = self.is_even([0, 1].map(|side| self.value(&both, side)), up.set);
-                    swaps.push(Swap { gained, lost, amount: up.delta, how, inside, even });
+                    swaps.extend(how.map(|how| Swap { gained, lost, amount: up.delta, how, inside, even }));
                     candidates.remove(i.max(j));
                     candidates.remove(i.min(j));
                     continue 'again;

@@ -476,7 +476,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
         () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
         // Nor is it nothing where that is likely.
         () if account.p.is_some_and(|p| p < UNSURE) && rest > LARGE_REST * less => Verdict::Inconclusive,
-        () if rest > VAST_REST * less => Verdict::Inconclusive,
+        () if rest > VAST_REST * less || account.unexplained => Verdict::Inconclusive,
         // What was rewritten costs what it costs for an amount of work that only its callers know.
         () if is_rewritten && ops.is_none() => Verdict::Inconclusive,
         () if found.noticed < PRACTICAL => Verdict::None,
@@ -503,7 +503,7 @@ fn explain(diff: &Diff, measure: &Measure, rows: Rows, heap: Option<&Rows>, opti
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
-        () if equal => ScaleRule::Same,
+        () if equal && found.of > 0 => ScaleRule::Same,
         () if found.unknown || found.of == 0 || !suspects.is_empty() => ScaleRule::Unknown,
         // A few functions agree by accident, and where much was rewritten they are few.
         () if witnesses < ENOUGH && (is_rewritten || (factor - 1.0).abs() < 1e-6) => ScaleRule::Unknown,

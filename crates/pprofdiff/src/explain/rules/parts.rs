@@ -65,7 +65,8 @@ fn is_type(segment: &str) -> bool {
 /// Returns true for the part of a path with which a Go compiler names a closure in a function.
 fn is_closure(segment: &str) -> bool {
     let number = ["func", "gowrap", "deferwrap"].iter().find_map(|prefix| segment.strip_prefix(prefix));
-    !segment.is_empty() && number.unwrap_or(segment).bytes().all(|b| b.is_ascii_digit())
+    // Canonical names have no number, as in `main.run.func#`.
+    !segment.is_empty() && number.unwrap_or(segment).bytes().all(|b| b.is_ascii_digit() || b == b'#')
 }
 
 /// Text without what stands in brackets, at any depth; of what is only in brackets, that.
@@ -130,6 +131,14 @@ impl Parts {
     pub(super) fn is_private_in_go(&self) -> bool {
         let name = self.local.strip_prefix(&self.owner).unwrap_or(&self.local).trim_start_matches('.');
         name.starts_with(|c: char| c.is_lowercase() || c == '_')
+    }
+
+    /// Returns true if two functions may implement one method of an interface: a method of two types. Their names and callers
+    /// say nothing then. No interface has a method that is private in two packages.
+    pub(in crate::explain) fn may_implement(&self, other: &Parts, is_go: bool) -> bool {
+        let are_methods = !self.owner.is_empty() && !other.owner.is_empty();
+        let is_private = is_go && self.package != other.package && self.is_private_in_go() && other.is_private_in_go();
+        are_methods && (&self.package, &self.owner) != (&other.package, &other.owner) && !is_private
     }
 
     /// Returns the words of the last name: `readGeneric` and `read_generic` have two.
@@ -199,6 +208,7 @@ mod tests {
             ("a/b.run.func1", "a/b | run.func1 | run.func1"),
             ("a/b.(*T).run.func1.2", "a/b | T.run.func1.2 | run.func1.2"),
             ("main.func1", "main | func1 | func1"),
+            ("main.run.func#", "main | run.func# | run.func#"),
             ("<lambda>", " |  | "),
             ("github.com/a/b.(*T[...]).M", "github.com/a/b | T.M | m"),
             ("pulldown_cmark::parse::Parser::next", "pulldown_cmark::parse | Parser.next | next"),

@@ -218,18 +218,6 @@ impl Found<'_> {
         (new / total[1] / (base / total[0])).ln()
     }
 
-    /// Returns true if two functions may implement one method of an interface: a method of two types. Their names and callers
-    /// say nothing then.
-    fn may_implement(&self, old: &Parts, new: &Parts) -> bool {
-        let are_methods = !old.owner.is_empty() && !new.owner.is_empty();
-        // No interface has a method that is private in two packages.
-        let is_private = self.rows.runtime.name == "go"
-            && old.package != new.package
-            && old.is_private_in_go()
-            && new.is_private_in_go();
-        are_methods && (&old.package, &old.owner) != (&new.package, &new.owner) && !is_private
-    }
-
     /// Returns the part that two functions have in common of the callees that tell functions apart: functions of the program,
     /// or of the functions' own package. Much else calls a standard library.
     fn common_callees(&self, near: [&Neighbours; 2], package_of_both: [&str; 2]) -> f64 {
@@ -248,7 +236,7 @@ impl Found<'_> {
     /// Functions that only one side has, by their callers and callees: of the same last name, or of the same package if
     /// nothing else is in question.
     fn of_neighbours(&mut self) {
-        let rows = self.rows;
+        let (rows, is_go) = (self.rows, self.rows.runtime.name == "go");
         let (total, event) = (rows.total(), rows.event());
         let only = |side: usize| {
             let is_large = |v: f64| v > (0.003 * total[side]).max(5.0 * event);
@@ -293,7 +281,7 @@ impl Found<'_> {
                     && is_near
                     && (up > LIKE || down > LIKE)
                     && ratio < LIKE_COST.ln()
-                    && (!self.may_implement(of_old, of_new) || have_callees())
+                    && (!of_old.may_implement(of_new, is_go) || have_callees())
                 {
                     of_name.push((overlap - ratio / LIKE_COST.ln() / 10.0, old, new));
                 }
@@ -305,7 +293,7 @@ impl Found<'_> {
                 };
                 let is_of_one = || of_old.owner == of_new.owner && (!of_old.owner.is_empty() || called() > LIKE);
                 // Two siblings have a caller in common, and may have a cost.
-                let is_same = || have_callees() || of_old.is_alike(of_new) && !self.may_implement(of_old, of_new);
+                let is_same = || have_callees() || of_old.is_alike(of_new) && !of_old.may_implement(of_new, is_go);
                 let is_one_package = of_old.package == of_new.package && (!of_old.package.is_empty() || is_of_one());
                 if is_one_package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation && is_same() {
                     of_package.push((old, new));
