@@ -26,6 +26,8 @@ const CALLER_DEVIANCE: f64 = 3.84;
 const SIBLINGS: f64 = 0.15;
 /// A sum is even if it changed by less than this part of what moved within it.
 const EVEN: f64 = 0.5;
+/// What is around a change says something of it if it is less than this many times as large.
+const NEAR: f64 = 10.0;
 /// A swap's two changes differ by less than this part.
 const SWAP: f64 = 0.25;
 
@@ -241,7 +243,7 @@ impl<'a> Attribution<'a> {
                     change(j) * raw.signum() < MOVED * raw.abs()
                         || unstable_inlining && change(j).abs() < 2.5 * error(j)
                 };
-                let most = if unstable_inlining { 30.0 } else { 10.0 };
+                let most = if unstable_inlining { 30.0 } else { NEAR };
                 within = around.iter().copied().filter(|j| is_silent(j) && sum(*j) < most * size).collect();
             }
             let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b)));
@@ -275,7 +277,7 @@ impl<'a> Attribution<'a> {
                 Some(Relation::Nothing) if self.rows.runtime.unstable_inlining => None,
                 // Siblings that changed the other way are causes of their own, unless what is around both changed as well:
                 // then that says it.
-                Some(Relation::Nothing) if even => continue,
+                Some(Relation::Nothing) if even || sum(set) >= NEAR * size => continue,
                 Some(Relation::Nothing) => None,
             };
             let partner = partner.unwrap_or(inside);
