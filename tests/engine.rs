@@ -21,6 +21,7 @@ mod instructions;
 mod legacy;
 mod malformed;
 mod matching;
+mod moves;
 mod numbers;
 mod others;
 mod otlp;

@@ -907,7 +907,7 @@ class Explanation(Rendered):
     @property
     def account(self) -> dict[str, Any]:
         """How the difference of the totals adds up, of a mean run: delta = work + causes + consequences + rest; with
-        garbage (how much of the consequences that is), by_chance, consequences_by_chance and p.
+        garbage (how much of the consequences that is), by_chance, unexplained, consequences_by_chance and p.
         """
     @property
     def moved(self) -> list[dict[str, Any]]:

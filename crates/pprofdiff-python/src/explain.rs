@@ -90,7 +90,7 @@ impl Explanation {
     }
 
     /// How the difference of the totals adds up, of a mean run: delta = work + causes + consequences + rest; with
-    /// garbage (how much of the consequences that is), by_chance, consequences_by_chance and p.
+    /// garbage (how much of the consequences that is), by_chance, unexplained, consequences_by_chance and p.
     #[getter]
     fn account<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.as_super().get().part(slf.py(), "account")

@@ -55,14 +55,23 @@ fn two_digits(x: f64) -> f64 {
     (x / unit).round() * unit
 }
 
-/// What two names have before the path that they share begins, if both have something: the packages that they are of.
-fn paths<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
+/// Returns the parts of two names before what both end with, if neither is empty: the types that methods belong to.
+fn owners<'a>(from: &'a str, to: &'a str) -> Option<(&'a str, &'a str)> {
     let same = from.chars().rev().zip(to.chars().rev()).take_while(|(a, b)| a == b);
     let rest = &from[from.len() - same.map(|(c, _)| c.len_utf8()).sum::<usize>()..];
-    let at = rest.find(['.', ':'])?;
-    let end = rest.len() - at;
-    let (from, to) = (&from[..from.len() - end], to.get(..to.len() - end)?);
+    let end = rest.len() - rest.rfind(['.', ':'])?;
+    let prefix = |name: &'a str| name.get(..name.len() - end).map(|prefix| prefix.trim_end_matches(':'));
+    let (from, to) = (prefix(from)?, prefix(to)?);
     (!from.is_empty() && !to.is_empty()).then_some((from, to))
+}
+
+/// Returns true if two paths are a pair of other paths with the same further path below, as packages of a module are.
+fn are_below((from, to): (&str, &str), (upper_from, upper_to): (&str, &str)) -> bool {
+    fn below<'a>(path: &'a str, upper: &str) -> Option<&'a str> {
+        path.strip_prefix(upper).filter(|rest| rest.starts_with(['/', '.', ':']))
+    }
+    let is_named = !upper_from.is_empty() && !upper_to.is_empty();
+    is_named && below(from, upper_from).is_some_and(|rest| below(to, upper_to) == Some(rest))
 }
 
 /// Growths from here on (a tenth becomes a hundred times the whole) are as good as never noticed.
@@ -307,29 +316,58 @@ impl ExplanationText<'_> {
                 let (base, new) = (self.total(base), self.total(new));
                 format!("{from} is now called {function}: {base} {} {new}{sum}", self.markup.arrow())
             }
+            (How::Replaced, _) => {
+                let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
+                format!("{function} in place of {from}{inside}{size}{sum}")
+            }
+            // What else has it is not one function.
+            (How::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
+                format!("{function} has more{inside}: {}{sum}", percent(m.delta / total))
+            }
+            (How::Shift, _) if m.inside.as_ref() == Some(&m.function) => {
+                format!("{from} has less{inside}: {}{sum}", percent(m.delta / total))
+            }
             (how, _) => {
+                let total = if how == How::Outlined { self.e.total.1 } else { total };
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
                 format!("{from}'s cost is now {function}'s ({}){inside}{size}{sum}", how.name())
             }
         }
     }
 
-    /// What moved: packages with another path in one line each, other functions by themselves.
+    /// Returns a line for each package with another path, and for each other function that moved or was replaced.
     fn all_moved(&self) -> Vec<String> {
         let mut packages: Vec<((&str, &str), Vec<&Moved>)> = Vec::new();
         for m in &self.e.moved {
-            let of = if m.how == How::Renamed { paths(&m.from, &m.function) } else { None };
+            let of = match &m.packages {
+                Some((from, to)) => Some((from.as_str(), to.as_str())),
+                None if m.how == How::Renamed => owners(&m.from, &m.function),
+                None => None,
+            };
             let known = of.and_then(|of| packages.iter_mut().find(|(paths, _)| *paths == of));
             match known {
                 Some((_, functions)) => functions.push(m),
                 None => packages.push((of.unwrap_or(("", "")), vec![m])),
             }
         }
+        // The packages of a module move with it.
+        let uppers: Vec<(&str, &str)> = packages.iter().map(|(paths, _)| *paths).collect();
+        for i in (0..packages.len()).rev() {
+            let upper = uppers.iter().position(|upper| are_below(packages[i].0, *upper));
+            if let Some(upper) = upper.and_then(|upper| packages.iter().position(|(paths, _)| *paths == uppers[upper]))
+            {
+                let functions = std::mem::take(&mut packages[i].1);
+                packages[upper].1.extend(functions);
+                packages[i].0 = ("", "");
+            }
+        }
+        packages.retain(|(_, functions)| !functions.is_empty());
         let line = |((from, to), functions): &((&str, &str), Vec<&Moved>)| match functions.as_slice() {
-            [m] => self.moved(m),
+            [m] if m.how == How::Replaced => format!("Replaced: {}", self.moved(m)),
+            [m] => format!("Moved: {}", self.moved(m)),
             functions => {
                 let functions = counted(functions.len(), "function");
-                format!("{} is now called {}: {functions}", self.markup.name(from), self.markup.name(to))
+                format!("Moved: {} is now called {}: {functions}", self.markup.name(from), self.markup.name(to))
             }
         };
         packages.iter().map(line).collect()
@@ -359,12 +397,21 @@ impl ExplanationText<'_> {
             Verdict::None if e.moved.is_empty() && e.rewrite.is_none() && is_known => {
                 Some(format!("No change. A frame with 10% of the total would have been noticed from {noticed}."))
             }
-            Verdict::None if is_known => Some(format!(
-                "Nothing changed but where cost is counted. A frame with 10% of the total would have been noticed from \
-                 {noticed}."
-            )),
-            Verdict::None => Some("Nothing changed but where cost is counted.".to_owned()),
+            Verdict::None if e.moved.is_empty() && e.rewrite.is_none() => Some("No change.".to_owned()),
+            Verdict::None => {
+                let is_replaced = e.moved.iter().any(|moved| moved.how == How::Replaced);
+                let what = match is_replaced {
+                    true => "No change in sum, but other functions have the cost.",
+                    false => "Nothing changed but where cost is counted.",
+                };
+                let noticed = format!(" A frame with 10% of the total would have been noticed from {noticed}.");
+                Some(what.to_owned() + if is_known { &noticed } else { "" })
+            }
             Verdict::Inconclusive if self.is_uncounted() => Some(self.uncounted()),
+            Verdict::Inconclusive if e.rewrite.is_some() && e.suspects.is_empty() => Some(
+                "Much was rewritten, so these samples can't tell whether the same work costs more or less. Give --ops."
+                    .to_owned(),
+            ),
             Verdict::Inconclusive => Some(match e.suspects.first() {
                 Some(suspect) => {
                     let scale = factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE));
@@ -420,16 +467,17 @@ impl ExplanationText<'_> {
         let scale = &self.e.scale;
         let (times, agree, of) = (factor(scale.factor), scale.agree, scale.of);
         let rest = if self.e.verdict == Verdict::None { "; per unit of work nothing changed" } else { "" };
-        let agree = format!("({agree} of {of} frames agree)");
+        // Without a function that could tell, equal sides are equal by all that they have.
+        let agree = if of == 0 { String::new() } else { format!(" ({agree} of {of} frames agree)") };
         match scale.rule {
-            ScaleRule::Same => format!("Both sides did the same work {agree}."),
+            ScaleRule::Same => format!("Both sides did the same work{agree}."),
             // Where runs of a side differ as much, so may machines.
             ScaleRule::Agree
                 if self.e.account.p.is_some_and(|p| p > UNSURE) && self.e.noise.runs.0.min(self.e.noise.runs.1) > 1 =>
             {
                 format!(
-                    "The new side did {times} times as much work, or ran on another machine: runs of a side differ as much \
-                     {agree}{rest}."
+                    "The new side did {times} times as much work, or ran on another machine: runs of a side differ as much\
+                    {agree}{rest}."
                 )
             }
             // What allocates as often again works as often again; what takes as long again may just be slower.
@@ -437,19 +485,23 @@ impl ExplanationText<'_> {
                 let how = if scale.factor > 1.0 { "slower" } else { "faster" };
                 let rest = if rest.is_empty() { "" } else { "; nothing else changed" };
                 format!(
-                    "The new side did {times} times as much work, or all of it became {how} alike {agree}{rest}. --ops tells \
+                    "The new side did {times} times as much work, or all of it became {how} alike{agree}{rest}. --ops tells \
                      which."
                 )
             }
             ScaleRule::Agree => {
-                format!("The new side did {times} times as much work, another number of operations {agree}{rest}.")
+                format!("The new side did {times} times as much work, another number of operations{agree}{rest}.")
             }
-            ScaleRule::Unknown if of == 0 => "How much work was done is not known.".to_owned(),
             ScaleRule::Unknown => {
-                format!("How much work was done is not known; it is read as the same {agree}. Give --ops.")
+                let read = if (scale.factor - 1.0).abs() < 1e-6 {
+                    "the same".to_owned()
+                } else {
+                    format!("{times} times as much")
+                };
+                format!("How much work was done is not known; it is read as {read}{agree}. Give --ops.")
             }
             ScaleRule::Level => "What is in use is compared as it is.".to_owned(),
-            ScaleRule::Given => format!("{times} times as many operations were given {agree}{rest}."),
+            ScaleRule::Given => format!("{times} times as many operations were given{agree}{rest}."),
         }
     }
 
@@ -475,7 +527,11 @@ impl ExplanationText<'_> {
             let all = if self.is_all_consequences() { ", which are all that changed" } else { "" };
             said.push(format!("GC, scheduling and locks {}{all}", self.amount(account.consequences)));
         }
-        let chance = if self.is_rest_chance() { "within chance" } else { "more than chance" };
+        let chance = match () {
+            () if self.is_rest_chance() && account.unexplained => "which no cause explains",
+            () if self.is_rest_chance() => "within chance",
+            () => "more than chance",
+        };
         said.push(match named(account.rest) {
             true => format!("the rest {}, {chance}", self.amount(account.rest)),
             false => "nothing else".to_owned(),
@@ -565,7 +621,7 @@ impl ExplanationText<'_> {
         }
         self.account().into_iter().for_each(|account| say(Priority::Account, account));
         let moved = self.all_moved();
-        moved.iter().take(MAX_MOVED).for_each(|moved| say(Priority::Moved, format!("Moved: {moved}.")));
+        moved.iter().take(MAX_MOVED).for_each(|moved| say(Priority::Moved, format!("{moved}.")));
         say(Priority::Scale, self.scale());
         say(Priority::Noise, self.noise());
         self.sampling().into_iter().for_each(|sampling| say(Priority::Noise, sampling));
@@ -614,14 +670,16 @@ fn remove_least(lines: &mut Vec<Line>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{paths, percent, two_digits};
+    use super::{are_below, owners, percent, two_digits};
 
     #[test]
     fn numbers_fit_a_line() {
         assert_eq!([0.023, 0.999, 0.5, 1.2].map(percent), ["2.3%", "100%", "50%", "120%"]);
         let rounded = [-362.86, 0.0456, 0.0].map(|x| format!("{:.3}", two_digits(x)));
         assert_eq!(rounded, ["-360.000", "0.046", "0.000"]);
-        assert_eq!(paths("a/yaml.v2.(*p).x", "a/yaml.v3.(*p).x"), Some(("a/yaml.v2", "a/yaml.v3")));
-        assert_eq!(paths("main.a", "main.b"), None);
+        assert_eq!(owners("a.(*Old).x", "a.(*New).x"), Some(("a.(*Old)", "a.(*New)")));
+        assert_eq!(owners("main.a", "main.b"), None);
+        assert!(are_below(("a/kv/page", "b/a/kv/page"), ("a/kv", "b/a/kv")));
+        assert!(!are_below(("a/kvs", "b/a/kvs"), ("a/kv", "b/a/kv")));
     }
 }

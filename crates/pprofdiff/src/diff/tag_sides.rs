@@ -82,7 +82,7 @@ fn tagged(profile: &Profile, tagfocus: &str, units: &HashMap<Vec<u8>, String>) -
     let filters = Filters { tagfocus: Some(tagfocus.to_owned()), ..Filters::default() };
     // Frames that the profile wants dropped are dropped later, as in every profile.
     let filters = Compiled::new(&filters, false, true)?;
-    let (plan, _) = FilterPlan::new(profile, &filters, &HashSet::default(), units, &mut Vec::new())?;
+    let (plan, _) = FilterPlan::new(profile, profile, &filters, &HashSet::default(), units, &mut Vec::new())?;
     let types = common_types(&[profile])?;
     let mut merger = Merger::new(&types);
     let selection = Filtered { profile, plan: &plan };

@@ -27,6 +27,10 @@ pub(super) const MIN_PART_OF_WHOLE: f64 = 0.35;
 /// What the penalised deviance of something that nothing touched exceeds one time in a hundred.
 const CERTAIN: f64 = 6.63;
 
+/// What is left of a difference is large from this part of the total, and more than sampling explains from this deviance.
+const LARGE_REST: f64 = 0.1;
+const MORE_THAN_SAMPLING: f64 = 9.0;
+
 /// Stacks with the names of the base, before calls were left out of them that one side has inlined or that changed places.
 #[derive(Default)]
 pub(super) struct Uncut {
@@ -335,15 +339,18 @@ impl Books<'_> {
         // Rounded as all that is said; what is left is what these leave.
         let [delta, work, causes, consequences] = [delta, work, causes, consequences].map(rounded);
         let tau2 = self.tau2_of_all();
+        let rest = rounded(delta - work - causes - consequences);
         Account {
             delta,
             work,
             causes,
             consequences,
             garbage: rounded(self.delta(self.garbage()) / m1),
-            rest: rounded(delta - work - causes - consequences),
+            rest,
             // Of negative values nobody knows.
             by_chance: self.deviance_of(&open, tau2) < LEVEL && self.rows.negative == [0.0; 2],
+            unexplained: rest.abs() > LARGE_REST * (base / m0).max(new / m1)
+                && self.deviance_of(&open, 0.0) > MORE_THAN_SAMPLING,
             // What answers to causes elsewhere varies as single functions do.
             consequences_by_chance: self.deviance_of(&background, self.found.tau * self.found.tau) < CERTAIN,
             p: self.p_of_total().map(rounded),

@@ -219,6 +219,8 @@ pub enum How {
     Shift,
     /// Two functions of which one calls the other exchanged cost.
     Swap,
+    /// A function came where another went, and nothing says that they are one.
+    Replaced,
 }
 
 impl How {
@@ -231,6 +233,7 @@ impl How {
             How::Outlined => "outlined",
             How::Shift => "shift",
             How::Swap => "swap",
+            How::Replaced => "replaced",
         }
     }
 }
@@ -254,6 +257,9 @@ pub struct Moved {
     pub even: bool,
     /// What both are part of.
     pub inside: Option<String>,
+    /// The packages of a function that has another name because its package has.
+    #[serde(skip)]
+    pub packages: Option<(String, String)>,
 }
 
 /// A library that was rewritten. Causes are sought above it then, among what both sides have.
@@ -295,6 +301,8 @@ pub struct Account {
     pub rest: f64,
     /// True if the rest is no more than chance.
     pub by_chance: bool,
+    /// True if the rest is large, and more than sampling explains. If it may still be chance, only because runs differ.
+    pub unexplained: bool,
     /// True if the consequences are.
     pub consequences_by_chance: bool,
     /// How probable such a difference of the totals is by chance where both sides do the same work, by what a side's totals

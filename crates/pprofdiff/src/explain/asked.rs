@@ -13,6 +13,8 @@ const PAIRS: &[(&str, &str, Kind)] = &[
     ("inuse_space", "inuse_objects", Kind::Heap),
     ("space", "objects", Kind::Heap),
     ("space", "allocations", Kind::Heap),
+    ("native_alloc_space", "native_alloc_objects", Kind::Heap),
+    ("native_inuse_space", "native_inuse_objects", Kind::Heap),
     ("delay", "contentions", Kind::Delay),
     ("park", "parks", Kind::Delay),
 ];
@@ -24,8 +26,17 @@ pub(super) const ALLOCATED: &str = "alloc_space";
 const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
 
 /// Those of what there is, and not of what is done: more of everything is no more work.
-const LEVELS: [&str; 7] =
-    ["inuse_space", "inuse_objects", "live_space", "live_objects", "goroutine", "goroutineleak", "threadcreate"];
+const LEVELS: [&str; 9] = [
+    "inuse_space",
+    "inuse_objects",
+    "native_inuse_space",
+    "native_inuse_objects",
+    "live_space",
+    "live_objects",
+    "goroutine",
+    "goroutineleak",
+    "threadcreate",
+];
 
 pub(super) fn is_level(sample_type: &str) -> bool {
     LEVELS.contains(&sample_type)
@@ -35,7 +46,7 @@ pub(super) fn is_level(sample_type: &str) -> bool {
 const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "goroutineleak", "threadcreate"];
 
 /// Those of a wall clock.
-pub(super) const WALL: [&str; 2] = ["wall", "time"];
+pub(super) const WALL: [&str; 3] = ["wall", "time", "wall_samples"];
 
 /// What counts samples of anything else.
 pub(super) const COUNTS: [&str; 2] = ["samples", "sample"];

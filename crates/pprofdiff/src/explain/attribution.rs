@@ -1,8 +1,10 @@
 //! From sets to causes: cost that only changed places is told from causes, causes that are one are put together, and
 //! each is described.
 
+use super::answer::How;
 use super::evidence::rows::Rows;
 use super::evidence::sets::{Key, Sets};
+use super::related::{Changed, Relation, is_replaced};
 use super::search::Found;
 use crate::statistics::counts;
 
@@ -24,6 +26,8 @@ const CALLER_DEVIANCE: f64 = 3.84;
 const SIBLINGS: f64 = 0.15;
 /// A sum is even if it changed by less than this part of what moved within it.
 const EVEN: f64 = 0.5;
+/// What is around a change says something of it if it is less than this many times as large.
+const NEAR: f64 = 10.0;
 /// A swap's two changes differ by less than this part.
 const SWAP: f64 = 0.25;
 
@@ -96,6 +100,8 @@ pub(super) struct Shift {
     pub lost: u32,
     pub inside: u32,
     pub amount: f64,
+    /// What is said of it; nothing where inlining differs between runs of one build.
+    pub how: Option<How>,
     /// True if what is around both did not change by more than chance.
     pub even: bool,
 }
@@ -105,6 +111,9 @@ pub(super) struct Swap {
     pub gained: u32,
     pub lost: u32,
     pub amount: f64,
+    pub how: How,
+    /// The function inside which one replaced the other.
+    pub inside: Option<u32>,
     /// True if both together did not change by more than chance.
     pub even: bool,
 }
@@ -142,13 +151,7 @@ impl<'a> Attribution<'a> {
     fn describe(&self, set: usize, deepest: bool) -> Description {
         let of = &self.sets.sets[set];
         let [b, n] = of.values;
-        let sided = if b < ONE_SIDED * n {
-            Some(CauseKind::Added)
-        } else if n < ONE_SIDED * b {
-            Some(CauseKind::Removed)
-        } else {
-            None
-        };
+        let sided = self.one_sided([b, n]);
         let kind = sided.unwrap_or(CauseKind::Calls);
         let plain =
             |function, kind| Description { kind, function, caller: None, label: None, callee: None, chain: Vec::new() };
@@ -181,6 +184,15 @@ impl<'a> Attribution<'a> {
         match if deepest { edges.last() } else { edges.first() } {
             Some(&(caller, function)) => Description { caller: Some(caller), chain, ..plain(Some(function), kind) },
             None => plain(own, if is_own { sided.unwrap_or(CauseKind::Own) } else { kind }),
+        }
+    }
+
+    /// Returns which side has all but nothing of these values.
+    fn one_sided(&self, [base, new]: [f64; 2]) -> Option<CauseKind> {
+        match () {
+            () if base < ONE_SIDED * new => Some(CauseKind::Added),
+            () if new < ONE_SIDED * base => Some(CauseKind::Removed),
+            () => None,
         }
     }
 
@@ -231,7 +243,7 @@ impl<'a> Attribution<'a> {
                     change(j) * raw.signum() < MOVED * raw.abs()
                         || unstable_inlining && change(j).abs() < 2.5 * error(j)
                 };
-                let most = if unstable_inlining { 30.0 } else { 10.0 };
+                let most = if unstable_inlining { 30.0 } else { NEAR };
                 within = around.iter().copied().filter(|j| is_silent(j) && sum(*j) < most * size).collect();
             }
             let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b)));
@@ -246,11 +258,31 @@ impl<'a> Attribution<'a> {
             let Some(set) = set else { continue };
             let Some(inside) = self.sets.sets[set].key.frame() else { continue };
             let Some(function) = candidate.of.function else { continue };
-            let partner = self.partner(candidate, set, raw).and_then(|p| self.sets.sets[p].key.frame());
-            let partner = partner.filter(|&f| f != function).unwrap_or(inside);
-            let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
             let even = self.is_even(self.sets.sets[set].values, set) && change(set).abs() < EVEN * raw.abs();
-            return Some(Shift { set, gained, lost, inside, amount: raw.abs(), even });
+            let lost_in = self.partner(candidate, set, raw);
+            let partner = lost_in.and_then(|p| self.sets.sets[p].key.frame()).filter(|&f| f != function);
+            let relation = lost_in.zip(partner).map(|(set, function_of_set)| {
+                let rows: Vec<u32> = self.sets.rows(set).collect();
+                let (own, other) =
+                    (Changed { function, rows: &candidate.rows }, Changed { function: function_of_set, rows: &rows });
+                let (gained, lost) = if raw > 0.0 { (own, other) } else { (other, own) };
+                Relation::of(self.rows, gained, lost)
+            });
+            let how = match relation {
+                _ if partner == Some(inside) => Some(How::Shift),
+                Some(Relation::Call | Relation::Likeness) | None => Some(How::Shift),
+                Some(Relation::Replacement) => Some(How::Replaced),
+                Some(Relation::Above) => None,
+                // Which of several functions a profile shows is chance there.
+                Some(Relation::Nothing) if self.rows.runtime.unstable_inlining => None,
+                // Siblings that changed the other way are causes of their own, unless what is around both changed as well:
+                // then that says it.
+                Some(Relation::Nothing) if even || sum(set) >= NEAR * size => continue,
+                Some(Relation::Nothing) => None,
+            };
+            let partner = partner.unwrap_or(inside);
+            let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
+            return Some(Shift { set, gained, lost, inside, amount: raw.abs(), how, even });
         }
         None
     }
@@ -302,18 +334,14 @@ impl<'a> Attribution<'a> {
             && counts::penalised(b, n, self.found.scale, variance) > need
     }
 
-    /// Takes out pairs of causes of opposite sign and like size of which one calls the other: code that moved.
+    /// Takes out pairs of causes of opposite sign and like size of functions that are related: code that moved.
     pub(super) fn swaps(&self, candidates: &mut Vec<CauseCandidate>) -> Vec<Swap> {
-        let calls = |a: u32, b: u32| {
-            (0..self.rows.rows.len()).any(|i| self.rows.stack(i).windows(2).any(|w| (w[0], w[1]) == (a, b)))
-        };
         let mut swaps = Vec::new();
         'again: loop {
             for (i, up) in candidates.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.of.label.is_none()) {
                 for (j, down) in candidates.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.of.label.is_none()) {
                     let (Some(gained), Some(lost)) = (up.of.function, down.of.function) else { continue };
                     let left = (up.delta + down.delta).abs() / up.delta.max(-down.delta);
-                    let related = || calls(gained, lost) || calls(lost, gained);
                     let is_sided = |d: &CauseCandidate| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
                     let most = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
                     // What the search lacks given one of them is no change: the stacks themselves have to cancel.
@@ -321,16 +349,28 @@ impl<'a> Attribution<'a> {
                     if gain <= 0.0 || loss >= 0.0 || (gain + loss).abs() > EVEN * gain.max(-loss) {
                         continue;
                     }
-                    if left < SWAP && related() || left < most && self.have_place(up, down) {
-                        let mut both: Vec<u32> = up.rows.iter().chain(&down.rows).copied().collect();
-                        both.sort_unstable();
-                        both.dedup();
-                        let even = self.is_even([0, 1].map(|side| self.value(&both, side)), up.set);
-                        swaps.push(Swap { gained, lost, amount: up.delta, even });
-                        candidates.remove(i.max(j));
-                        candidates.remove(i.min(j));
-                        continue 'again;
-                    }
+                    let [came, went] = [(up, gained), (down, lost)]
+                        .map(|(candidate, function)| Changed { function, rows: &candidate.rows });
+                    let (how, inside) = match Relation::of(self.rows, came, went) {
+                        Relation::Call if left < SWAP => (Some(How::Swap), None),
+                        // The frame between says nothing of what is below it.
+                        Relation::Above if left < SWAP => (None, None),
+                        Relation::Likeness if left < most && self.have_place(up, down) => (Some(How::Swap), None),
+                        Relation::Likeness | Relation::Replacement
+                            if left < SIBLINGS && is_replaced(self.rows, gained, lost) =>
+                        {
+                            (Some(How::Replaced), self.narrowest_around(up, down))
+                        }
+                        _ => continue,
+                    };
+                    let mut both: Vec<u32> = up.rows.iter().chain(&down.rows).copied().collect();
+                    both.sort_unstable();
+                    both.dedup();
+                    let even = self.is_even([0, 1].map(|side| self.value(&both, side)), up.set);
+                    swaps.extend(how.map(|how| Swap { gained, lost, amount: up.delta, how, inside, even }));
+                    candidates.remove(i.max(j));
+                    candidates.remove(i.min(j));
+                    continue 'again;
                 }
             }
             return swaps;
@@ -347,6 +387,17 @@ impl<'a> Attribution<'a> {
             self.value(&own, 1) / self.found.scale - self.value(&own, 0)
         };
         [change(a, b, is_narrower), change(b, a, !is_narrower)]
+    }
+
+    /// Returns the function of the smallest set that holds both.
+    fn narrowest_around(&self, a: &CauseCandidate, b: &CauseCandidate) -> Option<u32> {
+        let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
+        let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
+        let around = self.sets.holding(&both, all, 0.999).into_iter().map(|(set, _)| set);
+        let size = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
+        let smallest =
+            around.filter(|set| !self.sets.sets[*set].key.is_label()).min_by(|a, b| size(a).total_cmp(&size(b)));
+        smallest.and_then(|set| self.sets.sets[set].key.frame())
     }
 
     /// True if a set that is small enough to be a place holds both.

@@ -10,12 +10,14 @@
 //! docs/explain.md says what is promised and measured.
 
 mod account;
+mod agreement;
 mod answer;
 mod asked;
 mod attribution;
 mod chance;
 mod evidence;
 mod naming;
+mod related;
 mod rules;
 mod search;
 mod shared;
@@ -27,6 +29,7 @@ use crate::runtimes::{self, UserRules};
 use crate::sampling::Model;
 use crate::{Error, Result};
 use account::Books;
+use agreement::{ENOUGH, independent_witnesses};
 pub use answer::{
     Account, Candidate, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise,
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
@@ -40,8 +43,8 @@ use evidence::recorded;
 use evidence::rows::{Kind, Rows};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work;
+pub(crate) use rules::parts::package_of;
 use rules::renamed::Renamed;
-pub(crate) use rules::renamed::package_of;
 use rules::{Findings, Names};
 pub use rules::{RULES, Rule};
 use std::sync::Arc;
@@ -279,7 +282,9 @@ pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
     let own = types[asked.number].0.as_str();
     // `time` alone may be of any clock; fgprof writes it beside `samples`, and waits in it.
     let has = |names: &[&str]| types.iter().any(|t| names.contains(&t.0.as_str()));
-    let is_wall = own == "wall" || has(&WALL) && has(&COUNTS) && (own == "time" || COUNTS.contains(&own));
+    let is_wall = own == "wall"
+        || own == "wall_samples"
+        || has(&WALL) && has(&COUNTS) && (own == "time" || COUNTS.contains(&own));
     Ok((events, search::known_variance_of(asked.kind, is_wall)))
 }
 
@@ -358,6 +363,7 @@ fn explain(
             cost: None,
             even: false,
             inside: None,
+            packages: None,
         });
     }
     moved.extend(clones(&rows, total, of_run));
@@ -373,7 +379,7 @@ fn explain(
     let exposure = runs * ops.unwrap_or(1.0);
     let model = measure.sampling_model();
     let is_level = ops.is_none() && is_level(&measure.summary().sample_type);
-    let (found, scale, findings, account, swaps) = loop {
+    let (found, scale, findings, account, swaps, witnesses) = loop {
         work::poll();
         let sets = Sets::new(&rows);
         work.add(sets.places());
@@ -390,11 +396,13 @@ fn explain(
             let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
             let inside = Some(shown.name(shift.inside));
             let delta = of_run(0, shift.amount);
-            match moved.iter_mut().find(|m| m.how == How::Shift && m.function == function && m.from == from) {
+            match moved.iter_mut().find(|m| Some(m.how) == shift.how && m.function == function && m.from == from) {
                 Some(known) => known.delta = known.delta.max(delta),
                 // What moved and changed on the way is a change of what is around both.
-                None if !shift.even => {}
-                None => moved.push(Moved { function, from, how: How::Shift, delta, cost: None, even: true, inside }),
+                None => moved.extend(shift.how.filter(|_| shift.even).map(|how| {
+                    let (cost, packages) = (None, None);
+                    Moved { function, from, how, delta, cost, even: true, inside, packages }
+                })),
             }
             let folded: Vec<u32> = sets.rows(shift.set).collect();
             // What is below only changed places.
@@ -442,17 +450,19 @@ fn explain(
         let [causes, suspects] = [causes, suspects].map(|of| of.into_iter().map(split).collect::<Vec<_>>());
         let needed = |score: f64| if model == Model::Unknown { None } else { books.runs_needed(score) };
         let candidate = candidate.map(|entry| (needed(entry.score), split(entry)));
-        break (found, scale, (causes, suspects, candidate), account, swaps);
+        let witnesses = independent_witnesses(&rows, &sets, &found, scale);
+        break (found, scale, (causes, suspects, candidate), account, swaps, witnesses);
     };
     let shown = Shown { rows: &rows, renamed: renamed_to };
     moved.extend(swaps.iter().map(|swap| Moved {
         function: shown.name(swap.gained),
         from: shown.name(swap.lost),
-        how: How::Swap,
+        how: swap.how,
         delta: of_run(0, swap.amount),
         cost: None,
         even: swap.even,
-        inside: None,
+        inside: swap.inside.map(|caller| shown.name(caller)),
+        packages: None,
     }));
     let of_sides = Shown { rows: &rows, renamed: HashMap::default() };
     let of_names = renamed.iter().filter(is_shown).map(|pair| Moved {
@@ -463,6 +473,11 @@ fn explain(
         cost: Some((of_run(0, pair.cost[0]), of_run(1, pair.cost[1]))),
         even: found.is_even(&rows, scale, pair.cost),
         inside: None,
+        packages: {
+            let [from, to] =
+                [pair.old, pair.new].map(|frame| package_of(&rows.names[frame as usize].text).into_owned());
+            (pair.with_package && from != to).then_some((from, to))
+        },
     });
     moved.splice(0..0, of_names.collect::<Vec<_>>());
     // Where inlining differs between builds, a function may seem to have moved to itself.
@@ -491,10 +506,12 @@ fn explain(
         () if !account.by_chance && account.p.is_some_and(|p| p < SURE) => Verdict::Inconclusive,
         // Nor is it nothing where that is likely.
         () if account.p.is_some_and(|p| p < UNSURE) && rest > LARGE_REST * less => Verdict::Inconclusive,
-        () if rest > VAST_REST * less => Verdict::Inconclusive,
+        () if rest > VAST_REST * less || account.unexplained => Verdict::Inconclusive,
+        // What was rewritten costs what it costs for an amount of work that only its callers know.
+        () if is_rewritten && ops.is_none() => Verdict::Inconclusive,
         () if found.noticed < PRACTICAL => Verdict::None,
         // What moved is an answer, too, if little else could have gone unseen.
-        () if (!moved.is_empty() || rewrite.is_some()) && found.noticed < UNNOTICED => Verdict::None,
+        () if !moved.is_empty() && found.noticed < UNNOTICED => Verdict::None,
         () => Verdict::Inconclusive,
     };
     let kind = measure.summary().sample_type.as_str();
@@ -520,9 +537,10 @@ fn explain(
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
-        () if (found.unknown || found.of == 0 || !suspects.is_empty() || model == Model::Unknown) && !equal => {
-            ScaleRule::Unknown
-        }
+        () if equal && found.of > 0 => ScaleRule::Same,
+        () if found.unknown || found.of == 0 || !suspects.is_empty() || model == Model::Unknown => ScaleRule::Unknown,
+        // A few functions agree by accident, and where much was rewritten they are few.
+        () if witnesses < ENOUGH && (is_rewritten || (factor - 1.0).abs() < 1e-6) => ScaleRule::Unknown,
         () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
         () => ScaleRule::Agree,
     };

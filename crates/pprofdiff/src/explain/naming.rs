@@ -77,7 +77,16 @@ pub(super) fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -
                     let (function, from) = if side == 1 { (text, other) } else { (other, text) };
                     let (function, from, how) = (function.to_string(), from.to_string(), How::Clone);
                     let delta = of_run(side, cost[side]);
-                    moved.push(Moved { function, from, how, delta, cost: None, even: false, inside: None });
+                    moved.push(Moved {
+                        function,
+                        from,
+                        how,
+                        delta,
+                        cost: None,
+                        even: false,
+                        inside: None,
+                        packages: None,
+                    });
                 }
             }
         }

@@ -11,6 +11,7 @@ mod in_use_level;
 pub(super) mod inlined;
 mod outlined;
 mod own_cost;
+pub(super) mod parts;
 pub(super) mod renamed;
 mod replaced;
 pub(super) mod rewritten;
@@ -79,7 +80,12 @@ pub static RULES: [Rule; 17] = [
     searched("removed", "stacks with a call that the new side has none of", "the caller no longer calls it"),
     searched("labels", "a label that all runs have", "what has the label costs more, wherever it runs"),
     searched("lock_contention", "delays, of several runs", "waits at who holds the lock: more of them, or longer ones"),
-    searched("cost_shift", "a cause that its callers do not feel", "one function's cost is now another's"),
+    searched(
+        "cost_shift",
+        "a cause that its callers do not feel, and a function that changed the other way",
+        "one function's cost is now the other's, if they call each other or the same functions, or have like names; one is in \
+         place of the other, if one came and one went",
+    ),
     replaced::RULE,
     in_use_level::RULE,
     whole::RULE,

@@ -2,11 +2,16 @@
 //!
 //! 1. Packages under another path (`gopkg.in/yaml.v2` and `yaml.v3`), by the names that they share.
 //! 2. Functions whose last names agree, with the same callers or callees, and a like cost.
-//! 3. Functions of one package with the same callers and callees and the same cost, if just one is in question.
+//! 3. Functions of one package with the same callers and the same cost, if just one is in question, and if their names or
+//!    their callees are alike.
+//!
+//! Two implementations of one interface share the names of its methods, their type and their callers, so these are no
+//! evidence.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::parts::{Parts, module, package, segments};
 use super::{Find, Rule};
 use crate::explain::evidence::costs::Costs;
 use crate::explain::evidence::rows::{Name, Rows};
@@ -15,6 +20,8 @@ use pprofdiff_profile::work::{self, paced};
 
 /// The most frames of one side that are compared by their neighbours, the costliest first.
 const MAX_RENAMED: usize = 200;
+/// The most passes over them: each matches functions by the neighbours that the last one matched.
+const MAX_PASSES: usize = 3;
 /// The most callers and callees that a frame is compared by.
 const MAX_NEIGHBOURS: usize = 200;
 /// Callers or callees are the same if they share this part.
@@ -23,17 +30,19 @@ const LIKE: f64 = 0.5;
 const ALIKE: f64 = 0.6;
 /// Costs within this factor are alike, as parts of their sides.
 const LIKE_COST: f64 = 2.0;
+/// Callees that tell functions apart have at least this part of a function's cost.
+const TELLING_CALLEES: f64 = 0.05;
 /// Packages are one if they share so many names, and this part of those of the larger.
 const SHARED_NAMES: usize = 2;
 const SHARED_PART: f64 = 0.3;
+/// Packages whose paths are not alike are one if they share so many functions that only their own package can call, or so
+/// many types and functions in a language whose names do not say who can call them.
+const SHARED_PRIVATE: usize = 2;
+const SHARED_OWNERS: usize = 3;
+/// Of two paths of which one ends with the other, the shorter has so many segments at least.
+const SEGMENTS_OF_SUFFIX: usize = 2;
 /// A name that more packages of the new side have says nothing.
 const MAX_PACKAGES: usize = 32;
-
-/// What V8's names of regular expressions begin with.
-const REGULAR_EXPRESSION: &str = "RegExp: ";
-
-/// Those of functions without a name.
-const ANONYMOUS: &str = "(anonymous) ";
 
 /// A function that has another name on the new side.
 #[derive(Debug, Clone, Copy)]
@@ -42,123 +51,13 @@ pub(in crate::explain) struct Renamed {
     pub new: u32,
     /// What it costs with all below it, on either side.
     pub cost: [f64; 2],
-}
-
-/// A name as its parts.
-#[derive(Debug, PartialEq)]
-struct Parts {
-    /// The path of its package or module.
-    package: String,
-    /// Receiver or type, and name: what packages share whatever their path. Without type arguments.
-    local: String,
-    /// The last name alone, in lower case: a function may be exported now, or no more.
-    last: String,
-}
-
-/// The path of a name's package or module.
-pub(crate) fn package_of(name: &str) -> Cow<'_, str> {
-    // What a module of Node exports is of no package that is named so.
-    Some(package(name)).filter(|package| package != "exports").unwrap_or_default()
-}
-
-/// The package of a name, as [`Parts::of`] has it: of most names a part of their text.
-fn package(name: &str) -> Cow<'_, str> {
-    let (mut tail, mut last, mut is_plain) = (0, b'/', true);
-    for (byte, at) in name.bytes().zip(1..) {
-        match byte {
-            b'[' | b'<' | b']' | b'>' | b':' => is_plain = false,
-            // An empty segment, the first of the tail too.
-            b'.' if matches!(last, b'.' | b'/') => is_plain = false,
-            b'/' => tail = at,
-            _ => {}
-        }
-        last = byte;
-    }
-    if !is_plain || last == b'.' || name.starts_with(ANONYMOUS) {
-        return Parts::of(name).package.into();
-    }
-    // Up to the first segment that is a type, or else the last.
-    let mut begin = tail;
-    for (_, at) in name.bytes().zip(1..).skip(tail).filter(|(byte, _)| *byte == b'.') {
-        if is_type(&name[begin..]) {
-            break;
-        }
-        begin = at;
-    }
-    name[..begin].strip_suffix('.').unwrap_or(&name[..begin]).into()
-}
-
-/// True of the part of a path that is a receiver or a type.
-fn is_type(segment: &str) -> bool {
-    segment.starts_with('(') || segment.starts_with(char::is_uppercase)
-}
-
-/// Text without what stands in brackets, at any depth; of what is only in brackets, that.
-fn without_arguments(text: &str) -> String {
-    let (mut kept, mut depth) = (String::new(), 0usize);
-    for c in text.chars() {
-        match c {
-            '[' | '<' => depth += 1,
-            ']' | '>' => depth = depth.saturating_sub(1),
-            c if depth == 0 => kept.push(c),
-            _ => {}
-        }
-    }
-    kept
-}
-
-impl Parts {
-    /// Of Go (`a.b/c.(*T).M`), Rust and C++ (`a::T::m`, `<a::T as b::U>::m`), Java (`a.b.T.m`), and names without a package.
-    fn of(name: &str) -> Parts {
-        // V8 names a regular expression by its text.
-        if name.starts_with(REGULAR_EXPRESSION) {
-            let (package, local) = (REGULAR_EXPRESSION.to_owned(), name.to_owned());
-            return Parts { package, last: local.clone(), local };
-        }
-        // A function without a name is known by its file alone.
-        if let Some(file) = name.strip_prefix(ANONYMOUS) {
-            return Parts { package: file.to_owned(), last: name.to_owned(), local: name.to_owned() };
-        }
-        // An implementation of a trait belongs to its type.
-        let implemented = name.strip_prefix('<').and_then(|rest| {
-            let (of, method) = rest.rsplit_once(">::")?;
-            let of = of.split_once(" as ").map_or(of, |(of, _)| of).trim_start_matches(['&', '*']);
-            Some(format!("{of}::{method}"))
-        });
-        let name = without_arguments(implemented.as_deref().unwrap_or(name));
-        let is_path = name.contains("::");
-        // The name's end: all after the last slash, or all of a path of modules.
-        let (head, tail) = match name.rfind('/').filter(|_| !is_path) {
-            Some(at) => name.split_at(at + 1),
-            None => ("", name.as_str()),
-        };
-        let separator = if is_path { "::" } else { "." };
-        let segments: Vec<&str> = tail.split(separator).filter(|segment| !segment.is_empty()).collect();
-        let end = segments.len().saturating_sub(1);
-        let begin = segments.iter().position(|segment| is_type(segment)).unwrap_or(end).min(end);
-        let local: Vec<&str> = segments[begin..].iter().map(|segment| segment.trim_matches(['(', ')', '*'])).collect();
-        let (package, last) = (format!("{head}{}", segments[..begin].join(separator)), local.last().copied());
-        let (last, local) = (last.unwrap_or_default(), local.join("."));
-        // Many types have a method that Python itself calls.
-        let last = if last.starts_with("__") && last.ends_with("__") { &local } else { last };
-        Parts { package, last: last.to_lowercase(), local }
-    }
-}
-
-/// A path without its version: paths that are then equal differ by that alone.
-fn without_version(path: &str) -> String {
-    path.split(['/', '.', '%']).filter(|part| !is_version(part)).collect::<Vec<_>>().join("/")
-}
-
-/// True of `v2`, and of `2ev2` (a dot as Go's symbols write it).
-fn is_version(part: &str) -> bool {
-    let part = part.strip_prefix("2e").unwrap_or(part);
-    part.strip_prefix('v').is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+    /// True if its package has another path, and not the function alone.
+    pub with_package: bool,
 }
 
 pub(super) const RULE: Rule = Rule {
     name: "renamed",
-    needs: "functions that one side has alone, of packages or last names that agree, or with the same neighbours",
+    needs: "functions that one side has alone: of one package under another path, or with like names and neighbours",
     says: "it is now called otherwise, with what it costs on both sides",
     find: Find::Rename(|names| renamed(&names.rows, &names.costs)),
 };
@@ -168,13 +67,44 @@ fn renamed(rows: &Rows, costs: &Costs) -> Vec<Renamed> {
     if (0..2).any(|side| costs.only(side).next().is_none()) {
         return Vec::new();
     }
-    let mut found = Found { costs, pairs: Vec::new(), renamed: [BTreeMap::new(), BTreeMap::new()] };
+    let mut found = Found { rows, costs, pairs: Vec::new(), renamed: [BTreeMap::new(), BTreeMap::new()] };
     found.of_packages(&rows.names);
-    found.of_neighbours(rows);
+    // What a function calls may have other names as well, which the last pass matched.
+    for _ in 0..MAX_PASSES {
+        let known = found.pairs.len();
+        found.of_neighbours();
+        if found.pairs.len() == known {
+            break;
+        }
+    }
     found.pairs
 }
 
+/// What the paths of two packages say about whether they are one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Paths {
+    /// They differ by a version, or one is the other below a further path, as a vendored package is.
+    Equal,
+    /// Their last segments agree, and they are of different modules: a module has another host or owner.
+    Alike,
+    /// Nothing, as of two packages of one module that implement the same interface.
+    Unlike,
+}
+
+impl Paths {
+    fn of(old: &str, new: &str) -> Paths {
+        let (a, b) = (segments(old), segments(new));
+        let is_suffix = a.len().min(b.len()) >= SEGMENTS_OF_SUFFIX && (a.ends_with(&b) || b.ends_with(&a));
+        match () {
+            () if a == b || is_suffix => Paths::Equal,
+            () if a.last() == b.last() && module(old) != module(new) => Paths::Alike,
+            () => Paths::Unlike,
+        }
+    }
+}
+
 struct Found<'a> {
+    rows: &'a Rows,
     costs: &'a Costs,
     pairs: Vec<Renamed>,
     /// By side: from a frame's name to what it is called in both, which is the base's.
@@ -182,11 +112,12 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    fn add(&mut self, old: u32, new: u32) {
+    fn add(&mut self, old: u32, new: u32, with_package: bool) {
         if !self.renamed[0].contains_key(&old) && !self.renamed[1].contains_key(&new) {
             self.renamed[0].insert(old, old);
             self.renamed[1].insert(new, old);
-            self.pairs.push(Renamed { old, new, cost: [self.costs.of(old, 0), self.costs.of(new, 1)] });
+            let cost = [self.costs.of(old, 0), self.costs.of(new, 1)];
+            self.pairs.push(Renamed { old, new, cost, with_package });
         }
     }
 
@@ -221,8 +152,6 @@ impl Found<'_> {
         for (package, names) in &of[1] {
             names.keys().for_each(|name| by_name.entry(name).or_default().push(package));
         }
-        let paths = of.iter().flat_map(|of| of.keys());
-        let plain: BTreeMap<&str, String> = paced(paths).map(|path| (*path, without_version(path))).collect();
         let mut matches = Vec::new();
         for (old, names) in &of[0] {
             work::poll();
@@ -235,8 +164,9 @@ impl Found<'_> {
             for (new, count) in shared {
                 let most = names.len().max(of[1][new].len());
                 let is_enough = count >= SHARED_NAMES && count as f64 >= SHARED_PART * most as f64;
-                let is_version = plain[old] == plain[new];
-                if is_enough || is_version {
+                let paths = Paths::of(old, new);
+                let is_version = segments(old) == segments(new);
+                if is_version || is_enough && (paths == Paths::Equal || self.is_one(paths, names, &of[1][new])) {
                     matches.push((count, is_version, *old, new));
                 }
             }
@@ -251,22 +181,62 @@ impl Found<'_> {
             known[1].insert(new);
             for (name, &frame) in &of[0][old] {
                 if let Some(&other) = of[1][new].get(name) {
-                    self.add(frame, other);
+                    self.add(frame, other, true);
                 }
             }
             // Of those that are left: a type may be exported now, or no more.
             let others: BTreeMap<String, u32> = of[1][new].iter().map(|(name, &f)| (name.to_lowercase(), f)).collect();
             for (name, &frame) in &of[0][old] {
                 if let Some(&other) = others.get(&name.to_lowercase()) {
-                    self.add(frame, other);
+                    self.add(frame, other, true);
                 }
             }
         }
     }
 
+    /// Returns true if what two packages share makes them one, though their paths are not equal. Implementations of one
+    /// interface share its methods and often a constructor, and seldom their cost.
+    fn is_one(&self, paths: Paths, old: &BTreeMap<String, u32>, new: &BTreeMap<String, u32>) -> bool {
+        let shared = || old.iter().filter_map(|(name, &frame)| Some((frame, *new.get(name)?)));
+        let (mut private, mut owners, mut costs) = (0, BTreeSet::new(), [0.0; 2]);
+        for (before, after) in shared() {
+            let parts = Parts::of(&self.rows.names[before as usize].text);
+            private += usize::from(parts.is_private_in_go());
+            owners.insert(if parts.owner.is_empty() { parts.local } else { parts.owner });
+            costs = [costs[0] + self.costs.of(before, 0), costs[1] + self.costs.of(after, 1)];
+        }
+        let are_own = match self.rows.runtime.name == "go" {
+            true => private >= SHARED_PRIVATE,
+            false => owners.len() >= SHARED_OWNERS,
+        };
+        (paths == Paths::Alike || are_own) && self.log_ratio(costs).abs() < LIKE_COST.ln()
+    }
+
+    /// Returns the logarithm of the ratio of two costs, each as a part of its side.
+    fn log_ratio(&self, [base, new]: [f64; 2]) -> f64 {
+        let total = self.rows.total();
+        (new / total[1] / (base / total[0])).ln()
+    }
+
+    /// Returns the part that two functions have in common of the callees that tell functions apart: functions of the program,
+    /// or of the functions' own package. Much else calls a standard library.
+    fn common_callees(&self, near: [&Neighbours; 2], package_of_both: [&str; 2]) -> f64 {
+        let is_telling = |frame: u32| {
+            let name = &self.rows.names[frame as usize];
+            name.class.program || package_of_both.contains(&&*package(&name.text)) && !name.class.system
+        };
+        let callees = |of: usize| {
+            near[of].iter().filter(|((is_caller, frame), _)| !is_caller && *frame < END && is_telling(*frame))
+        };
+        let sums = [0, 1].map(|of| callees(of).map(|(_, share)| share).sum::<f64>());
+        let common: f64 = callees(0).filter_map(|(key, share)| Some(share.min(*near[1].get(key)?))).sum();
+        if sums.iter().all(|sum| *sum >= TELLING_CALLEES) { common / sums[0].max(sums[1]) } else { 0.0 }
+    }
+
     /// Functions that only one side has, by their callers and callees: of the same last name, or of the same package if
     /// nothing else is in question.
-    fn of_neighbours(&mut self, rows: &Rows) {
+    fn of_neighbours(&mut self) {
+        let (rows, is_go) = (self.rows, self.rows.runtime.name == "go");
         let (total, event) = (rows.total(), rows.event());
         let only = |side: usize| {
             let is_large = |v: f64| v > (0.003 * total[side]).max(5.0 * event);
@@ -300,36 +270,43 @@ impl Found<'_> {
                 if va + vb <= 24.0 * event {
                     continue;
                 }
-                let ratio = (vb / total[1] / (va / total[0])).ln().abs();
+                let ratio = self.log_ratio([va, vb]).abs();
                 let overlap = (up + down) / 2.0;
-                if of_old.last == of_new.last && (up > LIKE || down > LIKE) && ratio < LIKE_COST.ln() {
+                let deviation = (event / va + event / vb + 0.02).sqrt();
+                let have_callees = || self.common_callees([a, b], [&of_old.package, &of_new.package]) > LIKE;
+                let has_last = !of_old.last.is_empty() && of_old.last == of_new.last;
+                // Functions of two packages are one only if nothing but their path tells them apart.
+                let is_near = of_old.package == of_new.package || ratio < 3.0 * deviation;
+                if has_last
+                    && is_near
+                    && (up > LIKE || down > LIKE)
+                    && ratio < LIKE_COST.ln()
+                    && (!of_old.may_implement(of_new, is_go) || have_callees())
+                {
                     of_name.push((overlap - ratio / LIKE_COST.ln() / 10.0, old, new));
                 }
-                let deviation = (event / va + event / vb + 0.02).sqrt();
                 // Of names without a package, as Python's and C's, the type says what they belong to; of those without either,
                 // what they call must say so.
-                let of_type = |parts: &Parts| parts.local.rsplit_once('.').map_or("", |(of, _)| of).to_owned();
                 let called = || -> f64 {
-                    let both = a.iter().filter(|((is_caller, name), _)| !is_caller && *name != END && *name != UNKNOWN);
+                    let both = a.iter().filter(|((is_caller, name), _)| !is_caller && *name < END);
                     both.filter_map(|(key, share)| Some(share.min(*b.get(key)?))).sum()
                 };
-                let is_of_one = || match of_type(of_old).as_str() {
-                    "" => of_type(of_new).is_empty() && called() > LIKE,
-                    of => of_type(of_new) == of,
-                };
+                let is_of_one = || of_old.owner == of_new.owner && (!of_old.owner.is_empty() || called() > LIKE);
+                // Two siblings have a caller in common, and may have a cost.
+                let is_same = || have_callees() || of_old.is_alike(of_new) && !of_old.may_implement(of_new, is_go);
                 let is_one_package = of_old.package == of_new.package && (!of_old.package.is_empty() || is_of_one());
-                if is_one_package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation {
+                if is_one_package && overlap > ALIKE && up > LIKE && ratio < 3.0 * deviation && is_same() {
                     of_package.push((old, new));
                 }
             }
         }
         of_name.sort_by(|a, b| b.0.total_cmp(&a.0).then((a.1, a.2).cmp(&(b.1, b.2))));
-        of_name.into_iter().for_each(|(_, old, new)| self.add(old, new));
+        of_name.into_iter().for_each(|(_, old, new)| self.add(old, new, false));
         of_package.retain(|(old, new)| !self.renamed[0].contains_key(old) && !self.renamed[1].contains_key(new));
         for &(old, new) in &of_package {
             let others = |pair: &&(u32, u32)| pair.0 == old || pair.1 == new;
             if of_package.iter().filter(others).count() == 1 {
-                self.add(old, new);
+                self.add(old, new, false);
             }
         }
     }
@@ -372,54 +349,4 @@ fn neighbours(
         neighbours.extend(all.into_iter().take(MAX_NEIGHBOURS));
     }
     near
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Parts, package, without_version};
-
-    #[test]
-    fn names_have_a_package_and_what_is_left_without_it() {
-        let of = |name: &str| {
-            let Parts { package, local, last } = Parts::of(name);
-            [package, local, last].join(" | ")
-        };
-        let cases = [
-            ("gopkg.in/yaml%2ev2.(*parser).parse", "gopkg.in/yaml%2ev2 | parser.parse | parse"),
-            ("gopkg.in/yaml.v3.Unmarshal", "gopkg.in/yaml.v3 | Unmarshal | unmarshal"),
-            ("main.sum[go.shape.int]", "main | sum | sum"),
-            ("github.com/a/b.(*T[...]).M", "github.com/a/b | T.M | m"),
-            ("pulldown_cmark::parse::Parser::next", "pulldown_cmark::parse | Parser.next | next"),
-            ("<a::b::T<X> as core::iter::Iterator>::next", "a::b | T.next | next"),
-            ("java.util.HashMap.get", "java.util | HashMap.get | get"),
-            ("parseXml", " | parseXml | parsexml"),
-            ("(anonymous) a/b.js", "a/b.js | (anonymous) a/b.js | (anonymous) a/b.js"),
-            ("Markdown.__call__", " | Markdown.__call__ | markdown.__call__"),
-        ];
-        cases.iter().for_each(|(name, wanted)| assert_eq!(of(name), *wanted));
-        let odd = [
-            "a/b.c.D.e",
-            "a/b.(*t).m",
-            "a.b/c",
-            "a/",
-            "",
-            "a..b",
-            ".a",
-            "a.",
-            "a/.b.c",
-            "A.b",
-            "a.b.c",
-            "f(int) const",
-            "RegExp: a.b/C",
-            "(anonymous namespace)::f",
-            "a.(anonymous) b",
-            "a/b.F.func1.2",
-        ];
-        for name in cases.iter().map(|(name, _)| *name).chain(odd) {
-            assert_eq!(package(name), Parts::of(name).package, "{name}");
-        }
-        let is_version_of = |a: &str, b: &str| without_version(a) == without_version(b);
-        assert!(is_version_of("gopkg.in/yaml%2ev2", "gopkg.in/yaml%2ev3"));
-        assert!(is_version_of("encoding/json", "encoding/json/v2") && !is_version_of("a/b", "a/c"));
-    }
 }

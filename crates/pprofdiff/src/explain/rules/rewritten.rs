@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::renamed::package_of;
+use super::parts::package_of;
 use super::{Find, Rule};
 use crate::explain::evidence::costs::Costs;
 use crate::explain::evidence::rows::Rows;
@@ -13,7 +13,7 @@ use pprofdiff_profile::work::paced;
 pub(super) const RULE: Rule = Rule {
     name: "rewritten",
     needs: "much of both sides in functions that the other has not, most of them of one package",
-    says: "one package is now another, with what both cost; causes are sought above it",
+    says: "one package is now another, with what both cost; causes are sought above it, and the amount of work is unknown",
     find: Find::Cut(|names| rewritten(&names.rows, &names.costs)),
 };
 

@@ -1,0 +1,49 @@
+//! How many functions show that both sides did the same work, each by itself: their own cost did not change, and none of
+//! them calls another. One function alone may have changed with the amount of work.
+
+use std::collections::BTreeSet;
+
+use super::evidence::rows::Rows;
+use super::evidence::sets::Sets;
+use super::search::Found;
+
+/// The fewest functions that show the same work.
+pub(super) const ENOUGH: usize = 3;
+/// The fewest events of such a function, both sides together.
+const MIN_EVENTS: f64 = 20.0;
+
+/// Returns the number of functions whose own cost is the same on both sides at this amount of work, and of which none calls
+/// another.
+pub(super) fn independent_witnesses(rows: &Rows, sets: &Sets, found: &Found, scale: f64) -> usize {
+    // Where most functions changed, a few agree with any amount.
+    if 2 * found.agree < found.of {
+        return 0;
+    }
+    let is_witness = |values: [f64; 2], event: f64| {
+        values.iter().all(|value| *value > 0.0)
+            && values[0] + values[1] > MIN_EVENTS * event
+            && found.is_even(rows, scale, values)
+    };
+    let own = sets.sets.iter().take(sets.telling.n_own as usize).filter(|set| is_witness(set.values, set.event));
+    let mut witnesses: Vec<(f64, u32)> =
+        own.filter_map(|set| Some((set.values[0] + set.values[1], set.key.frame()?))).collect();
+    witnesses.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    let is_witness: BTreeSet<u32> = witnesses.iter().map(|(_, frame)| *frame).collect();
+    let mut calls: BTreeSet<(u32, u32)> = BTreeSet::new();
+    for row in 0..rows.rows.len() {
+        let stack = rows.stack(row);
+        let pairs = stack.windows(2).map(|call| (call[0], call[1]));
+        calls.extend(pairs.filter(|(a, b)| is_witness.contains(a) && is_witness.contains(b)));
+    }
+    let mut chosen: Vec<u32> = Vec::new();
+    for (_, frame) in witnesses {
+        let is_free = |other: &u32| !calls.contains(&(frame, *other)) && !calls.contains(&(*other, frame));
+        if chosen.iter().all(is_free) {
+            chosen.push(frame);
+        }
+        if chosen.len() >= ENOUGH {
+            break;
+        }
+    }
+    chosen.len()
+}

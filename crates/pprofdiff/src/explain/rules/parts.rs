@@ -1,0 +1,269 @@
+//! A name as its parts: the path of its package, its type, and what the function itself is called.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+/// What V8's names of regular expressions begin with.
+const REGULAR_EXPRESSION: &str = "RegExp: ";
+
+/// Those of functions without a name.
+const ANONYMOUS: &str = "(anonymous) ";
+
+/// A name as its parts.
+#[derive(Debug, PartialEq)]
+pub(in crate::explain) struct Parts {
+    /// The path of its package or module.
+    pub package: String,
+    /// Receiver or type, and name: what packages share whatever their path. Without type arguments.
+    pub local: String,
+    /// The receiver or type alone. Empty for a function without one.
+    pub owner: String,
+    /// The last name alone, in lower case: a function may be exported now, or no more. A closure has the name of the
+    /// function that it is in before its own. Empty if nothing names the function, as `<lambda>`.
+    pub last: String,
+}
+
+/// The path of a name's package or module.
+pub(crate) fn package_of(name: &str) -> Cow<'_, str> {
+    // What a module of Node exports is of no package that is named so.
+    Some(package(name)).filter(|package| package != "exports").unwrap_or_default()
+}
+
+/// The package of a name, as [`Parts::of`] has it: of most names a part of their text.
+pub(super) fn package(name: &str) -> Cow<'_, str> {
+    let (mut tail, mut last, mut is_plain) = (0, b'/', true);
+    for (byte, at) in name.bytes().zip(1..) {
+        match byte {
+            b'[' | b'<' | b']' | b'>' | b':' => is_plain = false,
+            // An empty segment, the first of the tail too.
+            b'.' if matches!(last, b'.' | b'/') => is_plain = false,
+            b'/' => tail = at,
+            _ => {}
+        }
+        last = byte;
+    }
+    if !is_plain || last == b'.' || name.starts_with(ANONYMOUS) {
+        return Parts::of(name).package.into();
+    }
+    // Up to the first segment that is a type, or else the last that names a function.
+    let mut begin = tail;
+    for (_, at) in name.bytes().zip(1..).skip(tail).filter(|(byte, _)| *byte == b'.') {
+        let is_function = begin > tail && name[at..].split('.').all(is_closure);
+        if is_type(&name[begin..]) || is_function {
+            break;
+        }
+        begin = at;
+    }
+    name[..begin].strip_suffix('.').unwrap_or(&name[..begin]).into()
+}
+
+/// True of the part of a path that is a receiver or a type.
+fn is_type(segment: &str) -> bool {
+    segment.starts_with('(') || segment.starts_with(char::is_uppercase)
+}
+
+/// Returns true for the part of a path with which a Go compiler names a closure in a function.
+fn is_closure(segment: &str) -> bool {
+    let number = ["func", "gowrap", "deferwrap"].iter().find_map(|prefix| segment.strip_prefix(prefix));
+    // Canonical names have no number, as in `main.run.func#`.
+    !segment.is_empty() && number.unwrap_or(segment).bytes().all(|b| b.is_ascii_digit() || b == b'#')
+}
+
+/// Text without what stands in brackets, at any depth; of what is only in brackets, that.
+fn without_arguments(text: &str) -> String {
+    let (mut kept, mut depth) = (String::new(), 0usize);
+    for c in text.chars() {
+        match c {
+            '[' | '<' => depth += 1,
+            ']' | '>' => depth = depth.saturating_sub(1),
+            c if depth == 0 => kept.push(c),
+            _ => {}
+        }
+    }
+    kept
+}
+
+impl Parts {
+    /// Of Go (`a.b/c.(*T).M`), Rust and C++ (`a::T::m`, `<a::T as b::U>::m`), Java (`a.b.T.m`), and names without a package.
+    pub(in crate::explain) fn of(name: &str) -> Parts {
+        // V8 names a regular expression by its text.
+        if name.starts_with(REGULAR_EXPRESSION) {
+            let (package, local) = (REGULAR_EXPRESSION.to_owned(), name.to_owned());
+            return Parts { package, last: local.clone(), owner: String::new(), local };
+        }
+        // A function without a name is known by its file alone.
+        if let Some(file) = name.strip_prefix(ANONYMOUS) {
+            let (last, local) = (name.to_owned(), name.to_owned());
+            return Parts { package: file.to_owned(), owner: String::new(), last, local };
+        }
+        // An implementation of a trait belongs to its type.
+        let implemented = name.strip_prefix('<').and_then(|rest| {
+            let (of, method) = rest.rsplit_once(">::")?;
+            let of = of.split_once(" as ").map_or(of, |(of, _)| of).trim_start_matches(['&', '*']);
+            Some(format!("{of}::{method}"))
+        });
+        let name = without_arguments(implemented.as_deref().unwrap_or(name));
+        let is_path = name.contains("::");
+        // The name's end: all after the last slash, or all of a path of modules.
+        let (head, tail) = match name.rfind('/').filter(|_| !is_path) {
+            Some(at) => name.split_at(at + 1),
+            None => ("", name.as_str()),
+        };
+        let separator = if is_path { "::" } else { "." };
+        let segments: Vec<&str> = tail.split(separator).filter(|segment| !segment.is_empty()).collect();
+        // A closure belongs to the function that it is in, which stands after a package or a type.
+        let closures = segments.iter().skip(2).rev().take_while(|segment| is_closure(segment)).count();
+        let end = segments.len().saturating_sub(1 + closures);
+        let begin = segments.iter().position(|segment| is_type(segment)).unwrap_or(end).min(end);
+        let trimmed = |segments: &[&str]| -> Vec<String> {
+            segments.iter().map(|segment| segment.trim_matches(['(', ')', '*']).to_owned()).collect()
+        };
+        let package = format!("{head}{}", segments[..begin].join(separator));
+        let (owner, last) = (trimmed(&segments[begin..end]).join("."), trimmed(&segments[end..]).join("."));
+        let local = trimmed(&segments[begin..]).join(".");
+        // Many types have a method that a language itself calls.
+        let is_of_language = last.starts_with("__") && last.ends_with("__") || last.starts_with("operator");
+        let last = if is_of_language { local.clone() } else { last };
+        Parts { package, owner, last: last.to_lowercase(), local }
+    }
+
+    /// Returns true if only functions of its own package can call this Go function or method.
+    pub(super) fn is_private_in_go(&self) -> bool {
+        let name = self.local.strip_prefix(&self.owner).unwrap_or(&self.local).trim_start_matches('.');
+        name.starts_with(|c: char| c.is_lowercase() || c == '_')
+    }
+
+    /// Returns true if two functions may implement one method of an interface: a method of two types. Their names and callers
+    /// say nothing then. No interface has a method that is private in two packages.
+    pub(in crate::explain) fn may_implement(&self, other: &Parts, is_go: bool) -> bool {
+        let are_methods = !self.owner.is_empty() && !other.owner.is_empty();
+        let is_private = is_go && self.package != other.package && self.is_private_in_go() && other.is_private_in_go();
+        are_methods && (&self.package, &self.owner) != (&other.package, &other.owner) && !is_private
+    }
+
+    /// Returns the words of the last name: `readGeneric` and `read_generic` have two.
+    fn words(&self) -> BTreeSet<String> {
+        let name = self.local.strip_prefix(&self.owner).unwrap_or(&self.local);
+        // Any two closures share what a compiler calls them.
+        let name = name.split('.').filter(|segment| !is_closure(segment)).collect::<Vec<_>>().join(".");
+        let (mut words, mut word, mut before) = (BTreeSet::new(), String::new(), ' ');
+        for c in name.chars().chain([' ']) {
+            let is_next = before.is_lowercase() && c.is_uppercase() || before.is_ascii_digit() != c.is_ascii_digit();
+            if (is_next || !c.is_alphanumeric()) && !word.is_empty() {
+                words.insert(std::mem::take(&mut word));
+            }
+            word.extend(c.is_alphanumeric().then_some(c).into_iter().flat_map(char::to_lowercase));
+            before = c;
+        }
+        words
+    }
+
+    /// Returns true if two last names are alike: they are equal, or one has all words of the other, or they share more than
+    /// half of their words.
+    pub(in crate::explain) fn is_alike(&self, other: &Parts) -> bool {
+        let (own, others) = (self.words(), other.words());
+        let shared = own.intersection(&others).count();
+        let all = own.len() + others.len() - shared;
+        !self.last.is_empty() && self.last == other.last
+            || shared > 0 && (shared == own.len().min(others.len()) || 2 * shared > all)
+    }
+}
+
+/// Returns the segments of a path without its version: paths whose segments are then equal differ by that alone.
+pub(super) fn segments(path: &str) -> Vec<&str> {
+    path.split(['/', '.', '%', ':']).filter(|part| !part.is_empty() && !is_version(part)).collect()
+}
+
+/// Returns the module of a path as far as paths tell: a host with an owner, or else the first segment.
+pub(super) fn module(path: &str) -> Vec<&str> {
+    let (first, rest) = path.split_once('/').unwrap_or((path, ""));
+    let owner = rest.split('/').next().filter(|_| first.contains('.') && !rest.is_empty());
+    match owner {
+        Some(owner) => vec![first, owner],
+        None => vec![path.split(['/', '.', ':']).next().unwrap_or_default()],
+    }
+}
+
+/// True of `v2`, and of `2ev2` (a dot as Go's symbols write it).
+fn is_version(part: &str) -> bool {
+    let part = part.strip_prefix("2e").unwrap_or(part);
+    part.strip_prefix('v').is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Parts, package, segments};
+
+    #[test]
+    fn names_have_a_package_and_what_is_left_without_it() {
+        let of = |name: &str| {
+            let Parts { package, local, last, .. } = Parts::of(name);
+            [package, local, last].join(" | ")
+        };
+        let cases = [
+            ("gopkg.in/yaml%2ev2.(*parser).parse", "gopkg.in/yaml%2ev2 | parser.parse | parse"),
+            ("gopkg.in/yaml.v3.Unmarshal", "gopkg.in/yaml.v3 | Unmarshal | unmarshal"),
+            ("main.sum[go.shape.int]", "main | sum | sum"),
+            // A closure is known by the function that it is in.
+            ("a/b.run.func1", "a/b | run.func1 | run.func1"),
+            ("a/b.(*T).run.func1.2", "a/b | T.run.func1.2 | run.func1.2"),
+            ("main.func1", "main | func1 | func1"),
+            ("main.run.func#", "main | run.func# | run.func#"),
+            ("<lambda>", " |  | "),
+            ("github.com/a/b.(*T[...]).M", "github.com/a/b | T.M | m"),
+            ("pulldown_cmark::parse::Parser::next", "pulldown_cmark::parse | Parser.next | next"),
+            ("<a::b::T<X> as core::iter::Iterator>::next", "a::b | T.next | next"),
+            ("java.util.HashMap.get", "java.util | HashMap.get | get"),
+            ("parseXml", " | parseXml | parsexml"),
+            ("(anonymous) a/b.js", "a/b.js | (anonymous) a/b.js | (anonymous) a/b.js"),
+            ("Markdown.__call__", " | Markdown.__call__ | markdown.__call__"),
+        ];
+        cases.iter().for_each(|(name, wanted)| assert_eq!(of(name), *wanted));
+        let odd = [
+            "a/b.c.D.e",
+            "a/b.(*t).m",
+            "a.b/c",
+            "a/",
+            "",
+            "a..b",
+            ".a",
+            "a.",
+            "a/.b.c",
+            "A.b",
+            "a.b.c",
+            "f(int) const",
+            "RegExp: a.b/C",
+            "(anonymous namespace)::f",
+            "a.(anonymous) b",
+            "a/b.F.func1.2",
+        ];
+        for name in cases.iter().map(|(name, _)| *name).chain(odd) {
+            assert_eq!(package(name), Parts::of(name).package, "{name}");
+        }
+        let is_version_of = |a: &str, b: &str| segments(a) == segments(b);
+        assert!(is_version_of("gopkg.in/yaml%2ev2", "gopkg.in/yaml%2ev3"));
+        assert!(is_version_of("encoding/json", "encoding/json/v2") && !is_version_of("a/b", "a/c"));
+    }
+
+    #[test]
+    fn names_with_the_same_words_are_alike() {
+        let are_alike = |a: &str, b: &str| Parts::of(a).is_alike(&Parts::of(b));
+        for (a, b) in [
+            ("getDiagnostics", "getDiagnostics2"),
+            ("a::scan_list_marker", "a::scan_list_marker_with_indent"),
+            ("a.T.Read", "b.U.read"),
+            ("main.readAll", "main.read_all"),
+        ] {
+            assert!(are_alike(a, b) && are_alike(b, a), "{a} {b}");
+        }
+        for (a, b) in [
+            ("main.Work2", "main.Work3"),
+            ("a.arrayMergeSpans", "a.hashmapMergeSpans"),
+            ("ids.Generate", "store.(*DB).Insert"),
+            ("main.read.func1", "main.write.func1"),
+            ("<lambda>", "<lambda>"),
+        ] {
+            assert!(!are_alike(a, b) && !are_alike(b, a), "{a} {b}");
+        }
+    }
+}

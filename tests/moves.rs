@@ -1,0 +1,190 @@
+//! What `explain` may call a rename, a move and the same work: pairs of made-up profiles on which a weaker rule says
+//! something false. Each pair has a counterpart on which the same statement is right.
+
+use std::sync::Arc;
+
+use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, ScaleRule, Verdict};
+use pprofdiff::{Diff, Profile, Query};
+use pprofdiff_report::{Format, Report};
+
+use crate::made_up::{cpu, with};
+
+fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>], ops: Option<f64>) -> Explanation {
+    let options = ops.map_or_else(ExplainOptions::default, |ops| ExplainOptions::default().with_ops(1.0, ops));
+    Diff::new(base, new).unwrap().explain(&Query::default(), &[], &options).unwrap()
+}
+
+/// Explains two profiles of a program in Go with thirty functions that do not change and these stacks.
+fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
+    explain(&[cpu(&with(base))], &[cpu(&with(new))], None)
+}
+
+/// Explains two profiles that have these stacks and no others.
+fn alone(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
+    let side = |of: &[(&str, i64)]| cpu(&of.iter().map(|(stack, n)| ((*stack).to_owned(), *n)).collect());
+    explain(&[side(base)], &[side(new)], None)
+}
+
+fn words(e: &Explanation) -> String {
+    let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
+    (Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn says(e: &Explanation, what: &str) {
+    assert!(words(e).contains(what), "no {what:?} in\n{}", words(e));
+}
+
+/// Checks that nothing is said to be called otherwise, or to have another's cost.
+fn nothing_moved(e: &Explanation) {
+    assert!(e.moved.iter().all(|moved| moved.how == How::Replaced), "{:?}", e.moved);
+}
+
+#[test]
+fn a_vendored_module_has_its_whole_path_and_its_packages_move_with_it() {
+    let side = |path: &str| {
+        let of = |function: &str| (format!("main.main;main.serve;{path}{function}"), 4000);
+        let all = [of(".(*DB).Get"), of(".(*DB).Put"), of("/page.Read"), of("/page.Write")];
+        cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
+    };
+    let e = explain(&[side("example.com/acme/kv")], &[side("shop.org/app/vendor/example.com/acme/kv")], None);
+    assert_eq!((e.verdict, e.causes.len()), (Verdict::None, 0), "{e:?}");
+    says(&e, "Moved: example.com/acme/kv is now called shop.org/app/vendor/example.com/acme/kv: 4 functions.\n");
+}
+
+#[test]
+fn an_optimised_function_has_not_become_the_sibling_that_grew() {
+    let side = |generate: &'static str, made: i64, inserted: i64| {
+        [("main.main;api.Add;store.(*DB).Insert", inserted), (generate, made)]
+    };
+    let generate = "main.main;api.Add;ids.Generate";
+    let e = between(&side(generate, 5000, 4000), &side("main.main;api.Add", 0, 9000));
+    nothing_moved(&e);
+    assert!(e.moved.is_empty(), "{:?}", e.moved);
+    says(&e, "api.Add no longer calls ids.Generate: -50s");
+    // A logger that logs less, beside SQL that grew, is none either.
+    let e = between(&side("main.main;api.Add;log.Write", 7000, 4000), &side("main.main;api.Add;log.Write", 2000, 9000));
+    assert!(e.moved.is_empty(), "{:?}", e.moved);
+    let of = |function: &str| e.causes.iter().find(|cause| cause.function.as_deref() == Some(function)).unwrap().delta;
+    assert_eq!((of("log.Write"), of("store.(*DB).Insert")), (-5e10, 5e10), "{}", words(&e));
+}
+
+#[test]
+fn implementations_of_an_interface_are_no_renames() {
+    let side = |package: &str, get: i64, add: i64| {
+        let of =
+            |caller: &str, method: &str, n| (format!("main.main;main.{caller};shop/{package}.(*Store).{method}"), n);
+        let all = [of("find", "Get", get), of("save", "Add", add)];
+        cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
+    };
+    let e = explain(&[side("pg", 3000, 3000)], &[side("memory", 18_000, 400)], None);
+    nothing_moved(&e);
+    says(&e, "main.find calls shop/memory.(*Store).Get (+180s) instead of shop/pg.(*Store).Get (-30s): +150s");
+    assert!(e.causes.iter().all(|cause| cause.kind != CauseKind::Own), "{}", words(&e));
+    // At an equal cost there is no cause, and still no rename.
+    let e = explain(&[side("pg", 3000, 3000)], &[side("memory", 3050, 2950)], None);
+    nothing_moved(&e);
+    assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 2), "{e:?}");
+    says(&e, "shop/memory.(*Store).Get in place of shop/pg.(*Store).Get inside main.find: ");
+    says(&e, "No change in sum, but other functions have the cost.");
+    // Types of one package may implement one interface, too.
+    let of = |kind: &str| format!("main.main;main.find;shop.(*{kind}).Get");
+    let (old, new) = (of("Table"), of("Cache"));
+    nothing_moved(&between(&[(&old, 4000)], &[(&new, 4000)]));
+}
+
+#[test]
+fn a_method_of_another_type_is_a_rename_if_it_calls_the_same() {
+    let side = |kind: &str| {
+        let of = |callee: &str, n: i64| (format!("main.main;main.find;shop.(*{kind}).Get{callee}"), n);
+        let all = [of("", 1000), of(";shop.decode", 2000), of(";shop.hash", 1000)];
+        cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
+    };
+    let e = explain(&[side("Table")], &[side("Rows")], None);
+    assert_eq!((e.verdict, e.moved.len(), e.moved[0].how), (Verdict::None, 1, How::Renamed), "{e:?}");
+}
+
+#[test]
+fn a_sibling_of_equal_cost_is_no_rename() {
+    // A logger was removed, and a query added, for the same caller and at the same cost.
+    let e = between(&[("main.main;main.serve;main.logRequest", 4000)], &[("main.main;main.serve;main.query", 4000)]);
+    nothing_moved(&e);
+    assert!(e.causes.is_empty(), "{}", words(&e));
+    says(&e, "main.query in place of main.logRequest inside main.serve: ");
+    // Both format text, as most functions do.
+    let side = |function: &str| {
+        let stack = format!("main.main;main.serve;{function};fmt.Sprintf");
+        cpu(&with(&[(&stack, 4000)]))
+    };
+    nothing_moved(&explain(&[side("main.logRequest")], &[side("main.query")], None));
+    // Names that are alike are evidence.
+    let e = between(&[("main.main;main.serve;main.query", 4000)], &[("main.main;main.serve;main.queryRows", 4000)]);
+    assert_eq!((e.moved.len(), e.moved[0].how), (1, How::Renamed), "{e:?}");
+}
+
+#[test]
+fn closures_are_no_renames_because_a_compiler_numbers_them() {
+    let of = |function: &str| format!("main.main;main.each;{function}.func1");
+    let (old, new) = (of("shop/read.scan"), of("shop/write.flush"));
+    nothing_moved(&between(&[(&old, 4000)], &[(&new, 4000)]));
+    // That of a function which has another path is one.
+    let (old, new) = (of("shop/read.scan"), of("shop/input.scan"));
+    let e = between(&[(&old, 4000)], &[(&new, 4000)]);
+    assert_eq!((e.moved.len(), e.moved[0].how), (1, How::Renamed), "{e:?}");
+    let (old, new) = ("main;run;<lambda>", "main;run;Parser.<lambda>");
+    nothing_moved(&alone(&[(old, 4000), ("main;<module>", 900)], &[(new, 4000), ("main;<module>", 900)]));
+}
+
+#[test]
+fn a_script_that_another_requires_now_costs_what_it_did() {
+    let side = |above: &str| {
+        let of = |function: &str, n| (format!("{above}(anonymous) work.js;{function}"), n);
+        let all = [of("parse", 5000), of("render", 4000), of("render;escape", 3000), of("write", 2000)];
+        cpu(&all.into_iter().chain([("(program)".to_owned(), 500)]).collect())
+    };
+    let e = explain(&[side("(root);")], &[side("(root);(anonymous) main.js;require;Module._load;")], None);
+    assert!(e.causes.is_empty() && e.moved.is_empty(), "{}", words(&e));
+    assert_ne!(e.verdict, Verdict::Change);
+}
+
+#[test]
+fn what_was_rewritten_costs_more_or_less_only_for_a_known_amount_of_work() {
+    let side = |names: &str, n: i64| {
+        let stack = |c: char| (format!("main.main;main.load;x.org/lib/{names}.{names}{c}"), n);
+        cpu(&with(
+            &"abcdef".chars().map(stack).collect::<Vec<_>>().iter().map(|(s, n)| (s.as_str(), *n)).collect::<Vec<_>>(),
+        ))
+    };
+    let [base, new] = [[side("decode", 30_000)], [side("scan", 29_000)]];
+    let e = explain(&base, &new, None);
+    assert!(e.rewrite.is_some(), "{e:?}");
+    assert_eq!(e.verdict, Verdict::Inconclusive, "{}", words(&e));
+    says(&e, "Much was rewritten, so these samples can't tell whether the same work costs more or less. Give --ops.");
+    assert_ne!(explain(&base, &new, Some(1.0)).verdict, Verdict::Inconclusive);
+    // Where little else is left, nothing says that it was the same work.
+    let alone = |names: &str| {
+        let stack = |c: char| (format!("main.main;x.org/lib/{names}.{names}{c}"), 900);
+        cpu(&"abcdef".chars().map(stack).chain([("main.main;main.load".to_owned(), 500)]).collect())
+    };
+    let e = explain(&[alone("decode")], &[alone("scan")], None);
+    assert_eq!(e.scale.rule, ScaleRule::Unknown, "{e:?}");
+    assert!(!words(&e).contains("same work ("), "{}", words(&e));
+}
+
+#[test]
+fn the_same_work_takes_three_functions_that_do_not_call_each_other() {
+    let rule = |of: &[(&str, i64)], b: i64| {
+        let side = |n: i64| [&[("main.main;main.grows", n)], of].concat();
+        alone(&side(9000), &side(b)).scale.rule
+    };
+    let three = [("main.main;main.a", 3000), ("main.main;main.b", 3000), ("main.main;main.c", 3000)];
+    assert_eq!(rule(&three, 14_000), ScaleRule::Same);
+    assert_eq!(rule(&three[..2], 14_000), ScaleRule::Unknown);
+    let calls =
+        [("main.main;main.a", 3000), ("main.main;main.a;main.b", 3000), ("main.main;main.a;main.b;main.c", 3000)];
+    assert_eq!(rule(&calls, 14_000), ScaleRule::Unknown);
+    // Without a frame that could tell there is no number of frames.
+    let few = [("main.main;main.a", 3)];
+    assert!(!words(&alone(&few, &few)).contains("0 of 0"), "{}", words(&alone(&few, &few)));
+    assert!(!words(&alone(&few, &[("main.main;main.b", 3)])).contains("0 of 0"));
+}
