@@ -582,9 +582,9 @@ fn short_help_fits_a_screen() {
 /// What difffolded.pl writes is no side, and only the user knows whether names end in numbers.
 #[test]
 fn folded_stacks_that_look_like_a_diff_are_shown_with_the_option_that_reads_both_sides() {
-    let path = temp("diff.folded").display().to_string();
+    let path = temp("doubtful.folded").display().to_string();
     std::fs::write(&path, "app;parse 40 30\napp;render 10 60\n").unwrap();
-    let out = temp("merged.pb.gz").display().to_string();
+    let out = temp("doubtful.pb.gz").display().to_string();
     for args in [&[&*path][..], &["merge", &path, &path, "-o", &out]] {
         let line = failure(args);
         assert!(line.contains("each line ends in two numbers") && line.contains("--input-format folded2"), "{line}");

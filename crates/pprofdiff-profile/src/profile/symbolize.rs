@@ -78,6 +78,7 @@ impl Symbolizer {
     }
 
     /// How many locations have lines now.
+    #[cfg(feature = "binary")]
     pub fn len(&self) -> usize {
         self.lines.len()
     }
