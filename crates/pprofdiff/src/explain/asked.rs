@@ -22,7 +22,8 @@ pub(super) const ALLOCATED: &str = "alloc_space";
 const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
 
 /// Those of what there is, and not of what is done: more of everything is no more work.
-const LEVELS: [&str; 6] = ["inuse_space", "inuse_objects", "live_space", "live_objects", "goroutine", "threadcreate"];
+const LEVELS: [&str; 7] =
+    ["inuse_space", "inuse_objects", "live_space", "live_objects", "goroutine", "goroutineleak", "threadcreate"];
 
 pub(super) fn is_level(sample_type: &str) -> bool {
     LEVELS.contains(&sample_type)
