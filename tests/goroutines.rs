@@ -203,3 +203,22 @@ fn prose_about_goroutines_is_no_dump() {
     let error = Profile::from_bytes("in", b"panic: boom\n", &options).unwrap_err();
     assert!(error.to_string().contains("has no goroutine, such as goroutine 1 [running]:"), "{error}");
 }
+
+#[test]
+fn a_dump_that_is_cut_off_anywhere_has_the_goroutines_before_the_cut() {
+    let bytes = std::fs::read(oracle::corpus().join("goroutines/fixed.goroutineleak.debug2.txt.gz")).unwrap();
+    let whole = oracle::gunzip(&bytes);
+    let options = LoadOptions::default().with_input_format("goroutines").unwrap();
+    let mut last = 0;
+    for end in 0..whole.len() {
+        // What ends within the first goroutine's line is no dump.
+        let Ok(p) = Profile::from_bytes("in", &whole[..end], &options) else {
+            assert_eq!(last, 0, "{end}");
+            continue;
+        };
+        let total = p.total(0).unwrap();
+        assert!((last..=last + 1).contains(&total), "{end}: {last} -> {total}");
+        last = total;
+    }
+    assert_eq!(last, 9);
+}

@@ -182,8 +182,8 @@ fn goroutines_are_read_in_each_form() {
     for form in ["", "?debug=1", "?debug=2"] {
         let url = format!("{}/debug/pprof/goroutine{form}", server().http);
         let output = verb(&folder, &["top", &url, "--sort", "cum", "-n", "1000"]).output().unwrap();
-        succeed(&output);
         let table = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(table.contains("goroutine (count): ") && table.contains("main.main"), "{form}: {table}");
     }
 }

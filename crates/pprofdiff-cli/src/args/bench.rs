@@ -15,7 +15,7 @@ use super::views::OutputArgs;
 #[derive(Args)]
 #[command(after_help = BENCH_HELP)]
 pub struct BenchArgs {
-    /// Commits to compare: BASE..NEW, or BASE...NEW to start at the merge base; BASE alone compares with the working tree
+    /// BASE..NEW, BASE...NEW (from the merge base), or BASE against the working tree
     #[arg(value_name = "BASE..NEW", conflicts_with_all = ["base_dir", "new_dir", "more"])]
     pub range: Option<String>,
     /// The base's folder, without git
