@@ -55,7 +55,8 @@ impl Renamed {
         for (function, (&name, &system)) in paced(functions.name.iter().zip(&functions.system_name).enumerate()) {
             let [name, linker_name] = [name, system].map(|id| profile.string(id));
             let has_own = !name.is_empty() && name != linker_name;
-            if has_own && !(mode.is_forced() && !linker_name.is_empty()) {
+            let is_replaced = mode.is_forced() && !linker_name.is_empty();
+            if has_own && !is_replaced {
                 continue;
             }
             let mut new = known.get(system.index());
