@@ -133,8 +133,8 @@ fn every_producer_states_the_number_of_its_samples() {
 fn equal_builds_do_not_fail_whatever_wrote_their_samples() {
     let mut failures: Vec<String> = Vec::new();
     for seed in 0..25 {
-        let mut random = self::random(seed + 1);
-        let [base, new] = [(); 2].map(|()| shapes(&drawn(&mut random, 12.0)));
+        let mut draws = random(seed + 1);
+        let [base, new] = [(); 2].map(|()| shapes(&drawn(&mut draws, 12.0)));
         for ((name, base), (_, new)) in base.iter().zip(&new) {
             if verdict(base, new, "flat:any>+20%") == Outcome::Fail {
                 failures.push(format!("{name} {seed}"));
@@ -147,8 +147,8 @@ fn equal_builds_do_not_fail_whatever_wrote_their_samples() {
 
 #[test]
 fn a_tripled_function_is_found_in_every_format() {
-    let mut random = self::random(3);
-    let mut counts = drawn(&mut random, 60.0);
+    let mut draws = random(3);
+    let mut counts = drawn(&mut draws, 60.0);
     let base = shapes(&counts);
     counts.iter_mut().filter(|(name, _)| name == "shop.f3").for_each(|(_, n)| *n *= 4);
     for ((name, base), (_, new)) in base.into_iter().zip(shapes(&counts)) {
@@ -162,9 +162,9 @@ fn a_tripled_function_is_found_in_every_format() {
 #[test]
 fn what_states_no_number_of_samples_never_fails_a_rule_on_frames() {
     let uneven = |seed: u64, factor: i64| {
-        let mut random = self::random(seed);
-        let mut counts = drawn(&mut random, 40.0);
-        counts.iter_mut().for_each(|(_, n)| *n = *n * 9_999_991 + random.below(1000) as i64);
+        let mut draws = random(seed);
+        let mut counts = drawn(&mut draws, 40.0);
+        counts.iter_mut().for_each(|(_, n)| *n = *n * 9_999_991 + draws.below(1000) as i64);
         counts[4].1 *= factor;
         message(&counts, &[("cpu", "nanoseconds", 1)])
     };
@@ -195,9 +195,9 @@ fn what_states_no_number_of_samples_never_fails_a_rule_on_frames() {
 
 #[test]
 fn a_column_that_is_not_proportional_counts_nothing() {
-    let mut random = self::random(11);
+    let mut draws = random(11);
     let rows: Vec<(String, i64, i64)> = (0..40)
-        .map(|i| (format!("shop.f{i}"), 1 + random.below(3) as i64, 7_000_003 * (1 << random.below(14))))
+        .map(|i| (format!("shop.f{i}"), 1 + draws.below(3) as i64, 7_000_003 * (1 << draws.below(14))))
         .collect();
     let rows: Vec<_> = rows.iter().map(|(name, n, v)| (vec!["shop.main", name.as_str()], vec![*n, *v])).collect();
     let message = stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &rows);
@@ -207,10 +207,10 @@ fn a_column_that_is_not_proportional_counts_nothing() {
 
 #[test]
 fn large_numbers_without_a_common_step_are_no_counts_of_samples() {
-    let mut random = self::random(5);
-    let folded: String = (0..20).map(|i| format!("main;f{i} {}\n", 1_000_003 + random.below(9_000_000))).collect();
+    let mut draws = random(5);
+    let folded: String = (0..20).map(|i| format!("main;f{i} {}\n", 1_000_003 + draws.below(9_000_000))).collect();
     assert_eq!(Sampling::of_profile(&text("cycles.folded", &folded), 0).model, Model::Unknown);
-    let small: String = (0..20).map(|i| format!("main;f{i} {}\n", 1 + random.below(50))).collect();
+    let small: String = (0..20).map(|i| format!("main;f{i} {}\n", 1 + draws.below(50))).collect();
     assert_eq!(Sampling::of_profile(&text("counts.folded", &small), 0).model, Model::Counted);
 }
 
@@ -228,10 +228,9 @@ fn a_resolution_of_a_clock_is_no_sample() {
 
 #[test]
 fn samples_at_another_rate_are_no_change() {
-    let at = |random: &mut Random, hertz: f64| {
-        let counts: Vec<(String, i64)> = (0..60)
-            .map(|i| (format!("shop.f{i}"), random.poisson(hertz * 10.0 / (2.0 + f64::from(i)) / 4.0)))
-            .collect();
+    let at = |draws: &mut Random, hertz: f64| {
+        let counts: Vec<(String, i64)> =
+            (0..60).map(|i| (format!("shop.f{i}"), draws.poisson(hertz * 10.0 / (2.0 + f64::from(i)) / 4.0))).collect();
         let counts: Vec<_> = counts.into_iter().filter(|(_, n)| *n > 0).collect();
         let period = (1e9 / hertz) as i64;
         let types = [("samples", "count", 1), ("cpu", "nanoseconds", period)];
@@ -239,9 +238,9 @@ fn samples_at_another_rate_are_no_change() {
     };
     let mut alarms = 0;
     for seed in 0..25 {
-        let mut random = self::random(seed + 1);
+        let mut draws = random(seed + 1);
         for hertz in [[100.0, 1000.0], [1000.0, 100.0], [100.0, 500.0], [10.0, 1000.0]] {
-            let [base, new] = hertz.map(|hertz| at(&mut random, hertz));
+            let [base, new] = hertz.map(|hertz| at(&mut draws, hertz));
             let diff = Diff::between(base, new).unwrap();
             for kind in ["cpu", "samples"] {
                 let query = Query::default().with_sample_type(kind);

@@ -22,8 +22,6 @@ const MAX_EXAMINED: usize = 1 << 16;
 /// The minimum number of values above 0 from which a common step is inferred. Eight random numbers have a common divisor
 /// above 1 once in 250 tries.
 const MIN_VALUES: usize = 8;
-/// A common step is the value of one sample only if some stack has no more than this number of samples.
-const MAX_RAREST: u64 = 30;
 /// Counts that are all multiples of a smaller number than this are counts of samples that happen to be round.
 const MIN_STEP_OF_COUNTS: u64 = 1_000;
 /// Where each of many stacks has more than this number, the values cannot be counts of samples: some stacks are rare.
@@ -142,8 +140,7 @@ impl Values {
 
     /// Returns the common step if it explains the values as multiples of one sample.
     fn step(&self, least: u64) -> Option<u64> {
-        let explains = self.above >= MIN_VALUES && self.step >= least.max(2);
-        (explains && self.smallest / self.step <= MAX_RAREST).then_some(self.step)
+        (self.above >= MIN_VALUES && self.step >= least.max(2)).then_some(self.step)
     }
 }
 
