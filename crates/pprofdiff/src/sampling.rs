@@ -23,9 +23,11 @@ const MAX_EXAMINED: usize = 1 << 16;
 /// above 1 once in 250 tries.
 const MIN_VALUES: usize = 8;
 /// Counts that are all multiples of a smaller number than this are counts of samples that happen to be round.
-const MIN_STEP_OF_COUNTS: u64 = 1_000;
+const MIN_STEP_OF_COUNTS: u64 = 100_000;
 /// Where each of many stacks has more than this number, the values cannot be counts of samples: some stacks are rare.
-const MAX_RAREST_COUNT: u64 = 1_000;
+const MAX_RAREST_COUNT: u64 = 100_000;
+/// Where each of many stacks has at least this number of bytes, allocations were sampled: half of the usual rate, 512 KiB.
+const MIN_SAMPLED_SPACE: u64 = 256 << 10;
 /// The shortest credible time between two samples, in nanoseconds: no kernel samples more than 100,000 times a second.
 const SHORTEST_PERIOD: f64 = 10_000.0;
 /// A column counts the samples of another if most of the other's value (this part) has about the average value of a sample,
@@ -100,6 +102,8 @@ pub(crate) enum Basis {
     Heap(f64),
     /// Contentions, sampled once in a number of them, which their column of counts shows.
     Delay,
+    /// Allocations, of which each was recorded.
+    Objects,
     /// Nothing was sampled.
     Exact,
     /// The profile does not say.
@@ -323,24 +327,32 @@ impl<'p> Typed<'p> {
     }
 }
 
-/// Decides the basis of a sample type that heap profiles have: how many bytes are sampled once.
+/// Decides the basis of a sample type that heap profiles have: how many bytes are sampled once. `space` is the sample type of
+/// the bytes.
 fn known_of_heap(typed: &Typed<'_>, space: &str) -> Known {
     let known = |basis, by: String| Known { basis, by, rejected: None };
-    let rate = typed.profile.period();
-    match rate {
-        1 => known(Basis::Exact, "every allocation was recorded (period 1)".to_owned()),
-        2.. => {
+    match typed.profile.period() {
+        rate @ 2.. => {
             let shown = units::show(rate, "bytes");
-            known(Basis::Heap(rate as f64), format!("one allocation in {shown} is sampled"))
+            return known(Basis::Heap(rate as f64), format!("one allocation in {shown} is sampled"));
         }
-        0 if space == "space" && typed.has(ALL_ALLOCATIONS) => {
-            known(Basis::Exact, "every allocation was recorded (period 0)".to_owned())
-        }
-        _ => match typed.profile.sampled(typed.column).and_then(|sampled| sampled.event()) {
-            Some(event) => known(Basis::Size(event), "each listed with its size".to_owned()),
-            None => known(Basis::Unknown, "no sampling rate (period)".to_owned()),
-        },
+        1 => return known(Basis::Objects, "every allocation was recorded (period 1)".to_owned()),
+        _ => {}
     }
+    if let Some(event) = typed.profile.sampled(typed.column).and_then(|sampled| sampled.event()) {
+        return known(Basis::Size(event), "each listed with its size".to_owned());
+    }
+    if typed.has(ALL_ALLOCATIONS) {
+        return known(Basis::Exact, "every allocation was recorded (period 0)".to_owned());
+    }
+    let column = typed.types.iter().position(|(kind, _)| kind == space);
+    let values = column.map(|column| Values::of(typed.profile, column)).unwrap_or_default();
+    if values.above >= MIN_VALUES && values.smallest >= MIN_SAMPLED_SPACE {
+        let smallest = units::show_real(values.smallest as f64, "bytes");
+        let why = format!("no sampling rate (period), and no stack has less than {smallest}, as if allocations were sampled");
+        return known(Basis::Unknown, why);
+    }
+    known(Basis::Objects, "each allocation counts, since small ones are there".to_owned())
 }
 
 /// How a sample type belongs to others, as far as sampling depends on it.
@@ -395,7 +407,7 @@ impl Sampling {
             Basis::Column(column) => (Model::Counted, Some(sum(column))),
             Basis::Own => (Model::Counted, Some(total)),
             Basis::Size(event) => (Model::Counted, Some(total / event)),
-            Basis::Heap(_) | Basis::Delay => (Model::Counted, None),
+            Basis::Heap(_) | Basis::Delay | Basis::Objects => (Model::Counted, None),
             Basis::Exact => (Model::Exact, None),
             Basis::Unknown => (Model::Unknown, None),
         };
@@ -498,7 +510,7 @@ impl Diff {
                 let known = known(&Typed::new(&input.profile, column), group);
                 match known.basis {
                     Basis::Heap(rate) => Some(rate),
-                    Basis::Exact if matches!(group, Group::Heap(_)) => Some(1.0),
+                    Basis::Objects if input.profile.period() == 1 => Some(1.0),
                     Basis::Size(event) => Some(event * times as f64),
                     Basis::Own => period_nanos(&input.profile),
                     Basis::Column(counts) => {

@@ -567,7 +567,7 @@ impl ExplanationText<'_> {
     fn noise(&self) -> String {
         let noise = &self.e.noise;
         if self.is_uncounted() {
-            return format!("{} + {} runs of an unknown number of samples.", noise.runs.0, noise.runs.1);
+            return format!("How large a change is noticed from {} + {} runs is not known.", noise.runs.0, noise.runs.1);
         }
         let chance = match noise.noticed < NOTHING_KNOWN {
             true => format!(

@@ -22,9 +22,9 @@ use super::texts;
 use crate::{Error, ErrorKind, Result};
 pub(crate) use input::{Innermost, InputFrames};
 use pprofdiff_profile::Profile;
-use pprofdiff_profile::columns::NONE;
+use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::{Found, Index, Interner};
-use pprofdiff_profile::random::FastState;
+use pprofdiff_profile::random::{FastState, HashMap, HashSet};
 use pprofdiff_profile::work::paced;
 
 /// One hasher for all inputs of a view, so that their hashes can be compared. Seeded by process.
@@ -474,6 +474,26 @@ impl Frames {
             });
         }
         parts.join(" ")
+    }
+
+    /// Returns the names of functions that only files of libraries define. At granularity functions, frames have no file, so
+    /// the profiles' own tables are asked. Costs nothing unless a profile has a file of a library.
+    pub(crate) fn library_functions(&self, is_library: impl Fn(&str) -> bool) -> HashSet<&[u8]> {
+        let mut only_libraries: HashMap<&[u8], bool> = HashMap::default();
+        for profile in self.inputs.iter().filter_map(|input| input.texts.profile.as_deref()) {
+            let functions = profile.functions();
+            let mut files: HashMap<StringId, bool> = HashMap::default();
+            functions.file.iter().for_each(|&file| {
+                files.entry(file).or_insert_with(|| is_library(&profile.text(file)));
+            });
+            if !files.values().any(|is_library| *is_library) {
+                continue;
+            }
+            for (&name, file) in paced(functions.name.iter().zip(&functions.file)) {
+                *only_libraries.entry(profile.string(name)).or_insert(true) &= files[file];
+            }
+        }
+        only_libraries.into_iter().filter(|(_, is_library)| *is_library).map(|(name, _)| name).collect()
     }
 
     /// The numbers of the texts of a frame's name and file.

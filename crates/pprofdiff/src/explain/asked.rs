@@ -42,6 +42,13 @@ pub(super) fn is_level(sample_type: &str) -> bool {
     LEVELS.contains(&sample_type)
 }
 
+/// Returns true for a sample type of what there is. JAX calls device memory in use `space`, and counts it by `allocations`.
+pub(super) fn is_level_among(types: &[(String, String)], sample_type: &str) -> bool {
+    const IN_USE: [&str; 2] = ["space", "allocations"];
+    let has = |name: &&str| types.iter().any(|(kind, _)| kind == name);
+    is_level(sample_type) || IN_USE.contains(&sample_type) && IN_USE.iter().all(has)
+}
+
 /// Sample types of which the runtime's part is the program's own waiting or memory.
 const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "goroutineleak", "threadcreate"];
 
@@ -143,8 +150,8 @@ impl Asked {
         let (count, bytes) = (self.count.map(measure).transpose()?, bytes.map(measure).transpose()?);
         let (count, bytes) = (count.as_ref(), bytes.as_ref());
         let Asked { kind, has_background, .. } = *self;
-        let is_level = is_level(&value.summary().sample_type);
         let diff = selection.diff();
+        let is_level = is_level_among(&diff.sample_types(), &value.summary().sample_type);
         let (group, rates) = (diff.group(self.number), diff.rates(self.number));
         Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level, group, rates }))
     }

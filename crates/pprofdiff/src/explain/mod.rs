@@ -35,7 +35,7 @@ pub use answer::{
     Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
 };
 pub(crate) use asked::group_of;
-use asked::{ALLOCATED, COUNTS, WALL, is_level};
+use asked::{ALLOCATED, COUNTS, WALL, is_level_among};
 use evidence::names::Texts;
 use evidence::read::Look;
 pub(crate) use evidence::read::by_chance;
@@ -378,7 +378,7 @@ fn explain(
     let mut work = Work::of(measure.profile_bytes());
     let exposure = runs * ops.unwrap_or(1.0);
     let model = measure.sampling_model();
-    let is_level = ops.is_none() && is_level(&measure.summary().sample_type);
+    let is_level = ops.is_none() && is_level_among(&diff.sample_types(), &measure.summary().sample_type);
     let (found, scale, findings, account, swaps, witnesses) = loop {
         work::poll();
         let sets = Sets::new(&rows);

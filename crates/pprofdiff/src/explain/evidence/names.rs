@@ -74,6 +74,12 @@ impl Texts {
         }
         let (runtime, mut classes) = classify(&texts, own, asked);
         classes.iter_mut().zip(of_program).for_each(|(class, of_program)| class.program &= of_program);
+        // Python names no module in a function's name, so only its file says that it is of a library.
+        if asked == Asked::All && runtime.name == "python" {
+            let of_libraries = frames.library_functions(is_library);
+            let is_known = |text: &Arc<str>| of_libraries.contains(text.as_bytes());
+            classes.iter_mut().zip(&texts).for_each(|(class, text)| class.program &= !is_known(text));
+        }
         texts.shrink_to_fit();
         let renamed = paced((0..).zip(&texts)).filter_map(|(number, text)| {
             let Canonical { stable, name, variants } = canonical_of(text);

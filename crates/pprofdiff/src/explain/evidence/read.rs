@@ -537,7 +537,7 @@ fn at_common_rate(basis: Basis, rates: Option<[f64; 2]>, side: usize) -> (Basis,
     let Some(rates) = rates else { return (basis, 1.0, 1.0) };
     let coarsest = rates[0].max(rates[1]);
     match basis {
-        Basis::Heap(_) | Basis::Exact => (Basis::Heap(coarsest), 1.0, 1.0),
+        Basis::Heap(_) | Basis::Objects => (Basis::Heap(coarsest), 1.0, 1.0),
         // In samples of the base.
         Basis::Own => (basis, rates[side] / rates[0], coarsest / rates[0]),
         _ => (basis, 1.0, coarsest / rates[side]),

@@ -211,6 +211,7 @@ impl<'m> Run<'m> {
                 _ => (v / rate).max(1.0),
             },
             Basis::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
+            Basis::Objects => counted.unwrap_or(v),
             Basis::Exact => events_of_exact(counted.unwrap_or(v)),
             // A sample that was written was seen at least once.
             Basis::Unknown => 1.0,
