@@ -327,9 +327,9 @@ impl<'p> Typed<'p> {
     }
 }
 
-/// Decides the basis of a sample type that heap profiles have: how many bytes are sampled once. `space` is the sample type of
-/// the bytes.
-fn known_of_heap(typed: &Typed<'_>, space: &str) -> Known {
+/// Decides the basis of a sample type that heap profiles have: how many bytes are sampled once. `space` and
+/// `objects` are the sample types of the bytes and of their number.
+fn known_of_heap(typed: &Typed<'_>, space: &str, objects: &str) -> Known {
     let known = |basis, by: String| Known { basis, by, rejected: None };
     match typed.profile.period() {
         rate @ 2.. => {
@@ -345,11 +345,20 @@ fn known_of_heap(typed: &Typed<'_>, space: &str) -> Known {
     if typed.has(ALL_ALLOCATIONS) {
         return known(Basis::Exact, "every allocation was recorded (period 0)".to_owned());
     }
-    let column = typed.types.iter().position(|(kind, _)| kind == space);
-    let values = column.map(|column| Values::of(typed.profile, column)).unwrap_or_default();
-    if values.above >= MIN_VALUES && values.smallest >= MIN_SAMPLED_SPACE {
+    let column = |name: &str| typed.types.iter().position(|(kind, _)| kind == name);
+    let space = column(space).unwrap_or(typed.column);
+    let values = Values::of(typed.profile, space);
+    // Whole sizes of objects are no estimates either.
+    let objects = column(objects).unwrap_or(typed.column);
+    let is_estimate = |sample: samples::Sample<'_>| {
+        let [bytes, count] = [space, objects].map(|column| sample.value(column));
+        count != 0 && bytes % count != 0
+    };
+    let are_estimates = || typed.profile.samples().take(MAX_EXAMINED).any(is_estimate);
+    if values.above >= MIN_VALUES && values.smallest >= MIN_SAMPLED_SPACE && are_estimates() {
         let smallest = units::show_real(values.smallest as f64, "bytes");
-        let why = format!("no sampling rate (period), and no stack has less than {smallest}, as if allocations were sampled");
+        let why =
+            format!("no sampling rate (period), and no stack has less than {smallest}, as if allocations were sampled");
         return known(Basis::Unknown, why);
     }
     known(Basis::Objects, "each allocation counts, since small ones are there".to_owned())
@@ -360,8 +369,8 @@ fn known_of_heap(typed: &Typed<'_>, space: &str) -> Known {
 pub(crate) enum Group {
     /// Time and anything else that is sampled at intervals.
     Sampled,
-    /// Memory, with the sample type that has its bytes.
-    Heap(&'static str),
+    /// Memory, with the sample types that have its bytes and its objects.
+    Heap(&'static str, &'static str),
     /// Waiting, which a column of contentions counts or nothing does.
     Delay { is_counted: bool },
 }
@@ -369,7 +378,7 @@ pub(crate) enum Group {
 fn known(typed: &Typed<'_>, group: Group) -> Known {
     let known = |basis, by: &str| Known { basis, by: by.to_owned(), rejected: None };
     match group {
-        Group::Heap(space) => known_of_heap(typed, space),
+        Group::Heap(space, objects) => known_of_heap(typed, space, objects),
         Group::Delay { is_counted: true } => known(Basis::Delay, "by the number of contentions"),
         Group::Delay { is_counted: false } => match typed.profile.sampled(typed.column).and_then(|s| s.event()) {
             Some(event) => known(Basis::Size(event), "each wait is listed"),
@@ -545,7 +554,7 @@ impl Diff {
             .zip(self.types.get(sample_type))
             .is_some_and(|(input, t)| basis(input, t.columns[input.index], self.group(sample_type)) == Basis::Own);
         match self.group(sample_type) {
-            Group::Heap(_) => "bytes",
+            Group::Heap(..) => "bytes",
             _ if is_own => "nanoseconds",
             _ => self.types.get(sample_type).map_or("", |t| &t.unit),
         }

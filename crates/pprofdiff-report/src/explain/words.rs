@@ -202,6 +202,7 @@ impl ExplanationText<'_> {
             kind if kind.starts_with("alloc") => "allocates",
             kind if HELD.iter().any(|held| kind.starts_with(held)) => "holds",
             kind if kind.contains("contention") => "waits",
+            "space" if self.e.scale.rule == ScaleRule::Level => "holds",
             _ if self.is_delay(cause) => "waits",
             _ if self.is_spent() => "spends",
             _ => "has",
@@ -567,7 +568,10 @@ impl ExplanationText<'_> {
     fn noise(&self) -> String {
         let noise = &self.e.noise;
         if self.is_uncounted() {
-            return format!("How large a change is noticed from {} + {} runs is not known.", noise.runs.0, noise.runs.1);
+            return format!(
+                "How large a change is noticed from {} + {} runs is not known.",
+                noise.runs.0, noise.runs.1
+            );
         }
         let chance = match noise.noticed < NOTHING_KNOWN {
             true => format!(

@@ -64,7 +64,7 @@ pub(crate) fn group_of(types: &[(String, String)], number: usize) -> Group {
     let has = |name: &str| types.iter().any(|(kind, _)| kind == name);
     let pair = PAIRS.iter().find(|(cost, count, _)| has(cost) && has(count) && (own == cost || own == count));
     match pair {
-        Some((space, _, Kind::Heap)) => Group::Heap(space),
+        Some((space, objects, Kind::Heap)) => Group::Heap(space, objects),
         Some(_) => Group::Delay { is_counted: true },
         None if DELAYS.contains(&own.as_str()) => Group::Delay { is_counted: false },
         None => Group::Sampled,
