@@ -125,6 +125,22 @@ class InputSide(TypedDict):
     time: NotRequired[str]
 
 
+class Sampling(TypedDict):
+    """How many samples stand behind the values of a side: a known number, a complete count, or an unknown number."""
+
+    model: Literal["counted", "exact", "unknown"]
+    by: str
+    event: float
+    samples: float | None
+
+
+class SidesSampling(TypedDict):
+    """The sampling of both sides."""
+
+    base: Sampling
+    new: Sampling
+
+
 class Normalization(TypedDict):
     """How the new side was scaled. A series has a factor for each build."""
 
@@ -191,6 +207,7 @@ class TableSummary(Question):
     total_new_sd: NotRequired[float | None]
     total_p: NotRequired[float | None]
     total_rank_p: NotRequired[float | None]
+    sampling: NotRequired[SidesSampling]
     total_base: NotRequired[int]
     total_new: NotRequired[int]
     total_delta: NotRequired[int]
@@ -324,6 +341,7 @@ class RuleCheck(TypedDict):
     outcome: Outcome
     sample_type: str
     unit: str
+    sampling: list[Sampling]
     is_of_each: bool
     compared: int
     total_base: float
@@ -346,6 +364,7 @@ class Explained(Question):
     kind: Literal["explain"]
     sample_type: str
     unit: str
+    sampling: SidesSampling
     total_base: int
     total_new: int
     total_delta: int

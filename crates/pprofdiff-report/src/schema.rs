@@ -77,7 +77,8 @@ fn without_sides(mut header: Map<String, Value>) -> Map<String, Value> {
 #[cfg(feature = "check")]
 fn of_check() -> Value {
     let mut fields = header(&[true]);
-    fields.retain(|name, _| !name.starts_with("total") && !["sample_type", "unit"].contains(&name.as_str()));
+    fields
+        .retain(|name, _| !name.starts_with("total") && !["sample_type", "unit", "sampling"].contains(&name.as_str()));
     fields.insert("exit_code".to_owned(), json!({"type": "integer"}));
     Value::Object(fields)
 }
@@ -192,7 +193,23 @@ fn header(sides: &[bool]) -> Map<String, Value> {
     }
     let runs = ["total_base_sd", "total_new_sd", "total_p", "total_rank_p"];
     fields.extend(runs.map(|name| (name.to_owned(), json!({"type": ["number", "null"]}))));
+    fields.insert(
+        "sampling".to_owned(),
+        json!({"type": "object", "properties": {"base": sampling(), "new": sampling()}}),
+    );
     fields
+}
+
+/// How many samples stand behind the values of a side.
+fn sampling() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "model": {"enum": ["counted", "exact", "unknown"]}, "by": {"type": "string"}, "event": {"type": "number"},
+            "samples": {"type": ["number", "null"]},
+        },
+        "required": ["model", "by", "event", "samples"],
+    })
 }
 
 fn header_of_builds() -> Map<String, Value> {

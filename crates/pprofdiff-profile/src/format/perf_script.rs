@@ -342,12 +342,12 @@ impl<'t> Script<'t> {
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
         let Script { mut builder, input_type, tree, columns, sampled, timeline, .. } = self;
-        sampled.into_iter().enumerate().for_each(|(column, sampled)| builder.sampled(column, sampled));
         if let Some(timeline) = timeline {
             timeline.finish(builder.header())?;
         }
         let order = stable_order(&columns);
-        for &column in &order {
+        for (place, &column) in order.iter().enumerate() {
+            builder.sampled(place, sampled[column]);
             let Column { event, by_period } = columns[column];
             let Some(event) = event else {
                 builder.sample_type(&input_type.0, &input_type.1);
@@ -388,6 +388,15 @@ mod tests {
 
     fn types(p: &Profile) -> Vec<String> {
         p.sample_types().into_iter().map(|(kind, unit)| format!("{kind}/{unit}")).collect()
+    }
+
+    #[test]
+    fn samples_are_counted_by_their_own_event() {
+        let sample = |event: &str, period: i64| format!("a 1 1.5: {period} {event}:\n\t1 f (x)\n\n");
+        let p = load(&[sample("faults", 1), sample("cycles", 900), sample("cycles", 900)].concat()).unwrap();
+        let of_type = |i: usize| p.sampled(i).map(|sampled| (sampled.samples, sampled.event()));
+        assert_eq!(types(&p), ["cycles/count", "faults/count"]);
+        assert_eq!([of_type(0), of_type(1)], [Some((2, Some(900.0))), Some((1, Some(1.0)))]);
     }
 
     #[test]
