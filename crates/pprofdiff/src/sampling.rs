@@ -207,7 +207,10 @@ impl<'p> Typed<'p> {
         };
         let values = Values::of(self.profile, self.column);
         // Memory is a multiple of what an allocator rounds to, which says nothing of samples.
-        let step = if self.nanos().is_some() { values.step(2).filter(|step| !is_resolution(*step)) } else { None };
+        let step = self.nanos().and_then(|nanos| {
+            let shortest = (SHORTEST_PERIOD / nanos).ceil() as u64;
+            values.step(shortest).filter(|step| !is_resolution(*step))
+        });
         let shown = |value: f64| units::show_real(value, &self.unit);
         match (period, step) {
             // A period that is shorter than what all values are multiples of is not that of the samples.

@@ -325,7 +325,9 @@ impl Rules {
                     if known.runs.model != Model::Exact {
                         warnings.extend(empty_runs(&known.runs, diff)?);
                     }
-                    warnings.extend(known.runs.measure().sampling_warnings());
+                    if !self.how.strict {
+                        warnings.extend(known.runs.measure().sampling_warnings());
+                    }
                     if known.is_empty() {
                         let kind = &known.runs.measure().summary().sample_type;
                         warnings.push(format!("the filters leave nothing of {kind} to check, so its rules can't tell"));
