@@ -132,6 +132,12 @@ impl Runs {
         Runs { median, min: sorted[0], max: sorted[sorted.len() - 1], values }
     }
 
+    /// Returns a single run.
+    #[cfg(feature = "check")]
+    pub(crate) fn of_one(value: i64) -> Runs {
+        Runs::new(vec![value])
+    }
+
     /// The standard deviation; `None` of one run.
     fn deviation(&self) -> Option<f64> {
         let (mean, n) = (self.mean(), self.values.len() as f64);

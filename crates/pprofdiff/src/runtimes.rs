@@ -34,6 +34,8 @@ pub(crate) struct Runtime {
     pub trim_library_leaves: bool,
     /// Which of several inlined frames a profile shows differs even between runs of one binary.
     pub unstable_inlining: bool,
+    /// A compiler decides while the program runs what it inlines, so runs of one build show different frames at the leaf.
+    pub jit_inlining: bool,
     /// Where what the row says is from, and whether profiles of ours were compared with it.
     pub source: &'static str,
 }
@@ -58,6 +60,7 @@ static RUNTIMES: [Runtime; 7] = [
         benchmark: Some(r"^testing\.\(\*B\)\."),
         trim_library_leaves: false,
         unstable_inlining: false,
+        jit_inlining: false,
         source: "Go's runtime package (mgc.go, proc.go, preempt.go); compared with profiles of Go programs",
     },
     Runtime {
@@ -75,6 +78,7 @@ static RUNTIMES: [Runtime; 7] = [
         benchmark: Some(r"^<?(criterion|divan|test::bench)::"),
         trim_library_leaves: true,
         unstable_inlining: true,
+        jit_inlining: false,
         source: "the standard library's crates; compared with profiles by pprof-rs",
     },
     Runtime {
@@ -89,6 +93,7 @@ static RUNTIMES: [Runtime; 7] = [
         benchmark: Some(r"^org[./]openjdk[./]jmh[./]"),
         trim_library_leaves: true,
         unstable_inlining: false,
+        jit_inlining: true,
         source: "OpenJDK's source tree; compared with recordings of its Flight Recorder, which show no collector",
     },
     Runtime {
@@ -105,6 +110,7 @@ static RUNTIMES: [Runtime; 7] = [
         benchmark: None,
         trim_library_leaves: true,
         unstable_inlining: false,
+        jit_inlining: false,
         source: "V8's profile generator (meta frames in parentheses); compared with profiles by pprof-nodejs",
     },
     Runtime {
@@ -121,6 +127,7 @@ static RUNTIMES: [Runtime; 7] = [
         benchmark: Some(r"\bpytest_benchmark\b|^Timer\.(timeit|repeat)\b"),
         trim_library_leaves: true,
         unstable_inlining: false,
+        jit_inlining: false,
         source: "CPython's source tree; untested: no CPU profiles of our own",
     },
     Runtime {
@@ -135,6 +142,7 @@ static RUNTIMES: [Runtime; 7] = [
         benchmark: Some(r"^benchmark::"),
         trim_library_leaves: true,
         unstable_inlining: false,
+        jit_inlining: false,
         source: "libstdc++, glibc and gperftools; compared with profiles by gperftools",
     },
     Runtime {
@@ -149,6 +157,7 @@ static RUNTIMES: [Runtime; 7] = [
         benchmark: None,
         trim_library_leaves: false,
         unstable_inlining: false,
+        jit_inlining: false,
         source: "nothing is known but the C library",
     },
 ];

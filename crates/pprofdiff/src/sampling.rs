@@ -10,6 +10,8 @@
 //!
 //! All decisions are made here, from the header and at most [`MAX_EXAMINED`] samples of a profile.
 
+use std::sync::{Arc, OnceLock};
+
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Input, Measure};
@@ -18,15 +20,17 @@ use pprofdiff_profile::units;
 use pprofdiff_profile::{Profile, samples};
 
 /// The maximum number of samples of a profile that are examined for a common step and for proportional counts.
-const MAX_EXAMINED: usize = 1 << 16;
+const MAX_EXAMINED: usize = 1 << 14;
+/// The maximum number of columns that are tried as counts of another.
+const MAX_COUNTING: usize = 3;
 /// The minimum number of values above 0 from which a common step is inferred. Eight random numbers have a common divisor
 /// above 1 once in 250 tries.
 const MIN_VALUES: usize = 8;
 /// Counts that are all multiples of a smaller number than this are counts of samples that happen to be round.
 const MIN_STEP_OF_COUNTS: u64 = 100_000;
-/// Where each of many stacks has more than this number, the values cannot be counts of samples: some stacks are rare.
-const MAX_RAREST_COUNT: u64 = 100_000;
-/// Where each of many stacks has at least this number of bytes, allocations were sampled: half of the usual rate, 512 KiB.
+/// Where half of many stacks have more than this number, the values are not counts of samples: most stacks are rare.
+const MAX_USUAL_COUNT: u64 = 100_000;
+/// Where each stack has at least this number of bytes, allocations were sampled: half of the usual rate, 512 KiB.
 const MIN_SAMPLED_SPACE: u64 = 256 << 10;
 /// The shortest credible time between two samples, in nanoseconds: no kernel samples more than 100,000 times a second.
 const SHORTEST_PERIOD: f64 = 10_000.0;
@@ -111,35 +115,36 @@ pub(crate) enum Basis {
 }
 
 /// A basis, and how it is known.
-struct Known {
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
     basis: Basis,
     by: String,
     /// Why the period that the profile states is not used.
     rejected: Option<String>,
 }
 
-/// The values of one column, as far as they were examined.
+/// The magnitudes of the values of one column that are not 0, as far as they were examined.
 #[derive(Default)]
 struct Values {
-    /// The number of values above 0.
     above: usize,
     /// The greatest common divisor.
     step: u64,
     smallest: u64,
+    median: u64,
 }
 
 impl Values {
     fn of(profile: &Profile, column: usize) -> Values {
-        let mut values = Values::default();
-        for sample in profile.samples().take(MAX_EXAMINED) {
-            let value = sample.value(column).unsigned_abs();
-            if value > 0 {
-                values.above += 1;
-                values.step = gcd(values.step, value);
-                values.smallest = if values.smallest == 0 { value } else { values.smallest.min(value) };
-            }
+        let magnitudes = profile.samples().take(MAX_EXAMINED).map(|sample| sample.value(column).unsigned_abs());
+        let mut values: Vec<u64> = magnitudes.filter(|value| *value > 0).collect();
+        values.sort_unstable();
+        let middle = |values: &[u64]| values.get(values.len() / 2).copied().unwrap_or(0);
+        Values {
+            above: values.len(),
+            step: values.iter().fold(0, |step, &value| gcd(step, value)),
+            smallest: values.first().copied().unwrap_or(0),
+            median: middle(&values),
         }
-        values
     }
 
     /// Returns the common step if it explains the values as multiples of one sample.
@@ -152,9 +157,12 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Returns true for a step that is the resolution of a clock: 1 ns, 1 us, 1 ms or 1 s.
-fn is_resolution(step: u64) -> bool {
-    [1, 1_000, 1_000_000, 1_000_000_000].contains(&step)
+/// Returns true for a step in nanoseconds to which times are rounded: 1, 2 or 5 of a decimal place below a millisecond, a
+/// millisecond, or a second.
+fn is_resolution(step: f64) -> bool {
+    let leading = step / 10f64.powf(step.log10().floor());
+    let is_round = [1.0, 2.0, 5.0].iter().any(|digit| (leading - digit).abs() < 1e-9);
+    (is_round && step < 1e6) || step == 1e6 || step >= 1e9
 }
 
 /// A profile with one of its sample types.
@@ -209,7 +217,7 @@ impl<'p> Typed<'p> {
         // Memory is a multiple of what an allocator rounds to, which says nothing of samples.
         let step = self.nanos().and_then(|nanos| {
             let shortest = (SHORTEST_PERIOD / nanos).ceil() as u64;
-            values.step(shortest).filter(|step| !is_resolution(*step))
+            values.step(shortest).filter(|step| !is_resolution(*step as f64 * nanos))
         });
         let shown = |value: f64| units::show_real(value, &self.unit);
         match (period, step) {
@@ -236,18 +244,26 @@ impl<'p> Typed<'p> {
     /// Decides the basis of a column of counts that no other column counts.
     fn known_count(&self) -> Known {
         let known = |basis, by: String| Known { basis, by, rejected: None };
-        if let Ok(Some(period)) = self.period() {
-            return known(Basis::Size(period), format!("one per {period}, the period"));
+        let rejected = match self.period() {
+            Ok(Some(period)) => return known(Basis::Size(period), format!("one per {period}, the period")),
+            Ok(None) => None,
+            Err(why) => Some(why),
+        };
+        // Objects are sampled by their bytes, which another sample type would have.
+        if self.kind.ends_with("objects") {
+            let by = format!("no bytes beside {}, by which allocations are sampled", self.kind);
+            return Known { basis: Basis::Unknown, by, rejected };
         }
         let values = Values::of(self.profile, self.column);
         if let Some(step) = values.step(MIN_STEP_OF_COUNTS) {
             return known(Basis::Size(step as f64), format!("one per {step}, which all values are multiples of"));
         }
-        if values.above >= MIN_VALUES && values.smallest > MAX_RAREST_COUNT {
-            let why = format!("its smallest value is {}, so {} are no counts of samples", values.smallest, self.kind);
-            return known(Basis::Unknown, why);
+        let most = if values.above >= MIN_VALUES { MAX_USUAL_COUNT } else { 10 * MAX_USUAL_COUNT };
+        if values.median > most {
+            let by = format!("half of the stacks have {} and more, too much for numbers of samples", values.median);
+            return Known { basis: Basis::Unknown, by, rejected };
         }
-        known(Basis::Own, format!("which {} counts", self.kind))
+        Known { basis: Basis::Own, by: format!("which {} counts", self.kind), rejected }
     }
 
     /// Returns the column that counts the samples of this one, with its name: one of the same kind first, as `cpu-samples` is for
@@ -256,7 +272,7 @@ impl<'p> Typed<'p> {
         let stem = |name: &str| name.split(['-', '_', '.']).next().unwrap_or_default().to_owned();
         let own_stem = stem(&self.kind);
         let rank = |name: &str| {
-            let ends = name.ends_with("samples") || name.ends_with("sample");
+            let ends = is_samples(name);
             match COUNTS.iter().position(|count| *count == name) {
                 Some(place) => Some(1 + place),
                 None if ends && stem(name) == own_stem => Some(0),
@@ -268,6 +284,7 @@ impl<'p> Typed<'p> {
         let mut columns: Vec<(usize, usize)> =
             (0..self.types.len()).filter(|&i| is_count(i)).filter_map(|i| Some((rank(&self.types[i].0)?, i))).collect();
         columns.sort_unstable();
+        columns.truncate(MAX_COUNTING);
         // What is counted already needs no other column.
         let is_samples = rank(&self.kind).is_some() && self.unit == "count";
         let found = columns.iter().find(|(_, i)| !is_samples && self.is_proportional(*i))?.1;
@@ -334,8 +351,19 @@ impl<'p> Typed<'p> {
 /// `objects` are the sample types of the bytes and of their number.
 fn known_of_heap(typed: &Typed<'_>, space: &str, objects: &str) -> Known {
     let known = |basis, by: String| Known { basis, by, rejected: None };
-    match typed.profile.period() {
-        rate @ 2.. => {
+    let is_of_bytes = match typed.profile.period_type() {
+        Some((_, unit)) => {
+            units::find(&unit).zip(units::find("bytes")).is_some_and(|(unit, bytes)| unit.same_family(bytes))
+        }
+        None => true,
+    };
+    let rate = if is_of_bytes { typed.profile.period() } else { 0 };
+    match rate {
+        ..=-1 => {
+            let why = format!("the period that the profile states, {rate}, is negative");
+            return Known { basis: Basis::Unknown, by: why.clone(), rejected: Some(why) };
+        }
+        2.. => {
             let shown = units::show(rate, "bytes");
             return known(Basis::Heap(rate as f64), format!("one allocation in {shown} is sampled"));
         }
@@ -358,13 +386,16 @@ fn known_of_heap(typed: &Typed<'_>, space: &str, objects: &str) -> Known {
         count != 0 && bytes % count != 0
     };
     let are_estimates = || typed.profile.samples().take(MAX_EXAMINED).any(is_estimate);
-    if values.above >= MIN_VALUES && values.smallest >= MIN_SAMPLED_SPACE && are_estimates() {
+    if values.smallest >= MIN_SAMPLED_SPACE && are_estimates() {
         let smallest = units::show_real(values.smallest as f64, "bytes");
         let why =
             format!("no sampling rate (period), and no stack has less than {smallest}, as if allocations were sampled");
         return known(Basis::Unknown, why);
     }
-    known(Basis::Objects, "each allocation counts, since small ones are there".to_owned())
+    known(
+        Basis::Objects,
+        "no rate is stated, and small allocations are there, so each is taken for recorded".to_owned(),
+    )
 }
 
 /// How a sample type belongs to others, as far as sampling depends on it.
@@ -391,12 +422,12 @@ fn known(typed: &Typed<'_>, group: Group) -> Known {
     }
 }
 
-/// Returns the basis of a sample type in an input, with events in the common unit of the diff.
-pub(crate) fn basis(input: &Input, (column, times): (usize, i64), group: Group) -> Basis {
-    match known(&Typed::new(&input.profile, column), group).basis {
-        Basis::Size(event) => Basis::Size(event * times as f64),
-        other => other,
-    }
+/// What is known of each input of a diff, by sample type: decided once, when it is needed first.
+pub(crate) type KnownOfTypes = Arc<[OnceLock<Vec<Known>>]>;
+
+/// Returns the places of what is known of some sample types.
+pub(crate) fn nothing_known(sample_types: usize) -> KnownOfTypes {
+    (0..sample_types).map(|_| OnceLock::new()).collect()
 }
 
 impl Sampling {
@@ -404,17 +435,15 @@ impl Sampling {
     pub fn of_profile(profile: &Profile, sample_type: usize) -> Sampling {
         let types = profile.sample_types();
         let sum = |column: usize| profile.total(column).unwrap_or(0) as f64;
-        Sampling::new(profile, (sample_type, 1), group_of(&types, sample_type), sum)
-    }
-
-    fn of_input(input: &Input, columns: (usize, i64), group: Group) -> Sampling {
-        Sampling::new(&input.profile, columns, group, |column| input.total(column).magnitude as f64)
+        let known = known(&Typed::new(profile, sample_type), group_of(&types, sample_type));
+        Sampling::new(profile, (sample_type, 1), &known, sum)
     }
 
     /// Returns the model of a column, whose values are multiplied for the common unit. `sum` gives the total of a column.
-    fn new(profile: &Profile, (column, times): (usize, i64), group: Group, sum: impl Fn(usize) -> f64) -> Sampling {
-        let Known { basis, by, .. } = known(&Typed::new(profile, column), group);
+    fn new(profile: &Profile, (column, times): (usize, i64), known: &Known, sum: impl Fn(usize) -> f64) -> Sampling {
+        let Known { basis, by, .. } = known.clone();
         let total = sum(column);
+        let listed = profile.sampled(column).map(|sampled| sampled.samples as f64);
         let (model, samples) = match basis {
             Basis::Column(column) => (Model::Counted, Some(sum(column))),
             Basis::Own => (Model::Counted, Some(total)),
@@ -428,6 +457,7 @@ impl Sampling {
             (_, Some(samples)) if samples > 0.0 => total / samples * times as f64,
             _ => 0.0,
         };
+        let samples = samples.map(|samples| listed.unwrap_or(samples));
         Sampling { model, by, event, samples }
     }
 
@@ -443,14 +473,34 @@ impl Sampling {
 }
 
 impl Diff {
+    /// Returns what is known of each input's values of a sample type.
+    pub(crate) fn known(&self, sample_type: usize) -> &[Known] {
+        let (Some(place), Some(t)) = (self.known.get(sample_type), self.types.get(sample_type)) else { return &[] };
+        let group = self.group(sample_type);
+        let of_input = |input: &Input| known(&Typed::new(&input.profile, t.columns[input.index].0), group);
+        place.get_or_init(|| self.inputs.iter().map(of_input).collect())
+    }
+
+    /// Returns how the events behind a sample type's values follow from them, in an input by its place among all. Values of
+    /// events are in the common unit.
+    pub(crate) fn basis(&self, sample_type: usize, input: usize) -> Basis {
+        let times = || self.inputs.get(input).zip(self.types.get(sample_type)).map_or(1, |(i, t)| t.columns[i.index].1);
+        match self.known(sample_type).get(input).map(|known| known.basis) {
+            Some(Basis::Size(event)) => Basis::Size(event * times() as f64),
+            other => other.unwrap_or(Basis::Unknown),
+        }
+    }
+
     /// Returns the sampling model of a sample type on the base and on the new side, by its number in [`Diff::sample_types`]. A
     /// side of several runs is unknown if one of them is; its samples are those of all of them.
     pub fn sampling(&self, sample_type: usize) -> [Sampling; 2] {
-        let group = self.group(sample_type);
         [true, false].map(|base| {
             let columns = self.types.get(sample_type).map(|t| &t.columns);
-            let inputs = self.inputs.iter().filter(|input| input.base == base);
-            let of_input = |input: &Input| Some(Sampling::of_input(input, columns?[input.index], group));
+            let inputs = self.inputs.iter().zip(self.known(sample_type)).filter(|(input, _)| input.base == base);
+            let of_input = |(input, known): (&Input, &Known)| {
+                let sum = |column: usize| input.total(column).magnitude as f64;
+                Some(Sampling::new(&input.profile, columns?[input.index], known, sum))
+            };
             let mut all = inputs.filter_map(of_input);
             let none = || Sampling { model: Model::Unknown, by: "no profile".to_owned(), event: 0.0, samples: None };
             let Some(first) = all.next() else { return none() };
@@ -472,11 +522,11 @@ impl Diff {
     /// Returns what a user should know of how a sample type was sampled: different rates on the sides, and a period that cannot
     /// be true.
     pub(crate) fn sampling_warnings(&self, sample_type: usize) -> Vec<String> {
-        let (Some(t), group) = (self.types.get(sample_type), self.group(sample_type)) else { return Vec::new() };
+        let Some(t) = self.types.get(sample_type) else { return Vec::new() };
         let mut warnings: Vec<String> = Vec::new();
-        for input in self.inputs.iter().filter(|input| input.part != Some(true)) {
-            let typed = Typed::new(&input.profile, t.columns[input.index].0);
-            if let Some(why) = known(&typed, group).rejected {
+        let inputs = self.inputs.iter().zip(self.known(sample_type));
+        for (input, known) in inputs.filter(|(input, _)| input.part != Some(true)) {
+            if let Some(why) = &known.rejected {
                 warnings
                     .push(format!("{}: {why}, so it does not say how many samples there are", input.profile.name()));
             }
@@ -497,15 +547,15 @@ impl Diff {
     /// Returns true if different rates follow from what the profiles state, and not only from how much a sample was worth on
     /// average: a sample of a program that waits more has less CPU time.
     fn states_rates(&self, sample_type: usize) -> bool {
-        let (Some(t), group) = (self.types.get(sample_type), self.group(sample_type)) else { return false };
-        let is_average = |input: &Input| {
-            let column = t.columns[input.index].0;
-            let is_column = matches!(basis(input, (column, 1), group), Basis::Column(_));
-            is_column || input.profile.sampled(column).is_some()
+        let Some(t) = self.types.get(sample_type) else { return false };
+        let is_average = |(input, known): (&Input, &Known)| {
+            let is_column = matches!(known.basis, Basis::Column(_));
+            is_column || input.profile.sampled(t.columns[input.index].0).is_some()
         };
         let mut periods = self.inputs.iter().filter_map(|input| period_nanos(&input.profile));
         let first = periods.next().unwrap_or(0.0);
-        periods.any(|period| period.max(first) > SAME_RATE * period.min(first)) || !self.inputs.iter().any(is_average)
+        periods.any(|period| period.max(first) > SAME_RATE * period.min(first))
+            || !self.inputs.iter().zip(self.known(sample_type)).any(is_average)
     }
 
     /// Returns what a sample stands for on the base and on the new side, if both are known and differ. A sample that is counted
@@ -514,17 +564,17 @@ impl Diff {
         if !self.is_two_sided() || self.inputs.iter().any(|input| input.part.is_some()) {
             return None;
         }
-        let group = self.group(sample_type);
         let t = self.types.get(sample_type)?;
         let side = |base: bool| {
-            let rate = |input: &Input| {
+            let rate = |(input, known): (&Input, &Known)| {
                 let (column, times) = t.columns[input.index];
-                let known = known(&Typed::new(&input.profile, column), group);
                 match known.basis {
                     Basis::Heap(rate) => Some(rate),
                     Basis::Objects if input.profile.period() == 1 => Some(1.0),
                     Basis::Size(event) => Some(event * times as f64),
-                    Basis::Own => period_nanos(&input.profile),
+                    Basis::Own if is_samples(&t.kind) => {
+                        period_nanos(&input.profile).or_else(|| interval_nanos(&input.profile, column))
+                    }
                     Basis::Column(counts) => {
                         let samples = input.total(counts).magnitude as f64;
                         Some(input.total(column).magnitude as f64 * times as f64 / samples).filter(|rate| *rate > 0.0)
@@ -532,7 +582,8 @@ impl Diff {
                     _ => None,
                 }
             };
-            let rates: Option<Vec<f64>> = self.inputs.iter().filter(|input| input.base == base).map(rate).collect();
+            let inputs = self.inputs.iter().zip(self.known(sample_type)).filter(|(input, _)| input.base == base);
+            let rates: Option<Vec<f64>> = inputs.map(rate).collect();
             let rates = rates?;
             Some(rates.iter().sum::<f64>() / rates.len().max(1) as f64)
         };
@@ -544,18 +595,12 @@ impl Diff {
     /// Returns the rates of a sample type whose values are numbers of samples, if they differ.
     #[cfg(feature = "check")]
     pub(crate) fn rates_of_counts(&self, sample_type: usize) -> Option<[f64; 2]> {
-        let (t, group) = (self.types.get(sample_type)?, self.group(sample_type));
-        let is_own = |input: &Input| basis(input, t.columns[input.index], group) == Basis::Own;
-        self.rates(sample_type).filter(|_| self.inputs.iter().all(is_own))
+        self.rates(sample_type).filter(|_| self.known(sample_type).iter().all(|known| known.basis == Basis::Own))
     }
 
     /// The unit of [`Diff::rates`].
     fn unit_of_rate(&self, sample_type: usize) -> &str {
-        let is_own = self
-            .inputs
-            .first()
-            .zip(self.types.get(sample_type))
-            .is_some_and(|(input, t)| basis(input, t.columns[input.index], self.group(sample_type)) == Basis::Own);
+        let is_own = self.known(sample_type).first().is_some_and(|known| known.basis == Basis::Own);
         match self.group(sample_type) {
             Group::Heap(..) => "bytes",
             _ if is_own => "nanoseconds",
@@ -575,6 +620,11 @@ impl Measure {
         }
     }
 
+    /// Returns how the events behind the values of an input follow from them ([`Diff::basis`]).
+    pub(crate) fn basis(&self, input: usize) -> Basis {
+        self.selection().diff().basis(self.sample_type, input)
+    }
+
     /// Returns the sampling model of the base and of the new side ([`Diff::sampling`]).
     pub fn sampling(&self) -> [Sampling; 2] {
         self.selection().diff().sampling(self.sample_type)
@@ -582,16 +632,20 @@ impl Measure {
 
     /// Returns the warnings of [`Diff::sampling_warnings`], and one if the number of samples is not known.
     pub(crate) fn sampling_warnings(&self) -> Vec<String> {
-        let mut warnings = self.selection().diff().sampling_warnings(self.sample_type);
-        if let Some(unknown) = self.sampling().iter().find(|side| side.model == Model::Unknown) {
-            warnings.push(format!(
-                "the number of samples behind {} is not known ({}), so nothing tells a change from chance; a sample type that \
-                 counts samples, or the profile's period, would",
-                self.summary().sample_type,
-                unknown.by
-            ));
-        }
-        warnings
+        let warnings = self.selection().diff().sampling_warnings(self.sample_type);
+        warnings.into_iter().chain(self.uncounted_warning()).collect()
+    }
+
+    /// Returns the warning about an unknown number of samples.
+    pub(crate) fn uncounted_warning(&self) -> Option<String> {
+        let sampling = self.sampling();
+        let unknown = sampling.iter().find(|side| side.model == Model::Unknown)?;
+        Some(format!(
+            "the number of samples behind {} is not known ({}), so one run a side cannot tell a change from chance; a sample \
+             type that counts samples, the profile's period, or several runs would",
+            self.summary().sample_type,
+            unknown.by
+        ))
     }
 }
 
@@ -601,6 +655,19 @@ fn period_nanos(profile: &Profile) -> Option<f64> {
     let (unit, nanos) = (units::find(&unit)?, units::find("nanoseconds")?);
     let period = profile.period() as f64 * unit.factor() as f64 / nanos.factor() as f64;
     (unit.same_family(nanos) && period >= SHORTEST_PERIOD).then_some(period)
+}
+
+/// Returns true for names of columns that count samples.
+fn is_samples(name: &str) -> bool {
+    name.ends_with("samples") || name.ends_with("sample")
+}
+
+/// Returns the average time between two samples of a wall clock, if the profile has the time beside their number.
+fn interval_nanos(profile: &Profile, samples: usize) -> Option<f64> {
+    let types = profile.sample_types();
+    let wall = types.iter().position(|(kind, unit)| kind == "wall" && unit == "nanoseconds")?;
+    let (time, samples) = (profile.total(wall)? as f64, profile.total(samples)? as f64);
+    (time > 0.0 && samples > 0.0).then(|| time / samples)
 }
 
 /// The number of events behind a complete count.

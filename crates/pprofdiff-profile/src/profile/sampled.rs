@@ -16,7 +16,11 @@ pub struct Sampled {
     pub samples: u64,
     weights: f64,
     squares: f64,
+    largest: f64,
 }
+
+/// The number of equal samples that a single one counts for at most.
+const MAX_OF_ONE: f64 = 3.0;
 
 impl Sampled {
     /// Adds a sample. Weights of 0 and less are no cost, and do not count.
@@ -25,6 +29,7 @@ impl Sampled {
             self.samples += 1;
             self.weights += weight as f64;
             self.squares += (weight as f64).powi(2);
+            self.largest = self.largest.max(weight as f64);
         }
     }
 
@@ -33,11 +38,13 @@ impl Sampled {
         self.samples = self.samples.saturating_add(other.samples);
         self.weights += other.weights * times;
         self.squares += other.squares * times * times;
+        self.largest = self.largest.max(other.largest * times);
     }
 
-    /// Returns the value of a sample, in the unit of the sample type; `None` without samples.
+    /// Returns the value of a sample, in the unit of the sample type; `None` without samples. One sample of an unusual weight
+    /// is one event of its stack, so the value is at least a third of the largest weight.
     pub fn event(&self) -> Option<f64> {
-        (self.weights > 0.0).then(|| self.squares / self.weights)
+        (self.weights > 0.0).then(|| (self.squares / self.weights).max(self.largest / MAX_OF_ONE))
     }
 }
 

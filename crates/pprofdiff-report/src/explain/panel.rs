@@ -131,7 +131,11 @@ impl<'a> Waterfall<'a> {
             self.part(html, account.consequences, "work", &text);
         }
         if account.rest.abs() > least {
-            let chance = if words.is_rest_chance() { "within chance" } else { "more than chance" };
+            let chance = match () {
+                () if words.is_uncounted() || words.is_exact() => "which no cause explains",
+                () if words.is_rest_chance() => "within chance",
+                () => "more than chance",
+            };
             let text = format!("the rest: {}, {chance}", words.amount(account.rest));
             // What is nearest to a cause is a part of the rest.
             let begin = self.at;

@@ -409,6 +409,10 @@ impl ExplanationText<'_> {
                 Some(what.to_owned() + if is_known { &noticed } else { "" })
             }
             Verdict::Inconclusive if self.is_uncounted() => Some(self.uncounted()),
+            Verdict::Inconclusive if self.is_exact() && e.suspects.is_empty() => Some(format!(
+                "The counts differ, but no cause stands out from how much snapshots differ.{}",
+                self.candidate()
+            )),
             Verdict::Inconclusive if e.rewrite.is_some() && e.suspects.is_empty() => Some(
                 "Much was rewritten, so these samples can't tell whether the same work costs more or less. Give --ops."
                     .to_owned(),
@@ -433,9 +437,18 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// Returns true if the number of samples is not known on one of the sides.
-    fn is_uncounted(&self) -> bool {
-        self.e.summary.sampling.iter().flatten().any(|side| side.model == Model::Unknown)
+    /// Returns true if the number of samples is not known on one of the sides, and no further runs show the noise.
+    pub(super) fn is_uncounted(&self) -> bool {
+        let noise = &self.e.noise;
+        let is_replicated = noise.runs.0.min(noise.runs.1) > 1 || noise.learned > 1;
+        !is_replicated && self.e.summary.sampling.iter().flatten().any(|side| side.model == Model::Unknown)
+    }
+
+    /// Returns true for complete counts of one snapshot a side, in which nothing was sampled.
+    pub(super) fn is_exact(&self) -> bool {
+        let runs = self.e.noise.runs;
+        let mut sides = self.e.summary.sampling.iter().flatten().peekable();
+        runs.0.max(runs.1) == 1 && sides.peek().is_some() && sides.all(|side| side.model == Model::Exact)
     }
 
     /// The answer where the number of samples is not known: the largest change of the table, without any chance.
@@ -529,7 +542,8 @@ impl ExplanationText<'_> {
             said.push(format!("GC, scheduling and locks {}{all}", self.amount(account.consequences)));
         }
         let chance = match () {
-            () if self.is_rest_chance() && account.unexplained => "which no cause explains",
+            () if self.is_uncounted() => "of which chance is not known",
+            () if (self.is_rest_chance() || self.is_exact()) && account.unexplained => "which no cause explains",
             () if self.is_rest_chance() => "within chance",
             () => "more than chance",
         };

@@ -85,8 +85,9 @@ impl<'a> Test<'a> {
         match self.is_exceeded(sides) {
             false => Outcome::Pass,
             true if self.how.strict => Outcome::Fail,
-            // One snapshot of a complete count is the count.
-            true if self.runs.model == Model::Exact && self.runs.is_single() => Outcome::Fail,
+            // Nothing was sampled, so runs alone differ: even the nearest two of the sides must.
+            true if self.runs.model == Model::Exact && self.is_exceeded(&nearest(sides)) => Outcome::Fail,
+            true if self.runs.model == Model::Exact => Outcome::Inconclusive,
             true if self.is_of_frames && self.runs.model == Model::Unknown => Outcome::Inconclusive,
             true if is_certain && self.is_of_each && self.runs.is_rare(sides) => Outcome::Inconclusive,
             true if is_certain => Outcome::Fail,
@@ -99,7 +100,7 @@ impl<'a> Test<'a> {
     pub(super) fn reports_chance(&self) -> bool {
         match self.runs.model {
             Model::Counted => true,
-            Model::Exact => !self.runs.is_single(),
+            Model::Exact => false,
             Model::Unknown => !self.is_of_frames && !self.runs.is_single(),
         }
     }
@@ -283,6 +284,11 @@ impl Limit {
     fn is_of_sides(&self) -> bool {
         matches!(self, Limit::Growth(_) | Limit::Increase(..))
     }
+}
+
+/// Returns the largest run of the base and the least of the new side, as sides of one run.
+fn nearest([base, new]: &Sides) -> Sides {
+    [Runs::of_one(base.max), Runs::of_one(new.min)]
 }
 
 fn growth(percent: &Decimal) -> f64 {

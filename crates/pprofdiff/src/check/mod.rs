@@ -326,7 +326,7 @@ impl Rules {
                         warnings.extend(empty_runs(&known.runs, diff)?);
                     }
                     if !self.how.strict {
-                        warnings.extend(known.runs.measure().sampling_warnings());
+                        warnings.extend(diff.sampling_warnings(number));
                     }
                     if known.is_empty() {
                         let kind = &known.runs.measure().summary().sample_type;
@@ -415,6 +415,11 @@ impl Rules {
             warnings.push(format!("the rule {:?} matches no frame", rule.text));
         }
         let compared = kept.len();
+        // Totals are compared by the limit alone then, and by what runs differ by.
+        if !self.how.strict && !matches!(rule.subject, Subject::Whole) {
+            let warning = runs.measure().uncounted_warning().filter(|warning| !warnings.contains(warning));
+            warnings.extend(warning);
+        }
         let test = Test::new(rule, runs, self.how, self.rules.len(), compared)?;
         let (mut findings, mut too_small) = (Vec::new(), 0);
         let mut of_kept: Vec<Option<f64>> = kept.iter().map(|(_, sides)| test.p(sides)).collect();
@@ -599,7 +604,9 @@ struct Measured {
 impl Measured {
     /// Returns true if nothing that rules compare was measured. A complete count of 0 is measured.
     fn is_empty(&self) -> bool {
-        self.runs.model != Model::Exact && self.total.iter().all(|side| side.max == 0)
+        let is_nothing = |sides: &Sides| sides.iter().all(|side| side.max == 0);
+        // What filters leave of a complete count may be nothing by mistake.
+        is_nothing(&self.total) && (self.runs.model != Model::Exact || !is_nothing(&self.runs.total))
     }
 
     fn new(selection: &Selection, number: usize, normalize: Normalize) -> Result<Measured> {

@@ -60,6 +60,7 @@ pub(crate) use walk::{SampleLocations, SampleVisitor, Walk};
 
 use serde::{Deserialize, Serialize};
 
+use crate::sampling::{KnownOfTypes, nothing_known};
 use crate::{Error, Result};
 use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::shared::{CommonType, common_types, common_types_of_sides, default_type};
@@ -197,6 +198,8 @@ pub struct Diff {
     two_sided: bool,
     /// Profiles of a side add up.
     sum: bool,
+    /// What is known of the number of samples.
+    pub(crate) known: KnownOfTypes,
     /// The folder of runs that was named in place of their files.
     folder: Option<Arc<str>>,
 }
@@ -286,14 +289,16 @@ impl Diff {
                 (runs.into(), repeats)
             }
         };
+        let known = nothing_known(types.len());
         let (types, repeats, folder) = (types.into(), repeats.into(), None);
-        Ok(Diff { inputs, named, repeats, types, default_type, two_sided, sum: false, folder })
+        Ok(Diff { inputs, named, repeats, types, default_type, two_sided, sum: false, known, folder })
     }
 
     /// The same with the profiles of each side added up: parts of one run, such as those of several machines.
     #[must_use]
     pub fn summed(self) -> Diff {
-        Diff { sum: true, inputs: self.named.clone(), repeats: Arc::default(), ..self }
+        let known = nothing_known(self.types.len());
+        Diff { sum: true, inputs: self.named.clone(), repeats: Arc::default(), known, ..self }
     }
 
     /// Iterates over all profiles that were given for a side. [`Diff::base`] and [`Diff::new_side`] list a repeated run

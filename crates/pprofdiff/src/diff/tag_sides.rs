@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::filter::{Compiled, FilterPlan, Filtered};
 use super::tags::number_units;
 use super::{Diff, Filters, Input, Query};
+use crate::sampling::nothing_known;
 use crate::{Error, Result};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::random::{HashMap, HashSet};
@@ -70,6 +71,7 @@ impl Diff {
         Ok(Cow::Owned(Diff {
             inputs: inputs.into(),
             named: named.into(),
+            known: nothing_known(types.len()),
             types: types.into(),
             default_type,
             ..self.clone()

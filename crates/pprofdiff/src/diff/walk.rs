@@ -41,11 +41,6 @@ impl<'m> Walk<'m> {
         self.input.total(self.column).sum * self.times
     }
 
-    /// Returns its column of the profile, and what values are multiplied by for the common unit.
-    pub(crate) fn column(&self) -> (usize, i64) {
-        (self.column, self.times.abs())
-    }
-
     /// The value of one of its samples.
     pub(crate) fn value(&self, sample: &Sample<'_>) -> i64 {
         sample.value(self.column) * self.times

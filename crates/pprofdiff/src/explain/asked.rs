@@ -152,7 +152,7 @@ impl Asked {
         let Asked { kind, has_background, .. } = *self;
         let diff = selection.diff();
         let is_level = is_level_among(&diff.sample_types(), &value.summary().sample_type);
-        let (group, rates) = (diff.group(self.number), diff.rates(self.number));
-        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level, group, rates }))
+        let rates = diff.rates(self.number);
+        Ok(read(&Columns { value, count, bytes, kind, has_background, learned, is_level, rates }))
     }
 }

@@ -378,6 +378,11 @@ fn explain(
     let mut work = Work::of(measure.profile_bytes());
     let exposure = runs * ops.unwrap_or(1.0);
     let model = measure.sampling_model();
+    // Several runs show by themselves how much values differ.
+    let is_replicated = m.iter().all(|&m| m > 1) || rows.learned > 1;
+    let is_uncounted = model == Model::Unknown && !is_replicated;
+    // Of complete counts, one snapshot a side has no chance in it.
+    let is_exact = model == Model::Exact && !is_replicated;
     let is_level = ops.is_none() && is_level_among(&diff.sample_types(), &measure.summary().sample_type);
     let (found, scale, findings, account, swaps, witnesses) = loop {
         work::poll();
@@ -438,17 +443,21 @@ fn explain(
         }
         let account = books.account(&findings.causes);
         let mut account = account;
-        if model == Model::Unknown {
+        if is_uncounted {
             // Nothing tells these from chance. The first of them is still the largest change.
             let largest = findings.causes.drain(..).next().or_else(|| findings.suspects.drain(..).next());
             findings.candidate = largest.or(findings.candidate);
             findings.suspects.clear();
             account = Account { p: None, by_chance: false, consequences_by_chance: false, ..books.account(&[]) };
         }
+        if is_exact {
+            let unexplained = account.rest != 0.0;
+            account = Account { p: None, by_chance: false, consequences_by_chance: false, unexplained, ..account };
+        }
         let Findings { causes, suspects, candidate } = findings;
         let split = |entry: account::Entry| (books.split(&entry), entry);
         let [causes, suspects] = [causes, suspects].map(|of| of.into_iter().map(split).collect::<Vec<_>>());
-        let needed = |score: f64| if model == Model::Unknown { None } else { books.runs_needed(score) };
+        let needed = |score: f64| if is_uncounted { None } else { books.runs_needed(score) };
         let candidate = candidate.map(|entry| (needed(entry.score), split(entry)));
         let witnesses = independent_witnesses(&rows, &sets, &found, scale);
         break (found, scale, (causes, suspects, candidate), account, swaps, witnesses);
@@ -480,25 +489,35 @@ fn explain(
         },
     });
     moved.splice(0..0, of_names.collect::<Vec<_>>());
-    // Where inlining differs between builds, a function may seem to have moved to itself.
-    moved.retain(|m| m.function != m.from);
+    // Where inlining differs between builds, a function may seem to have moved to itself. Without a number of samples, only
+    // names say that something moved.
+    moved.retain(|m| m.function != m.from && !(is_uncounted && m.how != How::Renamed));
     let naming = Naming { rows: &rows, shown: &shown, total, scale };
     let is_count = measure.summary().unit == "count";
     let cause = |(split, entry): (Option<[f64; 4]>, account::Entry)| naming.cause(&entry, split.filter(|_| !is_count));
     let (causes, suspects, candidate) = findings;
-    let candidate = candidate.map(|(runs, of)| Candidate { cause: cause(of), runs });
+    let mut candidate = candidate.map(|(runs, of)| Candidate { cause: cause(of), runs });
     let [causes, suspects] = [causes, suspects].map(|of| of.into_iter().map(cause).collect::<Vec<Cause>>());
     let sums = |side: usize| rows.rows.iter().filter(|r| r.background).map(|r| r.values[side]).sum::<f64>();
     let background = if total[0] > 0.0 { (sums(1) / scale - sums(0)) / total[0] } else { 0.0 };
     let factor = rounded(scale / runs);
     // Of exchanged sides both are as large.
     let less = (total[1] / m[1] as f64).min(factor * total[0] / m[0] as f64);
+    // The nominal number of samples ranked the changes; it is no result.
+    if let Some(candidate) = candidate.as_mut().filter(|_| is_uncounted) {
+        let Evidence { base, new, .. } = &mut candidate.cause.evidence;
+        (base.events, new.events, candidate.cause.score) = (0.0, 0.0, 0.0);
+    }
+    let (deviation, noticed, event) = match is_uncounted {
+        true => (MAX_SAID, MAX_SAID, 0.0),
+        false => (found.deviation.min(MAX_SAID), found.noticed.min(MAX_SAID), rows.event()),
+    };
     let (all, rest) = (rows.all(), account.rest.abs());
     let verdict = match () {
         () if !causes.is_empty() => Verdict::Change,
         // Of complete counts, nothing on both sides is an answer.
         () if model == Model::Exact && equal => Verdict::None,
-        () if model == Model::Unknown && !equal => Verdict::Inconclusive,
+        () if (is_uncounted || is_exact) && !equal => Verdict::Inconclusive,
         () if total == [0.0; 2] => Verdict::Inconclusive,
         () if equal => Verdict::None,
         () if !suspects.is_empty() => Verdict::Inconclusive,
@@ -538,7 +557,7 @@ fn explain(
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
         () if equal && found.of > 0 => ScaleRule::Same,
-        () if found.unknown || found.of == 0 || !suspects.is_empty() || model == Model::Unknown => ScaleRule::Unknown,
+        () if found.unknown || found.of == 0 || !suspects.is_empty() || is_uncounted => ScaleRule::Unknown,
         // A few functions agree by accident, and where much was rewritten they are few.
         () if witnesses < ENOUGH && (is_rewritten || (factor - 1.0).abs() < 1e-6) => ScaleRule::Unknown,
         () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
@@ -560,12 +579,12 @@ fn explain(
         noise: Noise {
             tau: rounded(found.tau),
             need: rounded(found.threshold),
-            deviation: rounded(found.deviation.min(MAX_SAID)),
-            noticed: rounded(found.noticed.min(MAX_SAID)),
-            mde: rounded((found.noticed / 10.0).min(1.0)),
+            deviation: rounded(deviation),
+            noticed: rounded(noticed),
+            mde: rounded((noticed / 10.0).min(1.0)),
             runs: (m[0], m[1]),
             learned: rows.learned,
-            event: rows.event(),
+            event,
             degrees: found.degrees,
         },
         runtime: KnownRuntime { name: rows.runtime.name.to_owned(), source: rows.runtime.source.to_owned() },

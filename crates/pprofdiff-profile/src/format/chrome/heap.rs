@@ -14,7 +14,10 @@ pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()>
     let Some(head) = head else { return Err(Error::malformed("it has no `head`, the root of its nodes")) };
     builder.sample_type("inuse_space", "bytes");
     let (nodes, sizes) = read_tree(head, builder)?;
-    builder.sampled(0, sampled(samples, &sizes)?);
+    match sampled(samples)? {
+        Some(sampled) => builder.sampled(0, sampled),
+        None => builder.period("space", "bytes", DEFAULT_INTERVAL),
+    }
     let (mut leaf_first, mut budget) = (Vec::new(), StackBudget::for_input(text.len()));
     for (node, &size) in (0u32..).zip(&sizes).filter(|(_, size)| **size != 0) {
         nodes.stack(node, &mut leaf_first);
@@ -27,17 +30,10 @@ pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()>
 /// V8's interval between samples, in bytes, unless a program asks for another.
 const DEFAULT_INTERVAL: i64 = 512 << 10;
 
-/// Returns the samples of a profile. Its list `samples` has each with its size. Without the list, V8's default interval says
-/// how many a node had: at least one.
-fn sampled(samples: Option<Json<'_>>, sizes: &[i64]) -> Result<Sampled> {
+/// Returns the samples of a profile, which its list `samples` has with their sizes; `None` without the list.
+fn sampled(samples: Option<Json<'_>>) -> Result<Option<Sampled>> {
     let mut sampled = Sampled::default();
-    let Some(mut samples) = samples.filter(|samples| !{ *samples }.null()) else {
-        for &size in sizes {
-            let n = size.div_euclid(DEFAULT_INTERVAL).clamp(1, MAX_SAMPLES_OF_NODE);
-            (0..n).for_each(|_| sampled.add(size / n));
-        }
-        return Ok(sampled);
-    };
+    let Some(mut samples) = samples.filter(|samples| !{ *samples }.null()) else { return Ok(None) };
     let mut array = samples.array()?;
     while samples.element(&mut array)? {
         let mut object = samples.object()?;
@@ -45,11 +41,8 @@ fn sampled(samples: Option<Json<'_>>, sizes: &[i64]) -> Result<Sampled> {
             sampled.add(samples.number()?.scaled(0)?.0);
         }
     }
-    Ok(sampled)
+    Ok(Some(sampled))
 }
-
-/// Beyond this number of samples, a node's own samples are no noise to speak of.
-const MAX_SAMPLES_OF_NODE: i64 = 1_000;
 
 /// Nodes in each other, and the size of each. The members of a node may come in any order, so that a node is complete
 /// at its end; which of them is open is all that has to be kept, since each knows its parent.

@@ -13,7 +13,7 @@ use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
 use crate::diff::{Frames, Measure, State, Walk};
 use crate::runtimes::{Asked, Class, Runtime, UserRules};
-use crate::sampling::{Basis, Group, basis};
+use crate::sampling::Basis;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
@@ -45,7 +45,6 @@ pub(in crate::explain) struct Columns<'m> {
     pub learned: usize,
     /// True of what there is, and not of what is done.
     pub is_level: bool,
-    pub group: Group,
     /// What a sample stands for on the base and on the new side, if the sides were sampled at different rates.
     pub rates: Option<[f64; 2]>,
 }
@@ -509,9 +508,9 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
         if let (Kind::Delay, Some(count)) = (columns.kind, &count) {
             walk.for_each_sample(|_, sample| step = gcd(step, count.value(&sample).unsigned_abs()));
         }
-        let basis = basis(walk.input, walk.column(), columns.group);
+        let basis = columns.value.basis(walk.index);
         let is_unknown = basis == Basis::Unknown;
-        let basis = if is_unknown { nominal(&walk) } else { basis };
+        let basis = if is_unknown && columns.kind != Kind::Delay { nominal(&walk) } else { basis };
         let (basis, times, coarse) = at_common_rate(basis, columns.rates, usize::from(!walk.input.base));
         let is_level = columns.is_level;
         Run { walk, beside: None, count, bytes, side, column, step, is_level, basis, is_unknown, times, coarse }
@@ -554,7 +553,8 @@ pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>,
         Class { system: true, .. } if runtime.unstable_inlining => Some(LeftOut::Inlining),
         _ => None,
     };
-    Ok((canonical.iter().map(|&name| why(names[name as usize].class)).collect(), runtime.unstable_inlining))
+    let flickers = runtime.unstable_inlining || runtime.jit_inlining;
+    Ok((canonical.iter().map(|&name| why(names[name as usize].class)).collect(), flickers))
 }
 
 /// Of each canonical name whether a side has it.

@@ -30,6 +30,9 @@ fn events_of_object(size: f64, is_level: bool) -> f64 {
 const LARGE: f64 = 3.0;
 const CERTAIN: f64 = 100.0;
 
+/// The number of waits that a record of delays without a count is taken for. Only several runs tell how much they differ.
+const UNCOUNTED: f64 = 100.0;
+
 /// One profile, and what it counts for.
 pub(in crate::explain) struct Run<'m> {
     pub walk: Walk<'m>,
@@ -211,6 +214,7 @@ impl<'m> Run<'m> {
                 _ => (v / rate).max(1.0),
             },
             Basis::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
+            Basis::Unknown if kind == Kind::Delay => UNCOUNTED,
             Basis::Objects => counted.unwrap_or(v),
             Basis::Exact => events_of_exact(counted.unwrap_or(v)),
             // A sample that was written was seen at least once.
