@@ -8,7 +8,7 @@
 //! by the weights of their samples, by a common step of all values, or not at all. A profile that states nothing is
 //! *unknown*: statistics then give no p-value, because a value of 50 ms may be 5 samples or 50,000.
 //!
-//! All decisions are made here, from the header and at most [`MAX_EXAMINED`] samples of a profile.
+//! All decisions are made here, from the header and at most 16,384 samples of a profile, once for each input of a diff.
 
 use std::sync::{Arc, OnceLock};
 

@@ -110,7 +110,7 @@ const NATIVE_ALLOC_OBJECTS: usize = 12;
 const NATIVE_INUSE_SPACE: usize = 13;
 const NATIVE_INUSE_OBJECTS: usize = 14;
 
-/// All sample types, in the order of the constants above. What one event counts is adjacent. The first one of a recording is its default, unless it has `cpu`.
+/// All sample types, in the order of the constants above. The columns of one event are adjacent. The first one of a recording is its default, unless it has `cpu`.
 const COLUMNS: [Column; 15] = [
     Column { renamed: Some((CPU_SAMPLES, "execution_samples")), ..column("samples", "count") },
     column("samples", "count"),
