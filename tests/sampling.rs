@@ -307,3 +307,22 @@ fn an_unknown_side_makes_both_unknown() {
         assert_eq!([a.model, b.model].iter().filter(|model| **model == Model::Unknown).count(), 1);
     }
 }
+
+#[test]
+fn what_a_jit_inlined_in_one_run_does_not_fail() {
+    let run = |shown: i64| {
+        let mut all = vec![
+            (vec!["app.Shop.main", "app.Shop.sortAll", "java.util.DualPivotQuicksort.sort"], vec![400 - shown]),
+            (vec!["app.Shop.main", "app.Shop.price"], vec![300]),
+            (vec!["app.Shop.main", "app.Shop.parse", "java.lang.String.valueOf"], vec![300]),
+        ];
+        let sort = ["app.Shop.main", "app.Shop.sortAll", "java.util.DualPivotQuicksort.sort"];
+        all.push(([&sort[..], &["java.util.DualPivotQuicksort.countingSort"]].concat(), vec![shown]));
+        all.retain(|(_, values)| values[0] > 0);
+        profile(&stacks(&[("samples", "count")], &all))
+    };
+    for rule in ["flat:any>+20%", "cum:any>+20%"] {
+        assert_ne!(verdict(&run(0), &run(200), rule), Outcome::Fail, "{rule}");
+        assert_ne!(verdict(&run(200), &run(0), rule), Outcome::Fail, "{rule}");
+    }
+}

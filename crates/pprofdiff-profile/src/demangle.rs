@@ -8,6 +8,7 @@
 //! Names are untrusted. The demanglers recurse, and substitutions can double a name with every two bytes, so a name
 //! that is too long, too deep or too large when it is written out stays as it is.
 
+#[cfg(any(test, feature = "binary"))]
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::{self, Write};
@@ -91,6 +92,7 @@ fn most_written(mangled: usize) -> usize {
 
 /// The name of a function as pprof shows it, of its name in a symbol table. What is no mangled name, or is none that can
 /// be read, stays as it is; but of a name that looks like demangled C++, arguments are cut.
+#[cfg(any(test, feature = "binary"))]
 pub fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
     if let Some(text) = symbol(name, Demangle::Default) {
         return Cow::Owned(text.into_bytes());
@@ -114,12 +116,14 @@ pub(crate) fn symbol(name: &[u8], mode: Demangle) -> Option<String> {
 
 /// True for what C++ compilers write into debug information and people into profiles: `std::vector<int>::size()`.
 /// `java.util.List.<init>` and Go's `pkg.(*T[...]).Method` are not meant.
+#[cfg(any(test, feature = "binary"))]
 fn looks_demangled(name: &[u8]) -> bool {
     let has = |part: &[u8]| name.windows(part.len()).any(|w| w == part);
     (name.iter().any(|b| b"<>[]".contains(b)) || has(b"::")) && !has(b".<") && !has(b"]).")
 }
 
 /// The text without what is between brackets, as far as they are balanced.
+#[cfg(any(test, feature = "binary"))]
 fn without(text: &[u8], open: u8, close: u8) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
     let (mut from, mut first, mut depth) = (0, 0, 0usize);
