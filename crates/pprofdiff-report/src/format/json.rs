@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use serde_json::{Map, Value, json};
 
 #[cfg(feature = "check")]
+use super::text::MAX_SAMPLING;
 use crate::check::check_json;
 use crate::explain::explain_json;
 use crate::format::{BASE, Format, unsupported};
@@ -230,12 +231,11 @@ fn cell(out: &mut dyn Write, cell: &Cell<'_>) -> io::Result<()> {
 pub fn info_json(diff: &Diff) -> String {
     let profile = |side: &str, p: &Profile| {
         let default = p.default_sample_type();
-        let types = p.sample_types().into_iter().enumerate().map(
-            |(i, (kind, unit))| {
-                let default = default == Some(i);
-                json!({"type": kind, "unit": unit, "total": p.total(i), "default": default, "sampling": Sampling::of_profile(p, i)})
-            },
-        );
+        let sampling = |i: usize| (i < MAX_SAMPLING).then(|| Sampling::of_profile(p, i));
+        let types = p.sample_types().into_iter().enumerate().map(|(i, (kind, unit))| {
+            let default = default == Some(i);
+            json!({"type": kind, "unit": unit, "total": p.total(i), "default": default, "sampling": sampling(i)})
+        });
         let mut value = json!({
             "side": side,
             "path": p.name(),

@@ -397,6 +397,9 @@ pub(crate) fn grid(
     rows(&mut line)
 }
 
+/// The maximum number of sample types whose sampling is shown: each is compared with all others.
+pub(crate) const MAX_SAMPLING: usize = 100;
+
 /// What a profile, or each profile of a diff, consists of; for people.
 ///
 /// # Errors
@@ -426,7 +429,7 @@ fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> 
         let note = if Some(i) == default { "  (default)" } else { "" };
         writeln!(out, "  sample type  {} ({}): {total}{note}", sanitize(&kind), sanitize(&unit))?;
     }
-    for (i, (kind, _)) in p.sample_types().into_iter().enumerate() {
+    for (i, (kind, _)) in p.sample_types().into_iter().enumerate().take(MAX_SAMPLING) {
         let words = Sampling::of_profile(p, i).to_words();
         writeln!(out, "  sampling     {}: {}", sanitize(&kind), sanitize(&words))?;
     }
