@@ -59,7 +59,7 @@ def test_it_speaks_python():
     assert explained.noise["runs"] == [1, 1]
     assert explained.moved == explained.to_dict()["moved"]
     # Where nothing is a cause, what is nearest to one, or nothing.
-    unsure = pprofdiff.diff(*pair("go-goroutine")).explain()
+    unsure = pprofdiff.diff(*pair("gperftools-cpu")).explain()
     assert (unsure.verdict, unsure.exit_code) == ("inconclusive", 3)
     assert unsure.best == unsure.to_dict()["candidate"]
     assert unsure.best

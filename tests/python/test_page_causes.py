@@ -124,7 +124,7 @@ def test_a_cause_is_chosen_in_all_views(show: Open, story: pprofdiff.Diff):
 
 
 def test_where_samples_can_not_tell_the_nearest_is_shown(show: Open):
-    d = pprofdiff.diff(*pair("go-goroutine"))
+    d = pprofdiff.diff(*pair("gperftools-cpu"))
     assert d.explain().verdict == "inconclusive"
     best = d.explain().best
     assert best

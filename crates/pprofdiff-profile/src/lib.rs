@@ -44,7 +44,7 @@ pub use error::{Error, ErrorKind, Result};
 pub use input::Source;
 #[cfg(feature = "proto")]
 pub use profile::proto;
-pub use profile::{Compression, LoadOptions, Profile, WriteOptions, merge, merge_weighted};
+pub use profile::{Compression, LoadOptions, Profile, Sampled, WriteOptions, merge, merge_weighted};
 pub use profile::{builder, columns, samples};
 pub use window::{TimeSplit, TimeWindow};
 pub use work::Work;

@@ -12,12 +12,15 @@
 
 use std::sync::{Arc, OnceLock};
 
+use std::hash::BuildHasher;
+
 use serde::{Deserialize, Serialize};
 
 use crate::diff::{Diff, Input, Measure};
 use crate::explain::group_of;
+use pprofdiff_profile::random::{HashSet, RandomState};
 use pprofdiff_profile::units;
-use pprofdiff_profile::{Profile, samples};
+use pprofdiff_profile::{Profile, Sampled, samples};
 
 /// The maximum number of samples of a profile that are examined for a common step and for proportional counts.
 const MAX_EXAMINED: usize = 1 << 14;
@@ -232,6 +235,9 @@ impl<'p> Typed<'p> {
                 Known { basis: Basis::Size(step as f64), by, rejected }
             }
             (None, None) => {
+                if let Some(event) = self.repeated() {
+                    return known(Basis::Size(event), "each written by itself".to_owned());
+                }
                 let by = match &rejected {
                     Some(why) => why.clone(),
                     None => format!("no period, no column that counts samples, no common step of {}", self.kind),
@@ -291,6 +297,22 @@ impl<'p> Typed<'p> {
         Some((found, &self.types[found].0))
     }
 
+    /// Returns the value of a sample if the profile has most of its stacks several times: its samples were not added up, so each is
+    /// one.
+    fn repeated(&self) -> Option<f64> {
+        let state = RandomState::default();
+        let (mut rows, mut sampled) = (0, Sampled::default());
+        let mut known: HashSet<(u64, u64)> = HashSet::default();
+        for sample in self.profile.samples().take(MAX_EXAMINED) {
+            let mut stack: Vec<u32> = Vec::new();
+            sample.for_each_location(|location| stack.push(location));
+            known.insert((state.hash_one(&stack), state.hash_one(sample.labels().collect::<Vec<_>>())));
+            rows += 1;
+            sampled.add(sample.value(self.column));
+        }
+        (rows >= MIN_VALUES && 2 * known.len() <= rows).then(|| sampled.event()).flatten()
+    }
+
     /// Returns true if most of the value is in samples with about the average value per count.
     fn is_proportional(&self, counts: usize) -> bool {
         let examined = || {
@@ -318,7 +340,12 @@ impl<'p> Typed<'p> {
     /// Why a stated period cannot be that of the samples.
     fn period(&self) -> Result<Option<f64>, String> {
         let period = self.profile.period();
-        let Some((kind, unit)) = self.profile.period_type() else { return Ok(None) };
+        let Some((kind, unit)) = self.profile.period_type() else {
+            // A period of nothing in particular is one of samples if all values are multiples of it.
+            let step = || Values::of(self.profile, self.column).step;
+            let is_step = period > 1 && self.unit != "count" && step().is_multiple_of(period.unsigned_abs());
+            return Ok(is_step.then_some(period as f64));
+        };
         let is_named = kind == self.kind;
         let own = if unit == self.unit && (is_named || unit != "count") {
             1.0

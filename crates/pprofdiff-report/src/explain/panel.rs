@@ -149,7 +149,7 @@ impl<'a> Waterfall<'a> {
         } else if let Some(cause) = nearest_cause(e) {
             self.candidate(html, e.causes.len(), cause);
         }
-        let p = account.p.map_or_else(String::new, |p| format!(", {}", p_words(p)));
+        let p = account.p.filter(|_| !words.is_exact()).map_or_else(String::new, |p| format!(", {}", p_words(p)));
         let times = match e.total {
             (base, new) if base > 0.0 && new > 0.0 => format!("x{}", figure(new / base)),
             _ => String::new(),

@@ -555,7 +555,8 @@ impl ExplanationText<'_> {
             (base, new) if base > 0.0 && new > 0.0 => format!("x{}", factor(new / base)),
             _ => String::new(),
         };
-        let p = account.p.map_or_else(String::new, |p| match p {
+        // Complete counts differ for certain; runs of other programs say only how unusual that is.
+        let p = account.p.filter(|_| !self.is_exact()).map_or_else(String::new, |p| match p {
             p if p < 0.001 => ", p < 0.001".to_owned(),
             p => format!(", p {p:.3}"),
         });
@@ -579,7 +580,13 @@ impl ExplanationText<'_> {
         account.by_chance || self.e.causes.is_empty() && account.p.is_some_and(|p| p > UNSURE)
     }
 
+    /// How large a change would be noticed, and how many samples say so.
     fn noise(&self) -> String {
+        let sampling = self.sampling().map_or_else(String::new, |sampling| format!(" {sampling}"));
+        format!("{}{sampling}", self.noticeable())
+    }
+
+    fn noticeable(&self) -> String {
         let noise = &self.e.noise;
         if self.is_uncounted() {
             return format!(
@@ -642,7 +649,6 @@ impl ExplanationText<'_> {
         moved.iter().take(MAX_MOVED).for_each(|moved| say(Priority::Moved, format!("{moved}.")));
         say(Priority::Scale, self.scale());
         say(Priority::Noise, self.noise());
-        self.sampling().into_iter().for_each(|sampling| say(Priority::Noise, sampling));
         lines
     }
 

@@ -452,7 +452,7 @@ fn explain(
         }
         if is_exact {
             let unexplained = account.rest != 0.0;
-            account = Account { p: None, by_chance: false, consequences_by_chance: false, unexplained, ..account };
+            account = Account { by_chance: false, consequences_by_chance: false, unexplained, ..account };
         }
         let Findings { causes, suspects, candidate } = findings;
         let split = |entry: account::Entry| (books.split(&entry), entry);

@@ -9,6 +9,9 @@ const MAX_NAMED: usize = 6;
 /// The maximum length of an event type's name in a message. Many types may share one text of megabytes.
 const MAX_NAME: usize = 80;
 
+/// The events of a recording's own settings have a field for a stack, and none in it.
+const SETTINGS: &[u8] = b"jdk.ActiveSetting";
+
 #[derive(Debug, Default)]
 pub(super) struct Census {
     types: HashMap<Vec<u8>, Count>,
@@ -23,8 +26,9 @@ struct Count {
 
 impl Census {
     pub fn add(&mut self, class: &Class<'_>, events: u64) {
-        let (is_read, has_stacks) = (class.event.is_some(), class.has(Field::StackTrace));
         let name = class.full_name();
+        let has_stacks = class.has(Field::StackTrace) && name != SETTINGS;
+        let is_read = class.event.is_some();
         let name = name[..name.len().min(MAX_NAME)].to_vec();
         let count = self.types.entry(name).or_insert(Count { events: 0, is_read, has_stacks });
         count.events += events;
