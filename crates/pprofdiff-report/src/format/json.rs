@@ -6,8 +6,8 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value, json};
 
-#[cfg(feature = "check")]
 use super::text::MAX_SAMPLING;
+#[cfg(feature = "check")]
 use crate::check::check_json;
 use crate::explain::explain_json;
 use crate::format::{BASE, Format, unsupported};

@@ -155,12 +155,17 @@ const MEDIAN_OF_CHI2: f64 = 0.455;
 /// The variance of the log of a ratio at which the median of the penalised deviances of frames that nothing touched is
 /// that of chance. `frames` are (base, new, expected ratio). More variance leaves less deviance, so it is the median of
 /// the frames' own such variances.
-pub(crate) fn variance_of_ratios(frames: &[(f64, f64, f64)]) -> f64 {
+///
+/// Without any noise, half of the frames deviate by more than the median of chance, give or take half of the root of their
+/// number. `deviations` is how many of these are no noise: at 0 the median of a quiet pair is often the chance of a few
+/// frames, which hides true changes.
+pub(crate) fn variance_of_ratios(frames: &[(f64, f64, f64)], deviations: f64) -> f64 {
     // Those that chance is enough for have none; if that is most of them, the others are not asked.
     let wander = |&&(b, n, r): &&(f64, f64, f64)| deviance(b, n, r) > MEDIAN_OF_CHI2;
     let wandering: Vec<_> = frames.iter().filter(wander).collect();
     let n_still = frames.len() - wandering.len();
-    if n_still > frames.len() / 2 {
+    let most = (frames.len() / 2) as f64 - deviations * (frames.len() as f64).sqrt() / 2.0;
+    if n_still as f64 > most {
         return 0.0;
     }
     let mut variances = vec![0.0; n_still];
@@ -308,8 +313,10 @@ mod tests {
                 (1e6, 1e6 * (z * 0.1).exp(), 1.0)
             })
             .collect();
-        near(variance_of_ratios(&frames).sqrt(), 0.1, 0.02);
-        assert_eq!(variance_of_ratios(&[(100.0, 100.0, 1.0); 9]), 0.0);
+        near(variance_of_ratios(&frames, 0.0).sqrt(), 0.1, 0.02);
+        // Noise of this size is far beyond what a quiet pair shows.
+        near(variance_of_ratios(&frames, 2.0).sqrt(), 0.1, 0.02);
+        assert_eq!(variance_of_ratios(&[(100.0, 100.0, 1.0); 9], 0.0), 0.0);
     }
 
     #[test]

@@ -73,6 +73,9 @@ pub(in crate::explain) fn known_variance_of(kind: Kind, is_wall: bool) -> f64 {
 /// What the estimate of a pair's noise is drawn towards the prior by, in frames.
 const PULL: f64 = 10.0;
 
+/// The number of standard deviations by which more frames must differ than chance explains, before a pair counts as noisy.
+const QUIET: f64 = 2.0;
+
 /// Ratios of so many sets show how much a pair differs by itself.
 const MAX_RATIOS: usize = 2_000;
 
@@ -190,6 +193,8 @@ impl Model<'_> {
         let own = (0..*n_own).filter(|&set| self.sets.sets[set as usize].tells());
         let frames = own.filter(|&set| is_untouched(set) || telling_touched(set)).count() as f64;
         let floor = floor * floor * (1.0 - frames / trust).max(0.0);
+        // Where inlining makes frames come and go, all pairs are noisy.
+        let deviations = if self.rows.runtime.unstable_inlining { 0.0 } else { QUIET };
         Variances::OfClasses([0, 1, 2].map(|class| {
             let of_class = || paced(of_classes[class].iter().copied());
             let mut used: Vec<u32> = of_class().filter(|&set| is_untouched(set)).collect();
@@ -205,8 +210,8 @@ impl Model<'_> {
                     (sums.b, sums.n, sums.r)
                 };
                 let ratios: Vec<_> = used.iter().step_by(step).map(ratio).collect();
-                let found =
-                    variance_of_ratios(&ratios) / (1.0 / self.rows.runs[0] as f64 + 1.0 / self.rows.runs[1] as f64);
+                let found = variance_of_ratios(&ratios, deviations)
+                    / (1.0 / self.rows.runs[0] as f64 + 1.0 / self.rows.runs[1] as f64);
                 estimate = (PULL * found.min(prior) + count * found) / (PULL + count);
             }
             estimate.max(prior * (1.0 - count / shrink).max(0.0)).max(floor)
