@@ -8,12 +8,15 @@ use crate::oracle;
 use crate::shared::LIMIT;
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::samples::LabelValue;
-use pprofdiff::{Diff, Granularity, LoadOptions, Profile, Query, Sort};
+use pprofdiff::{Demangle, Diff, Granularity, LoadOptions, Profile, Query, Sort};
 use prost::Message as _;
 
-/// Other formats are none of prost's.
-static PPROF: LazyLock<LoadOptions> =
-    LazyLock::new(|| LIMIT.clone().with_input_format("pprof").unwrap_or_else(|e| panic!("{e}")));
+/// Other formats are none of prost's, and names stay as they are written.
+static PPROF: LazyLock<LoadOptions> = LazyLock::new(|| {
+    let mut options = LIMIT.clone().with_input_format("pprof").unwrap_or_else(|e| panic!("{e}"));
+    options.demangle = Demangle::Off;
+    options
+});
 
 pub fn run(data: &[u8]) {
     if data.starts_with(&[0x1f, 0x8b]) || data.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) || !is_plain(data, &PROFILE) {
