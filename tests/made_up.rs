@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use pprofdiff::explain::Explanation;
 use pprofdiff::proto::{Function, Label, Line, Location, Profile as Message, Sample, ValueType};
 use pprofdiff::{LoadOptions, Profile};
+use pprofdiff_report::{Format, Report};
 use prost::Message as _;
 
 pub fn profile(message: &Message) -> Arc<Profile> {
@@ -176,4 +178,16 @@ pub fn cpu(of: &Stacks) -> Arc<Profile> {
 pub fn with(stacks: &[(&str, i64)]) -> Stacks {
     let others = (0..30).map(|i| (format!("main.main;main.f{i}"), 2000 + 10 * i));
     others.chain(stacks.iter().map(|(stack, n)| ((*stack).to_owned(), *n))).collect()
+}
+
+/// Returns what `explain` prints.
+pub fn words(e: &Explanation) -> String {
+    let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
+    (Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// Checks that `explain` prints a text.
+pub fn says(e: &Explanation, what: &str) {
+    assert!(words(e).contains(what), "no {what:?} in\n{}", words(e));
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
-use pprofdiff_report::{Format, Report};
 
-use crate::made_up::{cpu, with};
+use crate::made_up::{cpu, says, with, words};
 
 fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>], ops: Option<f64>) -> Explanation {
     let options = ops.map_or_else(ExplainOptions::default, |ops| ExplainOptions::default().with_ops(1.0, ops));
@@ -23,16 +22,6 @@ fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
 fn alone(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
     let side = |of: &[(&str, i64)]| cpu(&of.iter().map(|(stack, n)| ((*stack).to_owned(), *n)).collect());
     explain(&[side(base)], &[side(new)], None)
-}
-
-fn words(e: &Explanation) -> String {
-    let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
-    (Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
-    String::from_utf8(text).unwrap()
-}
-
-fn says(e: &Explanation, what: &str) {
-    assert!(words(e).contains(what), "no {what:?} in\n{}", words(e));
 }
 
 /// Checks that nothing is said to be called otherwise, or to have another's cost.

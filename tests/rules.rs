@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, RULES, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
-use pprofdiff_report::{Format, Report};
 
-use crate::made_up::{Stacks, cpu, of_tenants, profile, stacks, with};
+use crate::made_up::{Stacks, cpu, of_tenants, profile, says, stacks, with, words};
 
 fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
     explain(&[cpu(&with(base))], &[cpu(&with(new))])
@@ -15,17 +14,6 @@ fn between(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
 
 fn explain(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Explanation {
     Diff::new(base, new).unwrap().explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
-}
-
-fn words(e: &Explanation) -> String {
-    let (report, mut text) = (Report::Explain(Box::new(e.clone())), Vec::new());
-    (Format::named("text").unwrap().write)(&report, &mut text, Default::default()).unwrap();
-    String::from_utf8(text).unwrap()
-}
-
-/// What a cause says, without the rest of its line.
-fn says(e: &Explanation, what: &str) {
-    assert!(words(e).contains(what), "no {what:?} in\n{}", words(e));
 }
 
 /// A rule without a case is not known to work, nor is one that the documentation does not name.

@@ -326,3 +326,74 @@ fn what_a_jit_inlined_in_one_run_does_not_fail() {
         assert_ne!(verdict(&run(200), &run(0), rule), Outcome::Fail, "{rule}");
     }
 }
+
+#[test]
+fn one_heavy_sample_is_one_event() {
+    let perf = |rare: bool| {
+        let one =
+            |name: &str, period: i64| format!("a 1 1.0: {period} cycles:\n\t2 {name}+0x1 (/a)\n\t1 main+0x1 (/a)\n\n");
+        let mut all: String = (0..2000).map(|i| one(&format!("f{}", i % 10), 10_000 + i)).collect();
+        all += &if rare { one("rare", 500_000) } else { String::new() };
+        text("a.txt", &all)
+    };
+    let diff = Diff::between(perf(false), perf(true)).unwrap();
+    let found = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
+    assert_ne!(found.verdict, Verdict::Change, "{:?}", found.causes);
+    assert_ne!(verdict(&perf(false), &perf(true), "flat:any>+20%"), Outcome::Fail);
+}
+
+#[test]
+fn complete_counts_of_several_runs_fail_only_if_all_exceed_the_limit() {
+    let run = |n: i64| {
+        let rows = if n > 0 { vec![(vec!["shop.worker", "runtime.gopark"], vec![n])] } else { Vec::new() };
+        profile(&stacks(&[("goroutineleak", "count")], &rows))
+    };
+    let check = |base: &[i64], new: &[i64]| {
+        let [base, new] = [base, new].map(|side| side.iter().map(|&n| run(n)).collect::<Vec<_>>());
+        let mut rules = Rules::default();
+        rules.fail_on("total>+0").unwrap();
+        rules.check(&Diff::new(&base, &new).unwrap(), &Query::default()).unwrap().verdict
+    };
+    assert_eq!(check(&[0, 0], &[1, 0]), Outcome::Inconclusive);
+    assert_eq!(check(&[0, 2], &[1, 3]), Outcome::Inconclusive);
+    assert_eq!(check(&[0, 0], &[1, 2]), Outcome::Fail);
+}
+
+#[test]
+fn filters_that_leave_nothing_of_a_leak_do_not_pass() {
+    let leak =
+        |n: i64| profile(&stacks(&[("goroutineleak", "count")], &[(vec!["shop.worker", "runtime.gopark"], vec![n])]));
+    let mut rules = Rules::default();
+    rules.fail_on("total>+0").unwrap();
+    let mut query = Query::default();
+    query.filters.focus = Some("nosuch".to_owned());
+    let found = rules.check(&Diff::between(leak(1), leak(5)).unwrap(), &query).unwrap();
+    assert_eq!(found.verdict, Outcome::Inconclusive);
+}
+
+#[test]
+fn records_that_were_not_added_up_are_samples() {
+    let rows: Vec<_> = (0..400).map(|i| (vec!["main", ["a", "b", "c", "d"][i % 4]], vec![4097 + i as i64])).collect();
+    let sampling = Sampling::of_profile(&profile(&stacks(&[("heap", "bytes")], &rows)), 0);
+    assert_eq!(sampling.model, Model::Counted, "{sampling:?}");
+    let added_up: Vec<_> = rows.into_iter().take(4).collect();
+    let sampling = Sampling::of_profile(&profile(&stacks(&[("heap", "bytes")], &added_up)), 0);
+    assert_eq!(sampling.model, Model::Unknown, "{sampling:?}");
+}
+
+#[test]
+fn memory_of_jax_is_exact_and_what_holds_more_is_named() {
+    let side = |n: i64| {
+        let rows = vec![
+            (vec!["train.main", "train.keep"], vec![n, n * 3_000_000]),
+            (vec!["train.main", "train.load"], vec![2, 8_000_000]),
+        ];
+        profile(&stacks(&[("allocations", "count"), ("space", "bytes")], &rows))
+    };
+    let diff = Diff::between(side(2), side(6)).unwrap();
+    let query = Query::default().with_sample_type("space");
+    let found = diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
+    assert_eq!(diff.sampling(1).map(|side| side.model), [Model::Exact; 2]);
+    assert_eq!(found.causes.first().and_then(|cause| cause.function.as_deref()), Some("train.keep"));
+    assert!(crate::made_up::words(&found).contains("holds more"), "{}", crate::made_up::words(&found));
+}

@@ -24,7 +24,7 @@ pub enum Variants {
     Random,
 }
 
-/// What takes the place of a match.
+/// The text that replaces a match.
 enum Replacement {
     /// A text, in which `$1` is the first group.
     Text(&'static str),
@@ -64,7 +64,7 @@ static RULES: &[Rule] = &[
         with: Text("$1"),
         examples: &[("orders::price::h0123456789abcdef", "orders::price")],
     },
-    // What tells crates of one name apart, as demanglers write it that leave nothing out.
+    // The hash that tells crates of one name apart. Demanglers write it unless they shorten names.
     Rule {
         variants: Variants::Random,
         has: &[&["]::"]],
@@ -234,7 +234,7 @@ static RULES: &[Rule] = &[
         with: Text("$1"),
         examples: &[("render:/app/page.js:12:7", "render:/app/page.js"), ("f:/a/b.mjs:12", "f:/a/b.mjs")],
     },
-    // As pprof-nodejs calls functions without a name.
+    // The name that pprof-nodejs gives to functions without one.
     Rule {
         variants: Variants::Own,
         has: &[&["(anonymous:L#"]],

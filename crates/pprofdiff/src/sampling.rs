@@ -10,9 +10,8 @@
 //!
 //! All decisions are made here, from the header and at most 16,384 samples of a profile, once for each input of a diff.
 
-use std::sync::{Arc, OnceLock};
-
 use std::hash::BuildHasher;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -37,14 +36,14 @@ const MAX_USUAL_COUNT: u64 = 100_000;
 const MIN_SAMPLED_SPACE: u64 = 256 << 10;
 /// The shortest credible time between two samples, in nanoseconds: no kernel samples more than 100,000 times a second.
 const SHORTEST_PERIOD: f64 = 10_000.0;
-/// A column counts the samples of another if most of the other's value (this part) has about the average value of a sample,
-/// up to this factor.
+/// A column counts the samples of another one if samples with at least this part of the value are worth the average of a
+/// sample, within this factor.
 const PROPORTIONAL_PART: f64 = 0.8;
 const PROPORTIONAL_FACTOR: f64 = 4.0;
 /// Sides whose samples are worth different amounts, by more than this factor, were recorded differently.
 const SAME_RATE: f64 = 1.25;
-/// The number of events that one complete count is taken for. Nothing was sampled, so one goroutine is no chance; between
-/// runs it may differ.
+/// The number of events that a complete count of one is taken for. Nothing was sampled, so a single goroutine counts for much
+/// more than a single sample; how much runs differ limits it.
 const CERTAIN: f64 = 100.0;
 
 /// Sample types of Go that count everything there is.
@@ -68,17 +67,6 @@ pub enum Model {
     Exact,
     /// The profile does not say.
     Unknown,
-}
-
-impl Model {
-    /// Returns the name that results use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Model::Counted => "counted",
-            Model::Exact => "exact",
-            Model::Unknown => "unknown",
-        }
-    }
 }
 
 /// The sampling model of a sample type, in one profile or on one side.
@@ -141,12 +129,11 @@ impl Values {
         let magnitudes = profile.samples().take(MAX_EXAMINED).map(|sample| sample.value(column).unsigned_abs());
         let mut values: Vec<u64> = magnitudes.filter(|value| *value > 0).collect();
         values.sort_unstable();
-        let middle = |values: &[u64]| values.get(values.len() / 2).copied().unwrap_or(0);
         Values {
             above: values.len(),
             step: values.iter().fold(0, |step, &value| gcd(step, value)),
             smallest: values.first().copied().unwrap_or(0),
-            median: middle(&values),
+            median: values.get(values.len() / 2).copied().unwrap_or(0),
         }
     }
 
@@ -174,7 +161,7 @@ struct Typed<'p> {
     column: usize,
     kind: String,
     unit: String,
-    /// The other sample types.
+    /// All sample types.
     types: Vec<(String, String)>,
 }
 
@@ -194,7 +181,7 @@ impl<'p> Typed<'p> {
         unit.same_family(units::find("nanoseconds")?).then(|| unit.factor() as f64)
     }
 
-    /// Decides the basis. The order is that of how direct the evidence is.
+    /// Decides the basis. The most direct evidence comes first.
     fn known(&self) -> Known {
         let known = |basis, by: String| Known { basis, by, rejected: None };
         if COMPLETE.contains(&self.kind.as_str()) {
@@ -297,8 +284,8 @@ impl<'p> Typed<'p> {
         Some((found, &self.types[found].0))
     }
 
-    /// Returns the value of a sample if the profile has most of its stacks several times: its samples were not added up, so each is
-    /// one.
+    /// Returns the value of a sample if most stacks occur several times. The producer then did not add its samples up, so each
+    /// record is one sample.
     fn repeated(&self) -> Option<f64> {
         let state = RandomState::default();
         let (mut rows, mut sampled) = (0, Sampled::default());
@@ -452,7 +439,7 @@ fn known(typed: &Typed<'_>, group: Group) -> Known {
 /// What is known of each input of a diff, by sample type: decided once, when it is needed first.
 pub(crate) type KnownOfTypes = Arc<[OnceLock<Vec<Known>>]>;
 
-/// Returns the places of what is known of some sample types.
+/// Returns empty caches for this number of sample types.
 pub(crate) fn nothing_known(sample_types: usize) -> KnownOfTypes {
     (0..sample_types).map(|_| OnceLock::new()).collect()
 }
@@ -546,8 +533,7 @@ impl Diff {
         })
     }
 
-    /// Returns what a user should know of how a sample type was sampled: different rates on the sides, and a period that cannot
-    /// be true.
+    /// Returns the warnings about how a sample type was sampled: different rates on the sides, and periods that cannot be true.
     pub(crate) fn sampling_warnings(&self, sample_type: usize) -> Vec<String> {
         let Some(t) = self.types.get(sample_type) else { return Vec::new() };
         let mut warnings: Vec<String> = Vec::new();

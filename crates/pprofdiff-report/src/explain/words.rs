@@ -5,7 +5,7 @@ use super::markup::Markup;
 use crate::numbers::{counted, figure as factor, least_growth};
 use crate::tokens::tokens;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, Rewrite, ScaleRule, Verdict, Within};
-use pprofdiff::sampling::Model;
+use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::units::{self, ColumnUnit};
 
 /// The most causes, parts of one, and moved functions that text names.
@@ -439,16 +439,14 @@ impl ExplanationText<'_> {
 
     /// Returns true if the number of samples is not known on one of the sides, and no further runs show the noise.
     pub(super) fn is_uncounted(&self) -> bool {
-        let noise = &self.e.noise;
-        let is_replicated = noise.runs.0.min(noise.runs.1) > 1 || noise.learned > 1;
-        !is_replicated && self.e.summary.sampling.iter().flatten().any(|side| side.model == Model::Unknown)
+        !self.e.noise.is_replicated()
+            && self.e.summary.sampling.iter().flatten().any(|side| side.model == Model::Unknown)
     }
 
-    /// Returns true for complete counts of one snapshot a side, in which nothing was sampled.
+    /// Returns true for complete counts, in which nothing was sampled, of too few snapshots to show how much they differ.
     pub(super) fn is_exact(&self) -> bool {
-        let runs = self.e.noise.runs;
-        let mut sides = self.e.summary.sampling.iter().flatten().peekable();
-        runs.0.max(runs.1) == 1 && sides.peek().is_some() && sides.all(|side| side.model == Model::Exact)
+        let is_exact = |sides: &[Sampling; 2]| sides.iter().all(|side| side.model == Model::Exact);
+        !self.e.noise.is_replicated() && self.e.summary.sampling.as_ref().is_some_and(is_exact)
     }
 
     /// The answer where the number of samples is not known: the largest change of the table, without any chance.

@@ -364,6 +364,13 @@ pub struct Noise {
 }
 
 impl Noise {
+    /// Returns true if several runs of both sides, or of equal builds, show how much runs differ.
+    pub fn is_replicated(&self) -> bool {
+        self.runs.0.min(self.runs.1) > 1 || self.learned > 1
+    }
+}
+
+impl Noise {
     /// How probable it is that of equal sides any candidate has such a score, or a higher one.
     pub fn p_of(&self, score: f64) -> f64 {
         chance_of(score, self.need, self.degrees)

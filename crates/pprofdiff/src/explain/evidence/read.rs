@@ -526,8 +526,8 @@ fn nominal(walk: &Walk<'_>) -> Basis {
     Basis::Size((walk.total() as f64 / NOMINAL_SAMPLES).max(1.0))
 }
 
-/// Returns the basis of a side's runs as if both sides had been sampled at the lower of their rates, what counts of its
-/// samples are multiplied by, and how many of its samples count as one.
+/// Returns the basis of a side, the factor for its counts, and the number of its samples that equal one sample of the coarser
+/// side.
 ///
 /// With ten times as many samples, a stack that the other side would show in two samples has twenty. The search has one
 /// amount for an event, so the finer side is taken for a coarser one: that loses at most half of the information, and never

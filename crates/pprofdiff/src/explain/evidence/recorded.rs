@@ -9,9 +9,9 @@ use super::rows::Rows;
 use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::work::paced;
 
-/// The part of a side's value in stacks that begin with such frames. Stacks of the runtime's own threads need not.
+/// The minimum part of a side's value in stacks that begin with such frames. The runtime's own threads may lack them.
 const ROOT_PART: f64 = 0.9;
-/// The same of stacks that end with them.
+/// The minimum part of a side's value in stacks that end with such frames.
 const LEAF_PART: f64 = 0.999;
 /// The fewest functions that call a leaf of the recorder. A program's own new function may be called by two or three that
 /// are all that a small profile has.
@@ -99,7 +99,7 @@ fn sides_of_names(rows: &Rows) -> Vec<[bool; 2]> {
 fn cuts(rows: &Rows, sides: &[[bool; 2]], end: End, side: usize) -> Option<(Vec<usize>, HashSet<u32>)> {
     let is_foreign = |frame: u32| sides[frame as usize][side] && !sides[frame as usize][1 - side];
     let of_side = |side: usize| (0..rows.rows.len()).filter(move |&row| rows.rows[row].values[side] > 0.0);
-    // Behind the foreign frames a stack goes on as the other side's stacks begin.
+    // After the frames to remove, the stack must continue with a frame that also starts a stack on the other side.
     let mut ends = vec![false; rows.names.len()];
     for row in of_side(1 - side) {
         end.frame(rows.stack(row), 0).into_iter().for_each(|frame| ends[frame as usize] = true);

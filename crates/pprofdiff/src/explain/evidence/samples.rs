@@ -214,11 +214,10 @@ impl<'m> Run<'m> {
                 _ => (v / rate).max(1.0),
             },
             Basis::Delay => counted.unwrap_or(1.0) / self.step.max(1) as f64,
-            Basis::Unknown if kind == Kind::Delay => UNCOUNTED,
             Basis::Objects => counted.unwrap_or(v),
             Basis::Exact => events_of_exact(counted.unwrap_or(v)),
-            // A sample that was written was seen at least once.
-            Basis::Unknown => 1.0,
+            // A delay: other values of an unknown number of samples have a nominal basis.
+            Basis::Unknown => UNCOUNTED,
         };
         let events = events / self.coarse;
         let variance = v * v / events * if kind == Kind::Delay { 2.0 } else { 1.0 };
