@@ -72,7 +72,16 @@ class _Dask(_Pool):
             raise _native.PprofError("executor is an asynchronous Client, but a batch waits: give one that is not")
         # Not pure: the same names may be other files the next time.
         super().__init__(client.get_executor(pure=False))
+        self.client = client
         self.threads = WorkerCount(lambda: sum(client.nthreads().values()))
+
+    def submit(self, fn, *args):
+        """Submits to the Client itself, whose futures gather a result again if its worker dies.
+
+        A future of the Client's executor reads its status after its result. If the worker that holds the result dies
+        between the two, that future reports a ValueError instead of the result (distributed 2026.8.0).
+        """
+        return self.client.submit(fn, *args, pure=False)
 
     def slots(self, underway):
         return self.threads.count()

@@ -233,19 +233,13 @@ def test_dask_that_is_asynchronous_is_refused():
 def test_dask_goes_on_when_a_worker_is_killed(client):
     pids = list(client.run(os.getpid).values())
     pairs = [pair("story-cpu")] * 3000
-    done, mistaken = [], 0
+    done = []
     for result in pprofdiff.batch(pairs, executor=client).tables(1):
-        if "expected 3, got 2" in str(result.error):
-            # distributed's executor reads a task's status after its result: if the worker that has the result dies
-            # between the two, it takes the result for an error.
-            mistaken += 1
-            continue
         assert result.error is None, result.error
         done.append(result.table.to_json())
         if len(done) == 100:
             os.kill(pids[0], signal.SIGKILL)
-    assert len(done) + mistaken == len(pairs)
-    assert mistaken < 5
+    assert len(done) == len(pairs)
     assert len(set(done)) == 1
     client.wait_for_workers(2, timeout=TIMEOUT)
     assert set(client.run(os.getpid).values()) != set(pids)
@@ -272,7 +266,7 @@ def dask_ends(executor_of: Callable) -> None:
     assert len(results) == len(pairs)
     kinds = {type(r.error).__name__ for r in results if r.error is not None}
     assert kinds
-    assert kinds <= {"CancelledError", "ClosedClientError"}
+    assert kinds <= {"CancelledError", "FutureCancelledError", "ClosedClientError"}
     assert all((r.table is None) == (r.error is not None) for r in results)
 
 
