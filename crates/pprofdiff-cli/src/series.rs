@@ -5,7 +5,7 @@ use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
 use pprofdiff::text::sanitize;
-use pprofdiff_report::{CAN_NOT_TELL, Format, RUNS, Report, View, explain_line, failed_builds};
+use pprofdiff_report::{INCONCLUSIVE, Format, RUNS, Report, View, explain_line, failed_builds};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows};
 use crate::outputs::Outputs;
@@ -93,7 +93,7 @@ fn view(args: &SeriesArgs, is_history: bool, format: &Format) -> Result<(View, b
 fn why(series: &Series, args: &SeriesArgs, inputs: &Inputs) -> Result<Option<String>> {
     let Some(point) = series.largest_change(args.shown.sort(), RUNS) else { return Ok(None) };
     let explanation = series.explain(&point, &inputs.options, &explain::own_runtime(None)?)?;
-    let line = explain_line(&explanation).unwrap_or_else(|| CAN_NOT_TELL.to_owned());
+    let line = explain_line(&explanation).unwrap_or_else(|| INCONCLUSIVE.to_owned());
     Ok(Some(format!("explain: {}: {line}", sanitize(&series.builds.all[point.build].key))))
 }
 

@@ -38,7 +38,7 @@ pub use chart::series_chart;
 #[cfg(feature = "check")]
 pub use check::exit_code;
 pub use csv::CsvOptions;
-pub use explain::{CAN_NOT_TELL, explain_exit_code, explain_html, explain_line, explain_object, pair_causes};
+pub use explain::{INCONCLUSIVE, explain_exit_code, explain_html, explain_line, explain_object, pair_causes};
 pub use format::dot::dot;
 pub use format::folded::folded;
 pub use format::speedscope::speedscope;

@@ -121,9 +121,9 @@ pub(crate) fn least_growth(factor: f64) -> String {
     }
 }
 
-/// `p 0.003`.
+/// Formats a p-value in a sentence: `p = 0.003`.
 pub(crate) fn p_words(p: f64) -> String {
-    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p {p:.3}") }
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
 }
 
 /// A p-value in a column: `0.003`.

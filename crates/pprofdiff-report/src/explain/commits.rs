@@ -1,22 +1,22 @@
-//! Which commit reaches a cause, in words.
+//! The sentence about the commit that most likely made a cause.
 
 use super::markup::Markup;
 use super::words::ExplanationText;
 use crate::numbers::counted;
 use pprofdiff::commits::{RankedCommit, RankedCommits};
 
-/// Subjects are cut to fit a line.
+/// Maximum number of characters of a commit's subject.
 const LONGEST_SUBJECT: usize = 60;
 
 impl ExplanationText<'_> {
-    /// The commit that reaches a cause most directly, or that none does.
+    /// Names the commit that touches a cause most directly, or says that no commit touches it.
     pub(super) fn commits(&self, commits: &RankedCommits) -> String {
         match (commits.first(), commits.ranked.first()) {
             (Some(first), _) => self.commit(first),
             (None, nearest) => {
                 let none = match commits.of {
-                    1 => "the commit does not touch it".to_owned(),
-                    of => format!("none of these {} touches it", counted(of, "commit")),
+                    1 => "the commit does not touch this function".to_owned(),
+                    count => format!("none of {} touches this function", counted(count, "commit")),
                 };
                 nearest.map_or_else(|| none.clone(), |near| format!("{none}; nearest: {}", self.commit(near)))
             }
@@ -31,7 +31,7 @@ impl ExplanationText<'_> {
         let place = format!("{}:{lines}", commit.file);
         let place = if self.markup == Markup::Plain { self.markup.words(&place) } else { self.markup.name(&place) };
         let words = |text: &str| self.markup.words(text);
-        // GitHub may link the id of the commit, but not a subject or a file that looks like a commit id.
+        // GitHub turns a hexadecimal word into a link. Only the commit's id may become one, not a word of the subject.
         let is_id = commit.short.bytes().all(|b| b.is_ascii_hexdigit());
         let id = if is_id { commit.short.clone() } else { words(&commit.short) };
         format!("{id} {}, {place}: {}", words(&subject), words(&commit.why))

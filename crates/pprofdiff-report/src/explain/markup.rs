@@ -1,28 +1,28 @@
-//! How sentences are written: plain, as Markdown, as HTML, or in pieces for programs.
+//! The markup of names and amounts in sentences: plain text, Markdown, HTML, or pieces for programs.
 
 use crate::html;
 use crate::markdown;
 use pprofdiff::text::sanitize;
 use serde_json::{Value, json};
 
-/// The longest name in a line of text.
+/// Maximum number of characters of a name in a sentence.
 const LONGEST_NAME: usize = 100;
-/// Where a piece begins that is a name, and one that is an amount; and where either ends.
+/// Control characters that mark the start of a name, the start of an amount, and the end of either.
 const NAME: char = '\u{1}';
 const AMOUNT: char = '\u{2}';
 const END: char = '\u{3}';
 
-/// How what is said is written.
+/// The output format of a sentence.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Markup {
     Plain,
     Markdown,
     Html,
-    /// Names and amounts stand between control characters, of which no text has any; for [`pieces`].
+    /// Names and amounts between control characters, which sanitized text cannot contain; input of [`pieces`].
     Pieces,
 }
 
-/// A sentence as a program reads it: each piece under what it is, a `name`, an `amount` or `text` between them.
+/// Splits a sentence into JSON objects with one key each: `name`, `amount`, or `text` for everything else.
 pub(super) fn pieces(sentence: &str) -> Vec<Value> {
     let mut kind = "text";
     let mut all = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn pieces(sentence: &str) -> Vec<Value> {
 }
 
 impl Markup {
-    /// A name that fits a line: of a long one the middle is left out.
+    /// Formats a name; a long name loses its middle.
     pub(super) fn name(self, text: &str) -> String {
         let text = short(text);
         match self {
@@ -52,13 +52,13 @@ impl Markup {
         }
     }
 
-    /// A value with its unit, and with its sign if it is a change.
+    /// Formats a value that has its unit (and its sign, if it is a change).
     pub(super) fn amount(self, text: &str) -> String {
         let text = self.words(text);
         if self == Markup::Pieces { format!("{AMOUNT}{text}{END}") } else { text }
     }
 
-    /// What may be copied and run, whole.
+    /// Formats a command in full, so that it can be copied and run.
     pub(super) fn code(self, text: &str) -> String {
         match self {
             Markup::Plain | Markup::Pieces => sanitize(text).into_owned(),
@@ -67,7 +67,7 @@ impl Markup {
         }
     }
 
-    /// Between what was and what is.
+    /// The arrow between the base and the new value.
     pub(super) fn arrow(self) -> &'static str {
         match self {
             Markup::Plain | Markup::Pieces => "->",
@@ -75,7 +75,7 @@ impl Markup {
         }
     }
 
-    /// What leads a line; it is written already.
+    /// Emphasizes text that is already formatted.
     pub(super) fn strong(self, word: &str) -> String {
         match self {
             Markup::Plain | Markup::Pieces => word.to_owned(),
@@ -84,7 +84,7 @@ impl Markup {
         }
     }
 
-    /// Words that are no name; units and sample types come from files.
+    /// Formats other text, such as units and sample types, which come from files and need escaping.
     pub(super) fn words(self, text: &str) -> String {
         match self {
             Markup::Plain | Markup::Pieces => sanitize(text).into_owned(),
@@ -94,7 +94,7 @@ impl Markup {
     }
 }
 
-/// A name that fits a line of text.
+/// Shortens a name to [`LONGEST_NAME`] characters.
 fn short(text: &str) -> String {
     let text = sanitize(text);
     let chars: Vec<char> = text.chars().collect();
@@ -110,19 +110,18 @@ mod tests {
     use super::{Markup, pieces, short};
 
     #[test]
-    fn names_fit_a_line() {
+    fn long_names_are_shortened() {
         assert_eq!(short("main.f"), "main.f");
         assert!(short(&"x".repeat(1000)).chars().count() <= 100);
         assert_eq!(short("a\u{1b}b").matches('\u{1b}').count(), 0);
     }
 
-    /// Whatever a profile calls its functions and units.
     #[test]
-    fn a_name_is_one_piece() {
+    fn control_characters_in_a_name_do_not_split_its_piece() {
         let mark = Markup::Pieces;
-        let said = format!("{} costs {}!", mark.name("a\u{1}b\u{3}c"), mark.amount("+2 \u{2}s"));
+        let sentence = format!("{} costs {}!", mark.name("a\u{1}b\u{3}c"), mark.amount("+2 \u{2}s"));
         let kinds: Vec<String> =
-            pieces(&said).iter().filter_map(|piece| piece.as_object()).flat_map(|of| of.keys().cloned()).collect();
+            pieces(&sentence).iter().filter_map(|p| p.as_object()).flat_map(|piece| piece.keys().cloned()).collect();
         assert_eq!(kinds, ["name", "text", "amount", "text"]);
         assert!(pieces("").is_empty());
     }

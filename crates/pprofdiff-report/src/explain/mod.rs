@@ -1,5 +1,5 @@
-//! Why two sides differ: for people, in at most 15 lines, as Markdown, as a fragment for notebooks, and as JSON (schema
-//! `pprofdiff/1`, kind `explain`).
+//! The answer of `explain` in each output format: text of at most 15 lines, Markdown, an HTML fragment for notebooks, and JSON
+//! (schema `pprofdiff/1`, kind `explain`).
 
 mod commits;
 mod markup;
@@ -25,11 +25,11 @@ use pprofdiff::{Diff, Query};
 use words::MAX_CAUSES;
 use words::{ExplanationText, Priority, most_important, within};
 
-/// What is said where no cause is known.
-pub const CAN_NOT_TELL: &str = "these samples can't tell";
+/// The cause of a function whose samples are inconclusive.
+pub const INCONCLUSIVE: &str = "these samples are inconclusive";
 
-/// What a process ends with that ends on the verdict, and those of what belongs to it: 1 something changed, 3 these samples
-/// can't tell, 0 nothing did.
+/// Returns the exit code for the verdicts of an explanation and of its further sample types: 1 for a change, 3 for
+/// inconclusive samples, 0 for no change.
 pub fn explain_exit_code(e: &Explanation) -> u8 {
     let verdicts: Vec<Verdict> = std::iter::once(e).chain(&e.also).map(|e| e.verdict).collect();
     match () {
@@ -42,42 +42,42 @@ pub fn explain_exit_code(e: &Explanation) -> u8 {
 /// Writes the explanation as one JSON object.
 ///
 /// # Errors
-/// The writer's.
+/// If writing fails.
 pub(crate) fn explain_json(e: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     serde_json::to_writer_pretty(&mut *out, &explain_object(e)?)?;
     writeln!(out)
 }
 
-/// The explanation as an object of JSON.
+/// Returns the explanation as a JSON object.
 ///
 /// # Errors
-/// None that is known: its fields are numbers and strings.
+/// If serialization fails, which numbers and strings do not.
 pub fn explain_object(e: &Explanation) -> serde_json::Result<Value> {
     let mut object = object("explain", header(&e.summary));
-    if let Value::Object(mut own) = serde_json::to_value(e)? {
+    if let Value::Object(mut fields) = serde_json::to_value(e)? {
         let words = ExplanationText { e, markup: Markup::Pieces };
-        let tell = |object: &mut Value, cause: &Cause| {
+        let add_sentence = |object: &mut Value, cause: &Cause| {
             object["evidence"]["command"] = json!(command_of(e, cause));
             object["sentence"] = json!(pieces(&words.cause(cause)));
         };
-        if let (Some(candidate), Some(of)) = (own.get_mut("candidate"), &e.candidate) {
-            tell(candidate, &of.cause);
+        if let (Some(object), Some(candidate)) = (fields.get_mut("candidate"), &e.candidate) {
+            add_sentence(object, &candidate.cause);
         }
         for (name, causes) in [("causes", &e.causes), ("suspects", &e.suspects)] {
-            let Some(Value::Array(objects)) = own.get_mut(name) else { continue };
+            let Some(Value::Array(objects)) = fields.get_mut(name) else { continue };
             for (object, cause) in objects.iter_mut().zip(causes) {
-                tell(object, cause);
+                add_sentence(object, cause);
             }
         }
         if !e.also.is_empty() {
-            own.insert("also".to_owned(), e.also.iter().map(explain_object).collect::<serde_json::Result<_>>()?);
+            fields.insert("also".to_owned(), e.also.iter().map(explain_object).collect::<serde_json::Result<_>>()?);
         }
-        object.extend(own);
+        object.extend(fields);
     }
     Ok(Value::Object(object))
 }
 
-/// The command that shows the stacks of a cause, quoted for a shell. A file that has both sides is named once.
+/// Returns the command that shows the stacks of a cause, quoted for a shell. A file that holds both sides is named once.
 fn command_of(e: &Explanation, cause: &Cause) -> String {
     let mut words = vec!["pprofdiff".to_owned()];
     match &cause.evidence.pattern {
@@ -122,10 +122,10 @@ fn command_of(e: &Explanation, cause: &Cause) -> String {
     words.join(" ")
 }
 
-/// Writes the explanation for people, in at most 15 lines, and what belongs to it in a paragraph each.
+/// Writes the explanation as text of at most 15 lines, then one paragraph per further sample type.
 ///
 /// # Errors
-/// The writer's.
+/// If writing fails.
 pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
     let words = ExplanationText { e, markup: Markup::Plain };
     let head = words.head("->");
@@ -144,8 +144,8 @@ pub(crate) fn explain_text(e: &Explanation, out: &mut dyn Write, style: Style) -
     Ok(())
 }
 
-/// Returns the most important lines of the explanation for people: the head and the answer of each paragraph, and
-/// `more` further lines, which the paragraphs take in turn.
+/// Returns the most important lines of the text: the head and the verdict of each paragraph, and `more` further lines, which
+/// the paragraphs share in turn.
 pub(crate) fn explain_head(e: &Explanation, more: usize) -> String {
     let paragraphs = 1 + e.also.len();
     let paragraph = |(i, e)| {
@@ -163,15 +163,15 @@ pub(crate) fn lines_to_cut(e: &Explanation) -> usize {
     std::iter::once(e).chain(&e.also).map(lines).max().unwrap_or(0) * (1 + e.also.len())
 }
 
-/// What a paragraph may take of the budget.
+/// Returns the budget of one paragraph in tokens.
 fn budget_of(e: &Explanation, style: Style) -> Option<usize> {
     style.budget.map(|budget| budget / (1 + e.also.len()))
 }
 
-/// Writes the explanation as Markdown: causes as a numbered list, the rest as lines below it.
+/// Writes the explanation as Markdown: causes as a numbered list, other lines below it.
 ///
 /// # Errors
-/// The writer's.
+/// If writing fails.
 pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Style) -> io::Result<()> {
     let words = ExplanationText { e, markup: Markup::Markdown };
     let head = words.head("→");
@@ -179,7 +179,7 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
     writeln!(out, "{head}")?;
     let mut last = None;
     for line in lines {
-        // What belongs to a cause stays in its list item; all else is a paragraph of its own.
+        // Details of a cause stay in its list item; every other line is a paragraph.
         let in_list =
             line.about == Priority::Detail || line.about == Priority::Answer && last == Some(Priority::Detail);
         if !in_list || last.is_none() {
@@ -195,7 +195,7 @@ pub(crate) fn explain_markdown(e: &Explanation, out: &mut dyn Write, style: Styl
     Ok(())
 }
 
-/// The causes, each a line, as they stand under what they are causes of.
+/// Returns one line per cause, for the checks that show causes below a failure.
 #[cfg(feature = "check")]
 fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
     let words = ExplanationText { e, markup };
@@ -203,49 +203,48 @@ fn causes(e: &Explanation, markup: Markup) -> Vec<String> {
     e.causes.iter().take(MAX_CAUSES).map(|cause| words.cause(cause) + &commit(cause)).collect()
 }
 
-/// The causes for people.
+/// Returns one line per cause as text.
 #[cfg(feature = "check")]
 pub(crate) fn causes_text(e: &Explanation) -> Vec<String> {
     causes(e, Markup::Plain)
 }
 
-/// The causes as Markdown.
+/// Returns one line per cause as Markdown.
 #[cfg(feature = "check")]
 pub(crate) fn causes_markdown(e: &Explanation) -> Vec<String> {
     causes(e, Markup::Markdown)
 }
 
-/// The cause of what one function costs more or less: that of which it is the function, where its cost moved from or to,
-/// one that names it at all, one
-/// `below` whose function it changed, or one that is of no function.
+/// Returns the cause of one function's change. In order of preference: the cause of this function, a move from or to it, a
+/// cause that names it as a caller or part, a cause below which it changed (`below`), or a cause without a function.
 pub(crate) fn cause_of(e: &Explanation, function: &str, below: impl Fn(&Cause) -> bool) -> String {
     let words = ExplanationText { e, markup: Markup::Plain };
     let is = |name: &String| name == function;
-    let own = |cause: &&Cause| cause.evidence.functions.iter().any(is);
-    let named = |cause: &&Cause| {
+    let is_of_function = |cause: &&Cause| cause.evidence.functions.iter().any(is);
+    let is_named = |cause: &&Cause| {
         let parts = cause.parts.iter().flat_map(|part| part.function.iter().chain(&part.caller));
         cause.evidence.callers.iter().chain(&cause.chain).chain(&cause.callee).chain(parts).any(is)
     };
     let moved = || e.moved.iter().find(|moved| is(&moved.from) || is(&moved.function));
-    match (e.causes.iter().find(own), moved()) {
+    match (e.causes.iter().find(is_of_function), moved()) {
         (Some(cause), _) => words.cause(cause),
         (None, Some(moved)) => words.moved(moved),
         (None, None) => {
             let of_all = |cause: &&Cause| cause.function.is_none() || below(cause);
-            let cause = e.causes.iter().find(named).or_else(|| e.causes.iter().find(of_all));
+            let cause = e.causes.iter().find(is_named).or_else(|| e.causes.iter().find(of_all));
             match (cause, e.verdict) {
                 (Some(cause), _) => words.cause(cause),
-                (None, Verdict::Inconclusive) => CAN_NOT_TELL.to_owned(),
-                (None, _) => "no cause of its own was found".to_owned(),
+                (None, Verdict::Inconclusive) => INCONCLUSIVE.to_owned(),
+                (None, _) => "no separate cause was found".to_owned(),
             }
         }
     }
 }
 
-/// What a fleet keeps of a pair: its causes, and what it comes to, each in a line; and its account as HTML.
+/// Returns what a ranking of many pairs keeps of one pair: its causes, its verdict in one line, and its account as HTML.
 ///
 /// # Errors
-/// As [`Diff::explain`].
+/// Those of [`Diff::explain`].
 pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> {
     let e = &diff.explain(query, &[], &ExplainOptions::default())?;
     let words = ExplanationText { e, markup: Markup::Plain };
@@ -256,7 +255,7 @@ pub fn pair_causes(diff: &Diff, query: &Query) -> pprofdiff::Result<PairCauses> 
     PairCauses::of(diff, e, |cause| words.cause(cause), line, || Some(notebook::account_html(e)))
 }
 
-/// What an explanation comes to in one line, where it is sure: the largest cause, or that nothing changed.
+/// Returns a conclusive explanation in one line: the largest cause, or that nothing changed. `None` if it is inconclusive.
 pub fn explain_line(e: &Explanation) -> Option<String> {
     let words = ExplanationText { e, markup: Markup::Plain };
     match (e.verdict, e.causes.as_slice()) {

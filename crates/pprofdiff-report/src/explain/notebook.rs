@@ -1,4 +1,4 @@
-//! An explanation as an HTML fragment for notebooks: the picture of the page's panel, with its style.
+//! The explanation as an HTML fragment for notebooks: the page's waterfall picture with its own style sheet.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use super::words::{ExplanationText, Priority};
 use crate::html::style;
 use pprofdiff::explain::Explanation;
 
-/// The picture's style is the page's; its colours come from the notebook, as those of tables do.
+/// The page's style for the picture, with the notebook's text colour.
 const STYLE: &str = concat!(
     "<style>.pprofdiff{--line:rgba(128,128,128,.4);--quiet:color-mix(in srgb,currentColor 75%,transparent);",
     "--text:currentColor;--bar:rgba(128,128,128,.7);--accent:#4a86e8;max-width:1100px}\n.pprofdiff{\n",
@@ -16,15 +16,15 @@ const STYLE: &str = concat!(
     "}\n.pprofdiff .verdict{font-weight:600}.pprofdiff>.account{margin:6px 0}</style>"
 );
 
-/// The explanation as an HTML fragment, readable without JavaScript, in light and in dark. Everything from the input is
-/// escaped.
+/// Returns the explanation as an HTML fragment that needs no JavaScript and fits light and dark themes. Everything from the
+/// input is escaped.
 pub fn explain_html(e: &Explanation) -> String {
     let mut html = format!("{}{STYLE}<div class=\"pprofdiff\">{}</div>", style(), account_html(e));
     e.also.iter().for_each(|also| html.push_str(&explain_html(also)));
     html
 }
 
-/// The same without a style, of one sample type.
+/// Returns the fragment of one sample type without the style sheet.
 pub(super) fn account_html(e: &Explanation) -> String {
     let words = ExplanationText { e, markup: Markup::Html };
     let mut html = format!("<div>{}</div>", words.head("→"));

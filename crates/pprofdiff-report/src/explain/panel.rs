@@ -1,33 +1,34 @@
-//! The account as one picture, which the page and notebooks open with: from the base's total down to that of the new side,
-//! with a sentence beside each part. HTML and SVG, drawn here, so that it can be read before any script has run.
+//! The waterfall picture of an account, at the top of the page and in notebooks: one bar per part of the difference, from the
+//! base's total to the new side's total, each with a sentence. It is drawn here as HTML and SVG, so it works without scripts.
 //!
-//! The page's policy allows no style in elements: bars have their places as attributes, in percent of the column.
+//! The page's content security policy forbids inline styles, so bars state their positions as attributes in percent.
 
 use std::fmt::Write as _;
 
 #[cfg(feature = "html")]
 use super::markup::Markup;
-use super::words::{ExplanationText, MAX_CAUSES, is_replaced, percent};
+use super::words::{ExplanationText, MAX_CAUSES, Remainder, is_replaced, percent};
 #[cfg(feature = "html")]
 use super::words::{Priority, SURE};
 use crate::numbers::{figure, p_words};
 use pprofdiff::explain::{Cause, Explanation, Verdict};
 
-const TITLE: &str = "Show its stacks in all views; again, or Esc: all of them";
-/// The axis begins at zero unless what changed would be less than this part of it.
+const TITLE: &str = "Show the stacks of this cause in all views; click again or press Esc to show all stacks";
+/// Minimum fraction of the axis that the change must fill; the axis starts at zero unless the change is smaller.
 const MIN_CHANGED: f64 = 0.25;
-/// A part of the account that is less than this part of its largest has no row.
+/// Minimum size of a row, as a fraction of the largest part.
 const NAMED: f64 = 0.005;
-/// Where parts cancel out to less than this of their sum, none is a part of the whole.
+/// Minimum fraction of the sum of all parts that the difference must reach for percentages to make sense: parts that cancel
+/// out would be thousands of percent of it.
 const CANCELLED: f64 = 0.05;
 
-/// The explanation as the page has it. A button has the number of its cause, for a script that shows its stacks; after the causes
-/// comes what is nearest to one, if nothing is. Everything from the input is escaped. Warnings are left to the page.
+/// Returns the explanation for the page. Each cause is a button with its number, for the script that shows the stacks; the best
+/// candidate comes after the causes. Everything from the input is escaped. The page itself shows warnings.
 #[cfg(feature = "html")]
 pub(crate) fn explain_panel(e: &Explanation) -> String {
     let words = ExplanationText { e, markup: Markup::Html };
     let mut html = "<h2>What changed</h2>".to_owned();
-    // The page's own total is that of all runs of a side.
+    // The page's header sums all runs of a side; the account compares means.
     if e.noise.runs != (1, 1) {
         html.insert_str(html.len() - "</h2>".len(), " <span class=\"caption\">in the mean of a side's runs</span>");
     }
@@ -40,7 +41,7 @@ pub(crate) fn explain_panel(e: &Explanation) -> String {
     html + "</ul>"
 }
 
-/// The verdict, and the picture; its causes are buttons where a script shows their stacks.
+/// Appends the verdict and the picture. Causes are buttons if a script can show their stacks.
 pub(super) fn push_account(words: &ExplanationText, buttons: bool, html: &mut String) {
     if let Some(verdict) = words.verdict() {
         let _ = write!(html, "<p class=\"verdict\">{verdict}</p>");
@@ -51,22 +52,22 @@ pub(super) fn push_account(words: &ExplanationText, buttons: bool, html: &mut St
     Waterfall::new(words, buttons).draw(html);
 }
 
-/// What comes nearest to a cause, where nothing is one: the page shows its stacks, too.
+/// Returns the best candidate of an inconclusive explanation, whose stacks the page can show.
 pub(crate) fn nearest_cause(e: &Explanation) -> Option<&Cause> {
     let nearest = e.candidate.as_ref().map(|c| &c.cause).or_else(|| e.suspects.first());
     nearest.filter(|_| e.verdict == Verdict::Inconclusive)
 }
 
-/// The account, a row a part: each begins where the one before it ends.
+/// The account as rows; each bar starts where the bar above it ends.
 struct Waterfall<'a> {
     words: &'a ExplanationText<'a>,
     buttons: bool,
-    /// What the left end of the axis stands for, and how much the whole of it.
+    /// The value at the left end of the axis, and the width of the axis, in the unit of the totals.
     from: f64,
     across: f64,
-    /// Where the next part begins.
+    /// The value at which the next bar starts.
     at: f64,
-    /// Parts of it are said; 0 where they cancel out.
+    /// The difference that percentages refer to; 0 if the parts cancel out.
     delta: f64,
 }
 
@@ -86,7 +87,7 @@ impl<'a> Waterfall<'a> {
             .collect();
         let low = levels.iter().copied().fold(f64::INFINITY, f64::min);
         let high = levels.iter().copied().fold(0.0, f64::max);
-        // A change of a few percent is drawn as large as others: the axis then begins where that is seen.
+        // A change of a few percent would be invisible on an axis from zero.
         let from = match high - low {
             changed if changed > 0.0 && changed < MIN_CHANGED * high => low - changed / MIN_CHANGED * 0.5,
             _ => low.min(0.0),
@@ -99,9 +100,9 @@ impl<'a> Waterfall<'a> {
     fn draw(mut self, html: &mut String) {
         let (words, e) = (self.words, self.words.e);
         let account = &e.account;
-        let most =
+        let parts =
             [account.work, account.consequences, account.rest].into_iter().chain(e.causes.iter().map(|c| c.delta));
-        let least = NAMED * most.fold(account.delta.abs(), |most, part| most.max(part.abs()));
+        let least = NAMED * parts.fold(account.delta.abs(), |largest, part| largest.max(part.abs()));
         let cut = if self.from > 0.0 {
             format!(" <span class=\"note\">bars begin at {}</span>", words.total(self.from))
         } else {
@@ -126,18 +127,18 @@ impl<'a> Waterfall<'a> {
             html.push_str("</ol></details></li>");
         }
         if account.consequences.abs() > least {
-            let all = if words.is_all_consequences() { ", which are all that changed" } else { "" };
+            let all = if words.is_all_consequences() { ", which is all that changed" } else { "" };
             let text = format!("GC, scheduling and locks: {}{all}", words.amount(account.consequences));
             self.part(html, account.consequences, "work", &text);
         }
         if account.rest.abs() > least {
-            let chance = match () {
-                () if words.is_uncounted() || words.is_exact() => "which no cause explains",
-                () if words.is_rest_chance() => "within chance",
-                () => "more than chance",
+            let chance = match words.chance_of_remainder() {
+                Remainder::Unknown | Remainder::Unexplained => "without a known cause",
+                Remainder::Noise => "within noise",
+                Remainder::Real => "larger than noise",
             };
-            let text = format!("the rest: {}, {chance}", words.amount(account.rest));
-            // What is nearest to a cause is a part of the rest.
+            let text = format!("remainder: {}, {chance}", words.amount(account.rest));
+            // The best candidate is a part of the remainder.
             let begin = self.at;
             self.part(html, account.rest, "rest", &text);
             if let Some(cause) = nearest_cause(e) {
@@ -157,15 +158,15 @@ impl<'a> Waterfall<'a> {
         let how = format!("{times}{p}");
         let how = how.trim_start_matches(", ");
         let change = match account.delta.abs() > 0.0 {
-            true if how.is_empty() => format!(": {} in all", words.amount(account.delta)),
-            true => format!(": {} in all ({how})", words.amount(account.delta)),
+            true if how.is_empty() => format!(": {} total", words.amount(account.delta)),
+            true => format!(": {} total ({how})", words.amount(account.delta)),
             false => String::new(),
         };
         self.whole(html, &format!("new <b>{}</b>{change}", words.total(e.total.1)), "", e.total.1);
         html.push_str("</ol>");
     }
 
-    /// In percent of the axis.
+    /// Returns a value's position in percent of the axis.
     fn x(&self, value: f64) -> f64 {
         (100.0 * (value - self.from) / self.across).clamp(0.0, 100.0)
     }
@@ -181,7 +182,7 @@ impl<'a> Waterfall<'a> {
         );
     }
 
-    /// A part of the account that is no cause.
+    /// Draws a part of the account other than a cause.
     fn part(&mut self, html: &mut String, delta: f64, class: &str, text: &str) {
         let _ = write!(html, "<li class=\"{class}\"><span class=\"what\">{text}</span>");
         self.bar(html, delta);
@@ -200,9 +201,9 @@ impl<'a> Waterfall<'a> {
         html.push_str("</li>");
     }
 
-    /// What may be a cause; the verdict has its sentence.
+    /// Draws the best candidate with its amount only; the verdict has its sentence.
     fn candidate(&mut self, html: &mut String, number: usize, cause: &Cause) {
-        let name = cause.function.as_deref().map_or_else(|| "all of it".to_owned(), |f| self.words.markup.name(f));
+        let name = cause.function.as_deref().map_or_else(|| "everything".to_owned(), |f| self.words.markup.name(f));
         let text = format!("perhaps {name}: {}", self.words.amount(cause.delta));
         html.push_str("<li class=\"candidate\">");
         self.button(html, number, cause, &text);
@@ -211,7 +212,7 @@ impl<'a> Waterfall<'a> {
     }
 
     fn button(&self, html: &mut String, number: usize, cause: &Cause, text: &str) {
-        // Labels are in no stack: without a function there is nothing to show.
+        // A label alone selects no frames, so there are no stacks to show.
         let _ = match self.buttons && cause.function.is_some() {
             true => write!(
                 html,
@@ -221,7 +222,7 @@ impl<'a> Waterfall<'a> {
         };
     }
 
-    /// The bar of a part, with what it is of the whole change.
+    /// Draws the bar of a part, with its percentage of the difference.
     fn bar(&mut self, html: &mut String, delta: f64) {
         let (begin, end) = (self.x(self.at), self.x(self.at + delta));
         self.at += delta;
@@ -241,12 +242,12 @@ impl<'a> Waterfall<'a> {
     }
 }
 
-/// A difference of the totals is more than chance, where a cause was found, from this on; where none was, it has to be sure.
+/// Maximum p-value of the totals for "the total changed" if a cause was found. Without a cause, [`SURE`] applies.
 #[cfg(feature = "html")]
 const SIGNIFICANT: f64 = 0.01;
 
-/// True if the whole changed by more than chance: what has most of that is not chance either. Where it is work that changed, that
-/// is no news of a frame.
+/// Returns true if the totals differ by more than chance; then the frame with most of the difference changed too. If the amount
+/// of work explains the totals, they say nothing about a frame.
 #[cfg(feature = "html")]
 pub(crate) fn whole_changed(e: &Explanation) -> bool {
     let least = match e.verdict {

@@ -1,42 +1,43 @@
-//! An explanation in words: what is said, line by line, and what of it goes first where there is little room.
+//! The sentences of `explain`: causes, account, moves, scale and noise, one line each, with a priority per line so that a
+//! small budget drops the least important lines first.
 
 use super::command_of;
 use super::markup::Markup;
-use crate::numbers::{counted, figure as factor, least_growth};
+use crate::numbers::{counted, figure as factor, least_growth, p_words};
 use crate::tokens::tokens;
 use pprofdiff::explain::{Cause, CauseKind, Explanation, How, Moved, Part, Rewrite, ScaleRule, Verdict, Within};
 use pprofdiff::sampling::{Model, Sampling};
 use pprofdiff::units::{self, ColumnUnit};
 
-/// The most causes, parts of one, and moved functions that text names.
+/// Maximum number of causes, parts of a cause, and moved functions in text; JSON has all of them.
 pub(super) const MAX_CAUSES: usize = 4;
 const MAX_PARTS: usize = 3;
 const MAX_MOVED: usize = 3;
-/// From this part on, one factor explains a change.
+/// One factor (count or size) explains a change from this fraction of the change on.
 const MOSTLY: f64 = 0.85;
-/// Consequences that are less than this part of the total are not all that changed.
+/// Minimum fraction of the total for GC, scheduling and locks to be called "all that changed".
 const CONSEQUENCES: f64 = 0.02;
-/// A difference of the totals is certain that is by chance with less than this probability.
+/// Totals differ for certain below this p-value.
 pub(super) const SURE: f64 = 0.001;
-/// A difference of the totals that is by chance with this probability may be.
+/// Totals may differ only by chance above this p-value.
 const UNSURE: f64 = 0.05;
-/// Counts that are spent as time is.
+/// Sample types that count CPU work, which reads like time.
 const SPENT: [&str; 5] = ["samples", "sample", "cpu", "cycles", "instructions"];
-/// Sample types of waits for locks.
+/// Sample types that measure waits for locks.
 const WAITED: [&str; 4] = ["delay", "park", "lock", "locks"];
-/// What sample types begin with that say what there is, and not what was done.
+/// Prefixes of sample types that measure a state (memory in use, goroutines), not work done.
 const HELD: [&str; 4] = ["inuse", "live", "goroutine", "threadcreate"];
-/// What is less than this part of a difference is not named in its account.
+/// Minimum fraction of the difference for a part of the account to be listed.
 const NAMED: f64 = 0.005;
 
-/// True of calls of one function instead of another: its parts are these.
+/// Returns true if the function calls one function instead of another; the cause's parts are these two calls.
 pub(super) fn is_replaced(cause: &Cause) -> bool {
     let kinds: Vec<CauseKind> = cause.parts.iter().map(|part| part.kind).collect();
     let is_called = |part: &Part| part.caller.is_some() && part.caller == cause.function;
     kinds == [CauseKind::Added, CauseKind::Removed] && cause.parts.iter().all(is_called)
 }
 
-/// `12 %`, `2.6 %`; with a sign if it is a change.
+/// Formats a fraction without its sign: `12%`, `2.6%`.
 pub(super) fn percent(part: f64) -> String {
     let percent = 100.0 * part.abs();
     match percent {
@@ -49,7 +50,7 @@ fn signed_percent(part: f64) -> String {
     format!("{}{}", if part < 0.0 { "-" } else { "+" }, percent(part))
 }
 
-/// A number of which no more is known.
+/// Rounds to two significant digits, for estimates that are no more precise than that.
 fn two_digits(x: f64) -> f64 {
     let unit = 10f64.powf(x.abs().max(1e-300).log10().floor() - 1.0);
     (x / unit).round() * unit
@@ -74,15 +75,19 @@ fn are_below((from, to): (&str, &str), (upper_from, upper_to): (&str, &str)) -> 
     is_named && below(from, upper_from).is_some_and(|rest| below(to, upper_to) == Some(rest))
 }
 
-/// Growths from here on (a tenth becomes a hundred times the whole) are as good as never noticed.
-const NOTHING_KNOWN: f64 = 1000.0;
+/// Detectable growth factors above this one mean that nothing can be detected: a frame with a tenth of the total would have to
+/// grow to a hundred times the total.
+const NOTHING_DETECTABLE: f64 = 1000.0;
 
-/// The least growth of a frame with a tenth of the total that is noticed.
-fn noticed(e: &Explanation) -> String {
-    least_growth(e.noise.noticed)
+/// The option that tells how much work each side did.
+const OPS: &str = "Pass --ops N0,N1 with the number of operations per side";
+
+/// Formats the smallest change that would be detected in a frame with a tenth of the total.
+fn smallest_change(e: &Explanation) -> String {
+    format!("only a change above {} would be detected", least_growth(e.noise.noticed))
 }
 
-/// What a line is about. In the order of importance: what there is no room for goes from the end.
+/// The subject of a line, most important first. A budget drops lines from the end of this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Priority {
     Answer,
@@ -94,7 +99,18 @@ pub(super) enum Priority {
     Noise,
 }
 
-/// One line of what is said.
+/// The difference of the totals that no part of the account explains, compared with noise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Remainder {
+    /// The number of samples is unknown, and so is the noise.
+    Unknown,
+    /// Samples can neither attribute it nor exclude it.
+    Unexplained,
+    Noise,
+    Real,
+}
+
+/// One line of the explanation.
 pub(super) struct Line {
     pub about: Priority,
     pub text: String,
@@ -111,7 +127,7 @@ impl ExplanationText<'_> {
         self.markup.amount(&units::show_real(value, &self.e.summary.unit))
     }
 
-    /// A change as a part of the base's total; of a base without any, what it is.
+    /// Formats a change as a percentage of the base's total, or `new` if the base has nothing.
     fn share(&self, part: f64) -> String {
         if self.e.total.0 == 0.0 { "new".to_owned() } else { signed_percent(part) }
     }
@@ -124,18 +140,19 @@ impl ExplanationText<'_> {
         ))
     }
 
-    /// What changed, as a sentence without its end.
+    /// The change as a sentence without its amounts and full stop.
     fn sentence(&self, cause: &Cause) -> String {
         let up = cause.delta >= 0.0;
-        let function = cause.function.as_deref().map_or_else(|| "all of it".to_owned(), |f| self.markup.name(f));
+        let function = cause.function.as_deref().map_or_else(|| "everything".to_owned(), |f| self.markup.name(f));
         let more = if up { "more" } else { "less" };
         let costs = match self.verb(cause) {
-            verb @ ("allocates" | "holds" | "has") => format!("{verb} {more}"),
+            "holds" => format!("holds {more} {}", self.held()),
+            verb @ ("allocates" | "has") => format!("{verb} {more}"),
             _ => format!("costs {more}"),
         };
         if let Some(callee) = cause.callee.as_deref().map(|f| self.markup.name(f)) {
             let (base, new) = (cause.evidence.base.value, cause.evidence.new.value);
-            // Where stacks were cut, calls may be among what is gone.
+            // Truncated stacks may have lost the call.
             return match self.e.pruned == 0 {
                 true if base <= 0.0 => format!("{function} now {} {callee}", self.calls(cause)),
                 true if new <= 0.0 => format!("{function} no longer {} {callee}", self.calls(cause)),
@@ -151,7 +168,7 @@ impl ExplanationText<'_> {
             return format!("{function} calls {came_to} ({}) instead of {went_to} ({})", values[0], values[1]);
         }
         match (cause.kind, cause.caller.as_deref().map(|f| self.markup.name(f))) {
-            // Who holds a lock or waits for it, and not what it does.
+            // A wait for a lock costs the time of other holders, not of this function's own work.
             (CauseKind::Own, _) if self.is_delay(cause) => {
                 format!("waits at {function} cost {more}")
             }
@@ -162,41 +179,67 @@ impl ExplanationText<'_> {
             },
             (CauseKind::Own, None) => format!("{function} itself {costs}"),
             (CauseKind::Calls, Some(caller)) => self.spends(cause, &caller, more, &function),
-            // Of several callees, which are its parts.
+            // Several callees changed; they are the parts of this cause.
             (CauseKind::Calls, None)
                 if cause.function.is_some() && cause.parts.iter().any(|part| part.caller == cause.function) =>
             {
-                format!("{function} {} {more} in what it calls", self.verb(cause))
+                format!("{function} {} in its callees", self.verb_more(cause, more))
             }
             (CauseKind::Calls, None) => format!("{function} {costs}{}", self.called(cause)),
             (CauseKind::Added, Some(caller)) => format!("{caller} now {} {function}", self.calls(cause)),
-            (CauseKind::Added, None) if !self.tells_calls(cause) => format!("{function} now {}", self.verb(cause)),
+            (CauseKind::Added, None) if !self.tells_calls(cause) => format!("{function} now {}", self.does(cause)),
             (CauseKind::Added, None) => format!("{function} is new"),
             (CauseKind::Removed, Some(caller)) => format!("{caller} no longer {} {function}", self.calls(cause)),
             (CauseKind::Removed, None) if !self.tells_calls(cause) => {
-                format!("{function} no longer {}", self.verb(cause))
+                format!("{function} no longer {}", self.does(cause))
             }
             (CauseKind::Removed, None) => format!("{function} is gone"),
         }
     }
 
-    /// Whether a call that came or went is what the samples tell: where memory or waits are counted, it may have been there
-    /// without any.
+    /// Returns true if samples show that a call was added or removed. In profiles of memory or waits, a call without samples
+    /// may still exist: it just did not allocate or wait.
     fn tells_calls(&self, cause: &Cause) -> bool {
         matches!(self.verb(cause), "spends" | "has")
     }
 
-    /// What a caller does now, or no longer does, with what it calls.
+    /// The verb between a caller and a callee that was added or removed: `calls`, or `allocates in`.
     fn calls(&self, cause: &Cause) -> String {
-        if self.tells_calls(cause) { "calls".to_owned() } else { format!("{} in", self.verb(cause)) }
+        if self.tells_calls(cause) { "calls".to_owned() } else { format!("{} in", self.does(cause)) }
     }
 
-    /// What a caller has more or less of in what it calls.
+    /// The change between a caller and its callee: `a spends more in b (called more, or slower)`.
     fn spends(&self, cause: &Cause, caller: &str, more: &str, callee: &str) -> String {
-        format!("{caller} {} {more} in {callee}{}", self.verb(cause), self.called(cause))
+        format!("{caller} {} in {callee}{}", self.verb_more(cause, more), self.called(cause))
     }
 
-    /// What a function does with what is measured.
+    /// The verb with its object: `allocates`, `holds memory`.
+    fn does(&self, cause: &Cause) -> String {
+        match self.verb(cause) {
+            "holds" => format!("holds {}", self.held()),
+            verb => verb.to_owned(),
+        }
+    }
+
+    /// The verb with `more` or `less`: `spends more`, `holds less memory`.
+    fn verb_more(&self, cause: &Cause, more: &str) -> String {
+        match self.verb(cause) {
+            "holds" => format!("holds {more} {}", self.held()),
+            verb => format!("{verb} {more}"),
+        }
+    }
+
+    /// The things that a sample type of a state counts.
+    fn held(&self) -> &'static str {
+        match self.e.summary.sample_type.as_str() {
+            kind if kind.starts_with("goroutine") => "goroutines",
+            kind if kind.starts_with("thread") => "threads",
+            kind if kind.ends_with("objects") => "objects",
+            _ => "memory",
+        }
+    }
+
+    /// The verb for what the sample type measures.
     fn verb(&self, cause: &Cause) -> &'static str {
         match self.e.summary.sample_type.as_str() {
             kind if kind.starts_with("alloc") => "allocates",
@@ -209,12 +252,12 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// Whether what is measured is time, or is sampled as time passes.
+    /// Returns true if the sample type is a time, or counts events of CPU work.
     fn is_spent(&self) -> bool {
         SPENT.contains(&self.e.summary.sample_type.as_str()) || self.is_time()
     }
 
-    /// How that may be, where nothing counts calls.
+    /// The two possible reasons for a change of time, because a CPU profile does not count calls.
     fn called(&self, cause: &Cause) -> &'static str {
         match (self.verb(cause), cause.delta >= 0.0) {
             ("spends", true) => " (called more, or slower)",
@@ -223,7 +266,7 @@ impl ExplanationText<'_> {
         }
     }
 
-    /// Which functions of the program come to a library's, unless the sentence has named the one that does.
+    /// The functions of the program that call a changed library function, unless the sentence already names the only one.
     fn program(&self, cause: &Cause) -> String {
         let shown = match cause.program.as_slice() {
             [] => return String::new(),
@@ -241,7 +284,7 @@ impl ExplanationText<'_> {
         units::find(&self.e.summary.unit).zip(units::find("ns")).is_some_and(|(unit, ns)| unit.same_family(ns))
     }
 
-    /// True if time is waited for: of what is a time, only waits are counted beside it; or its name says so.
+    /// Returns true if the sample type measures waits. Only waits have both a time and a count, or their name tells.
     fn is_delay(&self, cause: &Cause) -> bool {
         self.is_time() && (cause.split.is_some() || WAITED.contains(&self.e.summary.sample_type.as_str()))
     }
@@ -250,12 +293,12 @@ impl ExplanationText<'_> {
         let change = format!("{} ({})", self.amount(cause.delta), self.share(cause.share));
         let times = cause.factor.filter(|f| *f > 0.0).map_or_else(String::new, |f| format!(", x{}", factor(f)));
         if cause.function.is_none() && cause.label.is_none() {
-            let all = if self.e.causes.len() > 1 { "all else" } else { "all" };
+            let all = if self.e.causes.len() > 1 { "everything else" } else { "everything" };
             let why = match cause.delta > 0.0 {
-                true => "grew alike: more live data, or a leak in proportion",
-                false => "shrank alike: less live data",
+                true => "grew by the same factor (more live data, or a leak in proportion)",
+                false => "shrank by the same factor (less live data)",
             };
-            return format!("{all} of it {why}: {change}{times}");
+            return format!("{all} {why}: {change}{times}");
         }
         if let Some(label) = &cause.label {
             let place = cause.function.as_deref().map_or_else(String::new, |f| format!(" in {}", self.markup.name(f)));
@@ -268,7 +311,7 @@ impl ExplanationText<'_> {
             let is_long = self.is_delay(cause);
             let (many, large, size) =
                 if is_long { ("many waits", "long", "length") } else { ("many", "large", "size") };
-            let factors = format!("{} x as {many}, each {} x as {large}", factor(count), factor(unit));
+            let factors = format!("{} times as {many}, each {} times as {large}", factor(count), factor(unit));
             let explains =
                 |what: &str, part: f64| format!(". The {what} explains {}: {factors}", percent(part.min(1.0)));
             let lock = |more: &str, less: &str| match (is_long, cause.delta > 0.0) {
@@ -295,23 +338,23 @@ impl ExplanationText<'_> {
             .garbage
             .filter(|garbage| garbage.abs() > NAMED * cause.delta.abs())
             .map_or_else(String::new, |garbage| {
-                format!("; about {} of garbage collection besides", self.amount(two_digits(garbage)))
+                format!(", plus about {} of garbage collection", self.amount(two_digits(garbage)))
             });
         format!("{}{}: {change}{times}{split}{garbage}", self.sentence(cause), self.program(cause))
     }
 
     pub(super) fn parts(&self, parts: &[Part]) -> String {
-        let of = |p: &Part| p.function.as_deref().map_or_else(String::new, |f| self.markup.name(f));
-        let one = |p: &Part| format!("{} {}", of(p), self.amount(p.delta));
+        let name = |p: &Part| p.function.as_deref().map_or_else(String::new, |f| self.markup.name(f));
+        let one = |p: &Part| format!("{} {}", name(p), self.amount(p.delta));
         let shown: Vec<String> = parts.iter().take(MAX_PARTS).map(one).collect();
-        format!("of it {}", shown.join(", "))
+        format!("including {}", shown.join(", "))
     }
 
     pub(super) fn moved(&self, m: &Moved) -> String {
         let (function, from) = (self.markup.name(&m.function), self.markup.name(&m.from));
         let total = self.e.total.0;
         let inside = m.inside.as_deref().map_or_else(String::new, |f| format!(" inside {}", self.markup.name(f)));
-        let sum = if m.even { ", no change in sum" } else { "" };
+        let sum = if m.even { ", the sum is unchanged" } else { "" };
         match (m.how, m.cost) {
             (How::Renamed, Some((base, new))) => {
                 let (base, new) = (self.total(base), self.total(new));
@@ -319,19 +362,19 @@ impl ExplanationText<'_> {
             }
             (How::Replaced, _) => {
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
-                format!("{function} in place of {from}{inside}{size}{sum}")
+                format!("{function} replaces {from}{inside}{size}{sum}")
             }
-            // What else has it is not one function.
+            // The cost moved to or from several functions, so only one side has a name.
             (How::Shift, _) if m.inside.as_ref() == Some(&m.from) => {
-                format!("{function} has more{inside}: {}{sum}", percent(m.delta / total))
+                format!("{function} costs more{inside}: {}{sum}", percent(m.delta / total))
             }
             (How::Shift, _) if m.inside.as_ref() == Some(&m.function) => {
-                format!("{from} has less{inside}: {}{sum}", percent(m.delta / total))
+                format!("{from} costs less{inside}: {}{sum}", percent(m.delta / total))
             }
             (how, _) => {
                 let total = if how == How::Outlined { self.e.total.1 } else { total };
                 let size = if total > 0.0 { format!(": {}", percent(m.delta / total)) } else { String::new() };
-                format!("{from}'s cost is now {function}'s ({}){inside}{size}{sum}", how.name())
+                format!("the cost of {from} is now in {function} ({}){inside}{size}{sum}", how.name())
             }
         }
     }
@@ -340,18 +383,18 @@ impl ExplanationText<'_> {
     fn all_moved(&self) -> Vec<String> {
         let mut packages: Vec<((&str, &str), Vec<&Moved>)> = Vec::new();
         for m in &self.e.moved {
-            let of = match &m.packages {
+            let paths = match &m.packages {
                 Some((from, to)) => Some((from.as_str(), to.as_str())),
                 None if m.how == How::Renamed => owners(&m.from, &m.function),
                 None => None,
             };
-            let known = of.and_then(|of| packages.iter_mut().find(|(paths, _)| *paths == of));
-            match known {
+            let package = paths.and_then(|paths| packages.iter_mut().find(|(other, _)| *other == paths));
+            match package {
                 Some((_, functions)) => functions.push(m),
-                None => packages.push((of.unwrap_or(("", "")), vec![m])),
+                None => packages.push((paths.unwrap_or(("", "")), vec![m])),
             }
         }
-        // The packages of a module move with it.
+        // A module's packages move with the module, so they share its line.
         let uppers: Vec<(&str, &str)> = packages.iter().map(|(paths, _)| *paths).collect();
         for i in (0..packages.len()).rev() {
             let upper = uppers.iter().position(|upper| are_below(packages[i].0, *upper));
@@ -374,194 +417,224 @@ impl ExplanationText<'_> {
         packages.iter().map(line).collect()
     }
 
-    /// What was rewritten, as a whole.
-    pub(super) fn rewrite(&self, of: &Rewrite) -> String {
-        let (base, new) = (self.total(of.cost.0), self.total(of.cost.1));
-        let functions = counted(of.gone, "function");
-        let what = match (of.from.as_str(), of.to.as_str()) {
-            (from, to) if from.is_empty() || to.is_empty() => match &of.below {
-                Some(caller) => format!("what {} calls", self.markup.name(caller)),
-                None => "what some functions call".to_owned(),
+    /// The part of the program that was rewritten, with its cost on both sides.
+    pub(super) fn rewrite(&self, rewrite: &Rewrite) -> String {
+        let (base, new) = (self.total(rewrite.cost.0), self.total(rewrite.cost.1));
+        let functions = counted(rewrite.gone, "function");
+        let part = match (rewrite.from.as_str(), rewrite.to.as_str()) {
+            (from, to) if from.is_empty() || to.is_empty() => match &rewrite.below {
+                Some(caller) => format!("the callees of {}", self.markup.name(caller)),
+                None => "the callees of several functions".to_owned(),
             },
             (from, to) if from == to => self.markup.name(from),
             (from, to) => format!("{} is now {}", self.markup.name(from), self.markup.name(to)),
         };
-        format!("Rewritten: {what}: {base} {} {new}; {functions} gone, {} new.", self.markup.arrow(), of.came)
+        let arrow = self.markup.arrow();
+        format!("Rewritten: {part}: {base} {arrow} {new}; {functions} removed, {} added.", rewrite.came)
     }
 
-    /// What is said where there is no cause.
+    /// The verdict of an explanation without causes.
     pub(super) fn verdict(&self) -> Option<String> {
-        let (e, noticed) = (self.e, noticed(self.e));
-        let is_known = e.noise.noticed < NOTHING_KNOWN;
+        let (e, detectable) = (self.e, smallest_change(self.e));
+        let limit = match e.noise.noticed < NOTHING_DETECTABLE {
+            true => format!(" In a frame with 10% of the total, {detectable}."),
+            false => String::new(),
+        };
         match e.verdict {
             Verdict::Change => None,
-            Verdict::None if e.moved.is_empty() && e.rewrite.is_none() && is_known => {
-                Some(format!("No change. A frame with 10% of the total would have been noticed from {noticed}."))
-            }
-            Verdict::None if e.moved.is_empty() && e.rewrite.is_none() => Some("No change.".to_owned()),
+            Verdict::None if e.moved.is_empty() && e.rewrite.is_none() => Some(format!("No change detected.{limit}")),
             Verdict::None => {
                 let is_replaced = e.moved.iter().any(|moved| moved.how == How::Replaced);
-                let what = match is_replaced {
-                    true => "No change in sum, but other functions have the cost.",
-                    false => "Nothing changed but where cost is counted.",
+                let verdict = match is_replaced {
+                    true => "The total is unchanged, but its cost is now in other functions.",
+                    false => "Cost only moved between functions; the total is unchanged.",
                 };
-                let noticed = format!(" A frame with 10% of the total would have been noticed from {noticed}.");
-                Some(what.to_owned() + if is_known { &noticed } else { "" })
+                Some(format!("{verdict}{limit}"))
             }
             Verdict::Inconclusive if self.is_uncounted() => Some(self.uncounted()),
             Verdict::Inconclusive if self.is_exact() && e.suspects.is_empty() => Some(format!(
-                "The counts differ, but no cause stands out from how much snapshots differ.{}",
+                "The counts differ, but no single cause exceeds the usual difference between two snapshots.{}",
                 self.candidate()
             )),
-            Verdict::Inconclusive if e.rewrite.is_some() && e.suspects.is_empty() => Some(
-                "Much was rewritten, so these samples can't tell whether the same work costs more or less. Give --ops."
-                    .to_owned(),
-            ),
+            Verdict::Inconclusive if e.rewrite.is_some() && e.suspects.is_empty() => Some(format!(
+                "Much of the code was rewritten, so these samples do not show whether the same work costs more or less. \
+                 {OPS}."
+            )),
             Verdict::Inconclusive => Some(match e.suspects.first() {
                 Some(suspect) => {
                     let scale = factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE));
-                    format!("Either {scale} times as much work, or {}. Give --ops.", self.cause(suspect))
+                    format!("Either {scale} times as much work, or {}. {OPS} to tell which.", self.cause(suspect))
                 }
                 None if !e.account.by_chance && e.account.p.is_some_and(|p| p < SURE) => format!(
-                    "The whole changed, x{}, but these samples can't tell which part of it.{}",
+                    "The total changed (x{}), but these samples do not show which part of it.{}",
                     factor(e.total.1 / e.total.0.max(f64::MIN_POSITIVE)),
                     self.candidate()
                 ),
-                None if is_known => format!(
-                    "These samples can't tell: a frame with 10% of the total would have been noticed only from \
-                     {noticed}.{}",
-                    self.candidate()
-                ),
-                None => format!("These samples can't tell.{}", self.candidate()),
+                None => format!("These samples are inconclusive.{limit}{}", self.candidate()),
             }),
         }
     }
 
-    /// Returns true if the number of samples is not known on one of the sides, and no further runs show the noise.
+    /// Returns true if the number of samples is unknown on one side and no replicates show the noise.
     pub(super) fn is_uncounted(&self) -> bool {
         !self.e.noise.is_replicated()
             && self.e.summary.sampling.iter().flatten().any(|side| side.model == Model::Unknown)
     }
 
-    /// Returns true for complete counts, in which nothing was sampled, of too few snapshots to show how much they differ.
+    /// Returns true for exact counts (nothing was sampled) with too few snapshots to show how much snapshots differ.
     pub(super) fn is_exact(&self) -> bool {
         let is_exact = |sides: &[Sampling; 2]| sides.iter().all(|side| side.model == Model::Exact);
         !self.e.noise.is_replicated() && self.e.summary.sampling.as_ref().is_some_and(is_exact)
     }
 
-    /// The answer where the number of samples is not known: the largest change of the table, without any chance.
+    /// The verdict if the number of samples is unknown: the largest change of the table, without a statement about chance.
     fn uncounted(&self) -> String {
         let largest = match &self.e.candidate {
-            Some(candidate) => format!(" The largest change is: {}.", self.cause(&candidate.cause)),
+            Some(candidate) => format!(" Largest change: {}.", self.cause(&candidate.cause)),
             None => String::new(),
         };
-        format!("The number of samples is not known, so these values can't tell a change from chance.{largest}")
+        format!("The number of samples is unknown, so a change cannot be told from noise.{largest}")
     }
 
     /// The line about the sampling model of both sides.
     fn sampling(&self) -> Option<String> {
-        let [base, new] = self.e.summary.sampling.as_ref()?.each_ref().map(|side| side.to_words());
+        let [base, new] = self.e.summary.sampling.as_ref()?.each_ref();
         let words = |words: &str| self.markup.words(words);
+        if let (Some(base_samples), Some(new_samples)) = (base.samples, new.samples)
+            && base.by == new.by
+            && base_samples != new_samples
+        {
+            return Some(format!("Samples: {base_samples:.0} (base), {new_samples:.0} (new), {}.", words(&base.by)));
+        }
+        let [base, new] = [base.to_words(), new.to_words()];
         Some(match base == new {
             true => format!("Samples: {}.", words(&base)),
-            false => format!("Samples: base {}; new side {}.", words(&base), words(&new)),
+            false => format!("Samples: {} (base); {} (new).", words(&base), words(&new)),
         })
     }
 
-    /// What comes nearest to a cause, and what would show whether it is one.
+    /// The change that comes closest to a cause, with the number of runs that would decide.
     fn candidate(&self) -> String {
         let Some(candidate) = &self.e.candidate else { return String::new() };
-        let runs = candidate.runs.map_or_else(|| "more than 20 runs".to_owned(), |runs| format!("about {runs} runs"));
-        format!(" Nearest to a cause: {}; {runs} a side would tell.", self.cause(&candidate.cause))
+        let runs = candidate.runs.map_or_else(|| "More than 20 runs".to_owned(), |runs| format!("About {runs} runs"));
+        format!(" Best candidate: {}. {runs} per side would decide.", self.cause(&candidate.cause))
     }
 
+    /// The sentence about the amount of work on both sides.
     pub(super) fn scale(&self) -> String {
         let scale = &self.e.scale;
-        let (times, agree, of) = (factor(scale.factor), scale.agree, scale.of);
-        let rest = if self.e.verdict == Verdict::None { "; per unit of work nothing changed" } else { "" };
-        // Without a function that could tell, equal sides are equal by all that they have.
-        let agree = if of == 0 { String::new() } else { format!(" ({agree} of {of} frames agree)") };
+        let (times, agree, frames) = (factor(scale.factor), scale.agree, scale.of);
+        let unchanged = if self.e.verdict == Verdict::None { " Per unit of work nothing changed." } else { "" };
+        // Without a function that can tell, equal sides are equal in every frame.
+        let agree = if frames == 0 { String::new() } else { format!(" ({agree} of {frames} frames agree)") };
         match scale.rule {
-            ScaleRule::Same => format!("Both sides did the same work{agree}."),
-            // Where runs of a side differ as much, so may machines.
+            ScaleRule::Same => format!("Both sides did the same amount of work{agree}."),
+            // Replicates that differ as much show that machines may differ as much.
             ScaleRule::Agree
                 if self.e.account.p.is_some_and(|p| p > UNSURE) && self.e.noise.runs.0.min(self.e.noise.runs.1) > 1 =>
             {
                 format!(
-                    "The new side did {times} times as much work, or ran on another machine: runs of a side differ as much\
-                    {agree}{rest}."
+                    "The new side did {times} times as much work, or ran on a different machine{agree}. Runs of one side \
+                     differ as much.{unchanged}"
                 )
             }
-            // What allocates as often again works as often again; what takes as long again may just be slower.
+            // Twice the allocations are twice the work; twice the time may also be slower code.
             ScaleRule::Agree if self.is_spent() => {
                 let how = if scale.factor > 1.0 { "slower" } else { "faster" };
-                let rest = if rest.is_empty() { "" } else { "; nothing else changed" };
+                let unchanged = if unchanged.is_empty() { "" } else { " Nothing else changed." };
                 format!(
-                    "The new side did {times} times as much work, or all of it became {how} alike{agree}{rest}. --ops tells \
-                     which."
+                    "The new side did {times} times as much work, or all code became {how} by the same factor{agree}. \
+                     {OPS} to tell which.{unchanged}"
                 )
             }
             ScaleRule::Agree => {
-                format!("The new side did {times} times as much work, another number of operations{agree}{rest}.")
+                format!("The new side did {times} times as much work: its number of operations differs{agree}.{unchanged}")
             }
             ScaleRule::Unknown => {
-                let read = if (scale.factor - 1.0).abs() < 1e-6 {
-                    "the same".to_owned()
+                let assumed = if (scale.factor - 1.0).abs() < 1e-6 {
+                    "the same on both sides".to_owned()
                 } else {
-                    format!("{times} times as much")
+                    format!("{times} times as much on the new side")
                 };
-                format!("How much work was done is not known; it is read as {read}{agree}. Give --ops.")
+                format!("The amount of work is unknown and assumed to be {assumed}{agree}. {OPS}.")
             }
-            ScaleRule::Level => "What is in use is compared as it is.".to_owned(),
-            ScaleRule::Given => format!("{times} times as many operations were given{agree}{rest}."),
+            ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
+            ScaleRule::Given => format!("The new side did {times} times as many operations, as given{agree}.{unchanged}"),
         }
     }
 
-    /// What the difference of the totals adds up from; nothing if there is none.
+    /// The subject of a sentence about a state.
+    fn state(&self) -> &'static str {
+        match self.held() {
+            "goroutines" => "The number of goroutines",
+            "threads" => "The number of threads",
+            "objects" => "The number of objects",
+            _ => "Memory in use",
+        }
+    }
+
+    /// The parts of the difference of the totals, and whether the remainder is noise; `None` if the totals are zero.
     pub(super) fn account(&self) -> Option<String> {
         let (e, account) = (self.e, &self.e.account);
         let parts = [account.work, account.causes, account.consequences, account.rest];
-        let most = parts.iter().fold(account.delta.abs(), |most, part| most.max(part.abs()));
-        let named = |part: f64| part.abs() > NAMED * most;
-        if most <= 0.0 {
+        let largest = parts.iter().fold(account.delta.abs(), |largest, part| largest.max(part.abs()));
+        let is_listed = |part: f64| part.abs() > NAMED * largest;
+        if largest <= 0.0 {
             return None;
         }
-        let mut said = Vec::new();
-        if named(account.work) {
-            said.push(format!("{} times the work {}", factor(e.scale.factor), self.amount(account.work)));
+        let mut listed = Vec::new();
+        if is_listed(account.work) {
+            listed.push(format!("{} times the work explains {}", factor(e.scale.factor), self.amount(account.work)));
         }
         match e.causes.as_slice() {
             [] => {}
-            [_] => said.push(format!("the cause {}", self.amount(account.causes))),
-            _ => said.push(format!("the causes {}", self.amount(account.causes))),
+            [_] => listed.push(format!("the cause explains {}", self.amount(account.causes))),
+            _ => listed.push(format!("the causes explain {}", self.amount(account.causes))),
         }
-        if named(account.consequences) {
-            let all = if self.is_all_consequences() { ", which are all that changed" } else { "" };
-            said.push(format!("GC, scheduling and locks {}{all}", self.amount(account.consequences)));
+        if is_listed(account.consequences) {
+            let all = if self.is_all_consequences() { ", which is all that changed" } else { "" };
+            listed.push(format!("GC, scheduling and locks changed by {}{all}", self.amount(account.consequences)));
         }
-        let chance = match () {
-            () if self.is_uncounted() => "of which chance is not known",
-            () if (self.is_rest_chance() || self.is_exact()) && account.unexplained => "which no cause explains",
-            () if self.is_rest_chance() => "within chance",
-            () => "more than chance",
-        };
-        said.push(match named(account.rest) {
-            true => format!("the rest {}, {chance}", self.amount(account.rest)),
-            false => "nothing else".to_owned(),
-        });
-        let times = match e.total {
+        let ratio = match e.total {
             (base, new) if base > 0.0 && new > 0.0 => format!("x{}", factor(new / base)),
             _ => String::new(),
         };
-        // Complete counts differ for certain; runs of other programs say only how unusual that is.
-        let p = account.p.filter(|_| !self.is_exact()).map_or_else(String::new, |p| match p {
-            p if p < 0.001 => ", p < 0.001".to_owned(),
-            p => format!(", p {p:.3}"),
-        });
-        Some(format!("{} in all ({times}{p}): {}.", self.amount(account.delta), said.join("; ")).replace(" ()", ""))
+        // Exact counts differ for certain; replicates of other programs show only how unusual a difference is.
+        let p = account.p.filter(|_| !self.is_exact()).map_or_else(String::new, |p| format!(", {}", p_words(p)));
+        let total = format!("Total {} ({ratio}{p})", self.amount(account.delta)).replace(" ()", "").replace("(, ", "(");
+        let listed = if listed.is_empty() { String::new() } else { format!(": {}", listed.join("; ")) };
+        Some(format!("{total}{listed}. {}", self.remainder(is_listed(account.rest), !listed.is_empty())))
     }
 
-    /// True if nothing changed but garbage collection, scheduling and locks.
+    /// The sentence about the difference that nothing explains.
+    fn remainder(&self, is_listed: bool, has_parts: bool) -> String {
+        if !is_listed {
+            return "Nothing else changed.".to_owned();
+        }
+        // Without other parts the remainder is the difference of the totals, which the sentence before states.
+        let remainder = match has_parts {
+            true => format!("The remainder of {}", self.amount(self.e.account.rest)),
+            false => "The difference".to_owned(),
+        };
+        match self.chance_of_remainder() {
+            Remainder::Unknown => format!("{remainder} may be noise: the number of samples is unknown."),
+            Remainder::Unexplained => format!("{remainder} has no known cause."),
+            Remainder::Noise => format!("{remainder} is within noise."),
+            Remainder::Real => format!("{remainder} is larger than noise."),
+        }
+    }
+
+    /// Compares the remainder of the account with the noise.
+    pub(super) fn chance_of_remainder(&self) -> Remainder {
+        match () {
+            () if self.is_uncounted() => Remainder::Unknown,
+            () if (self.is_rest_chance() || self.is_exact()) && self.e.account.unexplained => Remainder::Unexplained,
+            () if self.is_rest_chance() => Remainder::Noise,
+            () => Remainder::Real,
+        }
+    }
+
+    /// Returns true if only garbage collection, scheduling and locks changed.
     pub(super) fn is_all_consequences(&self) -> bool {
         let (e, account) = (self.e, &self.e.account);
         e.causes.is_empty()
@@ -571,82 +644,85 @@ impl ExplanationText<'_> {
             && account.consequences.abs() > CONSEQUENCES * e.total.0.max(e.total.1)
     }
 
-    /// True if the rest of the account is no more than chance.
-    pub(super) fn is_rest_chance(&self) -> bool {
+    /// Returns true if the remainder of the account is within noise.
+    fn is_rest_chance(&self) -> bool {
         let account = &self.e.account;
-        // Without a cause the rest is what the totals differ by, which has a test of its own.
+        // Without a cause the remainder is the difference of the totals, which has a test of its own.
         account.by_chance || self.e.causes.is_empty() && account.p.is_some_and(|p| p > UNSURE)
     }
 
-    /// How large a change would be noticed, and how many samples say so.
+    /// The line about noise: its source, the smallest detectable change, and the sampling model.
     fn noise(&self) -> String {
         let sampling = self.sampling().map_or_else(String::new, |sampling| format!(" {sampling}"));
-        format!("{}{sampling}", self.noticeable())
+        format!("{}{sampling}", self.noise_floor())
     }
 
-    fn noticeable(&self) -> String {
+    fn noise_floor(&self) -> String {
         let noise = &self.e.noise;
+        let (base_runs, new_runs) = noise.runs;
         if self.is_uncounted() {
-            return format!(
-                "How large a change is noticed from {} + {} runs is not known.",
-                noise.runs.0, noise.runs.1
-            );
+            return format!("Noise is unknown: {base_runs} + {new_runs} runs, without a number of samples.");
         }
-        let chance = match noise.noticed < NOTHING_KNOWN {
-            true => format!(
-                "by chance a frame with 10% of the total differs by {}, and is noticed from {}",
-                percent(noise.deviation),
-                noticed(self.e)
-            ),
-            false => "too little was measured to notice anything".to_owned(),
-        };
-        match noise.runs {
-            (m0, m1) if noise.learned > 0 => {
-                let learned = counted(noise.learned, "run");
-                format!("{m0} + {m1} runs, noise between {learned} of equal builds: {chance}.")
+        let source = match noise.runs {
+            _ if noise.learned > 0 => {
+                format!("Noise is measured between {} of equal builds.", counted(noise.learned, "run"))
             }
-            (m0, m1) if m0 > 1 && m1 > 1 => format!("{m0} + {m1} runs: {chance}."),
-            (1, 1) => format!("Noise is estimated from this pair's other frames: {chance}."),
-            (m0, m1) => format!("{m0} + {m1} runs, noise estimated from other frames: {chance}."),
+            (m0, m1) if m0 > 1 && m1 > 1 => format!("Noise is measured between the {m0} + {m1} runs."),
+            (1, 1) => "Noise is estimated from this pair's other frames.".to_owned(),
+            (m0, m1) => format!("Noise is estimated from other frames of the {m0} + {m1} runs."),
+        };
+        // One run per side is the only case in which more runs are certain to lower the floor by much.
+        let is_pair = noise.runs == (1, 1) && noise.learned == 0;
+        if noise.noticed >= NOTHING_DETECTABLE {
+            let advice = if is_pair { " Record for longer, or record 3 runs per side." } else { "" };
+            return format!("{source} Too little was measured to detect a change.{advice}");
         }
+        let advice = if is_pair { " Record 3 runs per side to detect smaller changes." } else { "" };
+        let deviation = percent(noise.deviation);
+        // A verdict without causes has stated the smallest change already.
+        let limit = match self.verdict() {
+            Some(verdict) if verdict.contains(&smallest_change(self.e)) => String::new(),
+            _ => format!(", so {}", smallest_change(self.e)),
+        };
+        format!("{source} A frame with 10% of the total varies by about {deviation} by chance{limit}.{advice}")
     }
 
-    /// All that is said, in the order in which it is read: causes, what they add up to, what moved, the scale, noise.
+    /// All lines in reading order: warning, verdict, causes, account, moves, scale, noise.
     pub(super) fn lines(&self) -> Vec<Line> {
         let e = self.e;
         let mut lines = Vec::new();
-        let mut say = |about: Priority, text: String| lines.push(Line { about, text });
+        let mut add = |about: Priority, text: String| lines.push(Line { about, text });
         e.summary
             .warnings
             .iter()
             .take(1)
-            .for_each(|w| say(Priority::Warning, format!("warning: {}", self.markup.words(w))));
+            .for_each(|w| add(Priority::Warning, format!("warning: {}", self.markup.words(w))));
         if let Some(verdict) = self.verdict() {
-            say(Priority::Answer, verdict);
+            add(Priority::Answer, verdict);
         }
-        e.rewrite.iter().for_each(|rewrite| say(Priority::Answer, self.rewrite(rewrite)));
+        e.rewrite.iter().for_each(|rewrite| add(Priority::Answer, self.rewrite(rewrite)));
         for (i, cause) in e.causes.iter().take(MAX_CAUSES).enumerate() {
-            say(Priority::Answer, format!("{}. {}.", i + 1, self.cause(cause)));
+            add(Priority::Answer, format!("{}. {}.", i + 1, self.cause(cause)));
             if let Some(commits) = &cause.commits {
-                say(Priority::Detail, format!("   {}", self.commits(commits)));
+                add(Priority::Detail, format!("   {}", self.commits(commits)));
             }
             if !cause.parts.is_empty() && !is_replaced(cause) {
-                say(Priority::Detail, format!("   {}", self.parts(&cause.parts)));
+                add(Priority::Detail, format!("   {}", self.parts(&cause.parts)));
             }
             if i == 0 {
                 let command = self.markup.code(&command_of(e, cause));
-                say(Priority::Detail, format!("   {command}"));
+                add(Priority::Detail, format!("   {command}"));
             }
         }
         if e.causes.len() > MAX_CAUSES {
             let more = counted(e.causes.len() - MAX_CAUSES, "more cause");
-            say(Priority::Detail, format!("   {more} in the JSON"));
+            add(Priority::Detail, format!("   {more} in the JSON"));
         }
-        self.account().into_iter().for_each(|account| say(Priority::Account, account));
+        self.account().into_iter().for_each(|account| add(Priority::Account, account));
         let moved = self.all_moved();
-        moved.iter().take(MAX_MOVED).for_each(|moved| say(Priority::Moved, format!("{moved}.")));
-        say(Priority::Scale, self.scale());
-        say(Priority::Noise, self.noise());
+        moved.iter().take(MAX_MOVED).for_each(|moved| add(Priority::Moved, format!("{moved}.")));
+        add(Priority::Scale, self.scale());
+        add(Priority::Noise, self.noise());
         lines
     }
 
@@ -654,7 +730,7 @@ impl ExplanationText<'_> {
     pub(super) fn head(&self, arrow: &str) -> String {
         let kind = self.markup.words(&self.e.summary.sample_type);
         let totals = [self.e.total.0, self.e.total.1];
-        // Both in one unit; what has none need not be whole.
+        // Both totals share one unit. A total without a unit may have a fraction.
         let unit = units::find(&self.e.summary.unit)
             .map(|_| ColumnUnit::for_values(&self.e.summary.unit, totals.map(|v| v as i64).into_iter()));
         let [base, new] = totals.map(|v| match unit {
@@ -666,8 +742,8 @@ impl ExplanationText<'_> {
     }
 }
 
-/// The lines that there is room for, in their order: the least important go first, the last of equals before the others.
-/// What is left begins with the answer, however long that is.
+/// Drops the least important lines, and the last of equally important lines first, until the text fits the budget of tokens.
+/// The answer remains, whatever its length.
 pub(super) fn within(mut lines: Vec<Line>, head: &str, budget: Option<usize>) -> Vec<Line> {
     let Some(budget) = budget else { return lines };
     let size = |lines: &[Line]| tokens(head) + lines.iter().map(|l| tokens(&l.text) + 1).sum::<usize>();
@@ -677,9 +753,9 @@ pub(super) fn within(mut lines: Vec<Line>, head: &str, budget: Option<usize>) ->
     lines
 }
 
-/// Keeps at most `most` lines in their order, and removes the least important lines first, like [`within`].
-pub(super) fn most_important(mut lines: Vec<Line>, most: usize) -> Vec<Line> {
-    while lines.len() > most.max(1) {
+/// Keeps at most `count` lines in their order, and drops the least important lines first, like [`within`].
+pub(super) fn most_important(mut lines: Vec<Line>, count: usize) -> Vec<Line> {
+    while lines.len() > count.max(1) {
         remove_least(&mut lines);
     }
     lines
