@@ -115,7 +115,7 @@ fn a_change_is_found_and_its_commit_named() {
     assert_eq!((&commits["of"], &commits["ranked"][0]["reach"]), (&2.into(), &"own_lines".into()), "{commits}");
     assert_eq!(commits["ranked"][0]["lines"], serde_json::json!([5, 5]));
     let (_, stdout, _) = shop.run(&["explain", "pprofdiff-runs", "--git", "HEAD~2..HEAD~1"]);
-    assert!(stdout.contains("the commit does not touch it"), "{stdout}");
+    assert!(stdout.contains("the commit does not touch this function"), "{stdout}");
     let runs = std::fs::read_to_string(shop.0.join("pprofdiff-runs/runs.toml")).unwrap();
     assert!(runs.contains("schema = \"pprofdiff-runs/1\"") && runs.contains("side = \"new\""), "{runs}");
     // It is there now; and can be gone on with, where it is decided already.

@@ -74,8 +74,8 @@ fn implementations_of_an_interface_are_no_renames() {
     let e = explain(&[side("pg", 3000, 3000)], &[side("memory", 3050, 2950)], None);
     nothing_moved(&e);
     assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 2), "{e:?}");
-    says(&e, "shop/memory.(*Store).Get in place of shop/pg.(*Store).Get inside main.find: ");
-    says(&e, "No change in sum, but other functions have the cost.");
+    says(&e, "shop/memory.(*Store).Get replaces shop/pg.(*Store).Get inside main.find: ");
+    says(&e, "The total is unchanged, but its cost is now in other functions.");
     // Types of one package may implement one interface, too.
     let of = |kind: &str| format!("main.main;main.find;shop.(*{kind}).Get");
     let (old, new) = (of("Table"), of("Cache"));
@@ -99,7 +99,7 @@ fn a_sibling_of_equal_cost_is_no_rename() {
     let e = between(&[("main.main;main.serve;main.logRequest", 4000)], &[("main.main;main.serve;main.query", 4000)]);
     nothing_moved(&e);
     assert!(e.causes.is_empty(), "{}", words(&e));
-    says(&e, "main.query in place of main.logRequest inside main.serve: ");
+    says(&e, "main.query replaces main.logRequest inside main.serve: ");
     // Both format text, as most functions do.
     let side = |function: &str| {
         let stack = format!("main.main;main.serve;{function};fmt.Sprintf");
@@ -148,7 +148,7 @@ fn what_was_rewritten_costs_more_or_less_only_for_a_known_amount_of_work() {
     let e = explain(&base, &new, None);
     assert!(e.rewrite.is_some(), "{e:?}");
     assert_eq!(e.verdict, Verdict::Inconclusive, "{}", words(&e));
-    says(&e, "Much was rewritten, so these samples can't tell whether the same work costs more or less. Give --ops.");
+    says(&e, "Much of the code was rewritten, so these samples do not show whether the same work costs more or less.");
     assert_ne!(explain(&base, &new, Some(1.0)).verdict, Verdict::Inconclusive);
     // Where little else is left, nothing says that it was the same work.
     let alone = |names: &str| {

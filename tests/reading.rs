@@ -87,7 +87,7 @@ fn growth_stands_beside_share_under_headings() {
         checked.contains("0.20s -> 1.68s  +1.48s  x8.4  +77.89% of total  p < 0.001  logmill/names.compare\n"),
         "{checked}"
     );
-    assert!(checked.contains("1.90s -> 2.93s  +1.03s  +54.2%  p 0.0"), "{checked}");
+    assert!(checked.contains("1.90s -> 2.93s  +1.03s  +54.2%  p = 0.0"), "{checked}");
     let dot = of("story-cpu", &[], &["--format", "dot"]);
     assert!(dot.contains("cum 0.20s → 1.68s  x8.4\\n+77.89% of total"), "{dot}");
 }

@@ -135,7 +135,7 @@ fn several_files_on_a_side_are_runs_or_add_up() {
     let said = |more: &[&str]| stdout(&args(more).iter().map(String::as_str).collect::<Vec<_>>());
     let means = said(&["--sort", "cum"]);
     assert!(means.contains("base  mean of 3 runs: ") && means.contains("together\n"), "{means}");
-    assert!(means.contains("cpu (nanoseconds): 4.02s -> 4.76s  +0.737s  +18.3%  p 0.012 (Mann-Whitney 0.100;"));
+    assert!(means.contains("cpu (nanoseconds): 4.02s -> 4.76s  +0.737s  +18.3%  p = 0.012 (Mann-Whitney 0.100;"));
     let sums = said(&["--sort", "cum", "--sum"]);
     assert!(
         sums.contains("base  sum of 3: ") && sums.contains("cpu (nanoseconds): 12.06s -> 14.27s  +2.21s  +18.3%\n")

@@ -291,7 +291,7 @@ fn rewritten_libraries_are_said_first_and_causes_are_sought_above_them() {
     let rewrite = e.rewrite.as_ref().unwrap();
     assert_eq!((rewrite.from.as_str(), rewrite.to.as_str()), ("x.org/lib/old", "x.org/lib/new"));
     assert_eq!((rewrite.gone, rewrite.came), (6, 6), "{rewrite:?}");
-    says(&e, "Rewritten: x.org/lib/old is now x.org/lib/new: 600s -> 1200s; 6 functions gone, 6 new.");
+    says(&e, "Rewritten: x.org/lib/old is now x.org/lib/new: 600s -> 1200s; 6 functions removed, 6 added.");
     assert_eq!(e.causes.len(), 1, "{e:?}");
     assert!(["x.org/lib.Write", "main.Write"].contains(&e.causes[0].function.as_deref().unwrap()), "{e:?}");
     // Functions of scripts have no package: then it is said below which function they were exchanged.
@@ -301,7 +301,7 @@ fn rewritten_libraries_are_said_first_and_causes_are_sought_above_them() {
     };
     let e = explain(&[script("decode", 30_000)], &[script("scan", 90_000)]);
     assert_eq!(e.rewrite.as_ref().unwrap().below.as_deref(), Some("load"), "{e:?}");
-    says(&e, "Rewritten: what load calls: 300s -> 900s");
+    says(&e, "Rewritten: the callees of load: 300s -> 900s");
 }
 
 /// A heap: stacks with objects of so many bytes, all of them sampled.
@@ -323,12 +323,12 @@ fn in_use_level_is_no_amount_of_work() {
     let e = explain(&[side(1, 500)], &[side(2, 1000)]);
     assert_eq!((e.verdict, e.scale.rule, e.scale.factor), (Verdict::Change, ScaleRule::Level, 1.0));
     assert_eq!((e.causes.len(), &e.causes[0].function, e.causes[0].factor), (1, &None, Some(2.0)), "{e:?}");
-    says(&e, "all of it grew alike: more live data, or a leak in proportion");
+    says(&e, "everything grew by the same factor (more live data, or a leak in proportion)");
     // What grew besides has its own line, and all adds up without any amount of work.
     let e = explain(&[side(1, 500)], &[side(2, 50_000)]);
     assert_eq!(e.causes[0].function.as_deref(), Some("main.cache"));
     assert_eq!((e.account.work, e.account.delta), (0.0, e.account.causes + e.account.rest), "{e:?}");
-    says(&e, "all else of it grew alike");
+    says(&e, "everything else grew by the same factor");
 }
 
 #[test]
@@ -340,7 +340,7 @@ fn more_work_makes_more_objects_and_no_larger_ones() {
     let runs = |count: i64, size: i64| [0, 1, 2].map(|run| side(count + 10 * run, size));
     let e = explain(&runs(5000, 100), &runs(6000, 100));
     assert_eq!((e.scale.rule, (e.scale.factor * 100.0).round()), (ScaleRule::Agree, 120.0), "{e:?}");
-    says(&e, "The new side did 1.20 times as much work, another number of operations (");
+    says(&e, "The new side did 1.20 times as much work: its number of operations differs (");
     let e = explain(&runs(5000, 100), &runs(5000, 120));
     assert_eq!((e.scale.factor, e.account.work), (1.0, 0.0), "{e:?}");
 }
@@ -350,9 +350,9 @@ fn more_time_everywhere_alike_is_more_work_or_slower_work() {
     let once = with(&[]);
     let twice: Stacks = once.iter().map(|(stack, n)| (stack.clone(), 2 * n)).collect();
     let (once, twice) = ([cpu(&once)], [cpu(&twice)]);
-    says(&explain(&once, &twice), "The new side did 2.00 times as much work, or all of it became slower alike (");
-    says(&explain(&twice, &once), "The new side did 0.50 times as much work, or all of it became faster alike (");
-    says(&explain(&twice, &once), "frames agree); nothing else changed. --ops tells which.");
+    says(&explain(&once, &twice), "The new side did 2.00 times as much work, or all code became slower by the same factor (");
+    says(&explain(&twice, &once), "The new side did 0.50 times as much work, or all code became faster by the same factor (");
+    says(&explain(&twice, &once), "frames agree). Pass --ops N0,N1 with the number of operations per side to tell which. Nothing else changed.");
 }
 
 #[test]
@@ -381,11 +381,11 @@ fn gc_pressure_belongs_to_who_allocates() {
     assert_eq!(cause.function.as_deref(), Some("main.rows"), "{e:?}");
     assert!((cause.garbage.unwrap() - 1e11).abs() < 1e6, "{cause:?}");
     assert_eq!((e.account.garbage, e.account.consequences), (1e11, 1e11));
-    says(&e, "about +100s of garbage collection besides");
+    says(&e, "plus about +100s of garbage collection");
     // Where nothing else changed it is all that did.
     let e = between(&of(2000, 5000), &of(2000, 15_000));
     assert!(e.causes.is_empty(), "{e:?}");
-    says(&e, "GC, scheduling and locks +100s, which are all that changed");
+    says(&e, "GC, scheduling and locks changed by +100s, which is all that changed");
 }
 
 #[test]
@@ -477,10 +477,10 @@ fn lock_contention_is_waiting_longer_or_more_often() {
     let e = explain(&side(307, 2), &side(307, 20));
     assert_eq!((e.causes.len(), e.causes[0].function.as_deref()), (1, Some("main.(*Stats).Record")), "{e:?}");
     says(&e, "waits at main.(*Stats).Record cost more");
-    says(&e, "1.00 x as many waits, each 10 x as long: the lock is held longer");
+    says(&e, "1.00 times as many waits, each 10 times as long: the lock is held longer");
     let e = explain(&side(307, 2), &side(1213, 2));
     assert_eq!(e.causes[0].function.as_deref(), Some("main.(*Stats).Record"), "{e:?}");
-    says(&e, "each 1.00 x as long: the lock is taken more often");
+    says(&e, "each 1.00 times as long: the lock is taken more often");
     assert!(explain(&side(307, 2), &side(307, 2)).causes.is_empty());
 }
 
@@ -497,7 +497,7 @@ fn candidate_is_named_where_nothing_is_a_cause() {
     let candidate = e.candidate.as_ref().unwrap();
     assert_eq!(candidate.cause.function.as_deref(), Some("main.slow"));
     assert!(candidate.cause.score < e.noise.need && candidate.runs.is_some_and(|runs| runs >= 3), "{candidate:?}");
-    says(&e, "Nearest to a cause: main.slow");
+    says(&e, "Best candidate: main.slow");
     assert!(explain(&[small(30)], &[small(30)]).candidate.is_none());
 }
 
@@ -509,7 +509,7 @@ fn an_amount_of_work_on_which_nothing_agrees_is_unknown() {
     };
     let e = explain(&[side(&[9000, 9000, 9000, 9000])], &[side(&[3000, 27_000, 14_000, 50_000])]);
     assert_eq!((e.scale.rule, e.scale.factor), (ScaleRule::Unknown, 1.0), "{e:?}");
-    says(&e, "How much work was done is not known");
+    says(&e, "The amount of work is unknown");
 }
 
 #[test]
@@ -533,7 +533,7 @@ fn what_benchmarks_wrote_says_how_much_was_done() {
         (out.status.code(), [out.stdout, out.stderr].map(|bytes| String::from_utf8(bytes).unwrap()))
     };
     let (code, [text, _]) = run([&base, &new]);
-    assert!(code == Some(0) && text.contains("3.00 times as many operations were given"), "{text}");
+    assert!(code == Some(0) && text.contains("3.00 times as many operations, as given"), "{text}");
     for (from, said) in [
         ([&base, &other], "no benchmark in common"),
         ([&both, &several], "ran 1.00 to 3.00 times as often"),
@@ -570,7 +570,7 @@ fn how_long_runs_took_is_noise_where_operations_are_given() {
     assert!(unsure.noise.noticed < 1.0 && unsure.account.p.is_some_and(|p| p > 0.05), "{unsure:?}");
     assert_eq!((unsure.verdict, causes(&unsure)), (Verdict::Inconclusive, vec![]), "{}", words(&unsure));
     // A quarter of a well-sampled total is not said to be chance.
-    says(&unsure, ", which no cause explains.");
+    says(&unsure, "The difference has no known cause.");
     assert_eq!(causes(&slower(1.4)), ["main.main"]);
 }
 

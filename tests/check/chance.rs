@@ -69,7 +69,7 @@ fn a_limit_is_exceeded_by_more_than_chance_or_not() {
     assert!(found["p_adjusted"].as_f64().unwrap() > 0.01 && rule["detectable"].as_f64().unwrap() > 15.0, "{rule}");
     let out = d.run_with_chance(&["b0", "some0", "--fail-on", "total>+10%"]);
     let text = String::from_utf8(out.stdout).unwrap();
-    assert!(text.contains("within chance (p 0."), "{text}");
+    assert!(text.contains("within chance (p = 0."), "{text}");
     assert!(text.contains(&format!("about {needed} runs a side would tell")), "{text}");
     assert!(text.contains(" would have failed"), "{text}");
     // A second rule leaves half of what may go wrong for each.

@@ -28,23 +28,25 @@ from page_model import (
 )
 
 
-def test_the_page_opens_with_what_explain_says(show: Open, story: pprofdiff.Diff):
+def test_the_page_opens_with_the_sentences_of_explain(show: Open, story: pprofdiff.Diff):
     command = [sys.executable, "-m", "pprofdiff", "explain", *pair("story-cpu")]
-    said = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+    text = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
     page = show(story.to_html())
     panel = page.inner_text("#why")
     # All of it but the command and the parts of causes, which are indented; the account is a picture.
-    head, *lines = [line.replace("->", "→") for line in said if not line.startswith(" ")]
-    (account,) = [line for line in lines if " in all (" in line]
+    head, *lines = [line.replace("->", "→") for line in text if not line.startswith(" ")]
+    (account,) = [line for line in lines if line.startswith("Total ")]
     lines.remove(account)
     assert len(lines) == 4
     assert all(line in panel for line in lines), panel
     assert head.removeprefix("cpu: ") in page.inner_text("#total")
-    whole, _, parts = account.rstrip(".").partition("): ")
-    assert whole + ")" in panel
-    for part in parts.split("; ")[1:]:
-        name, value = re.fullmatch(r"(.*?) ([-+].*)", part).groups()
-        assert f"{name}: {value}" in panel
+    total, consequences, remainder = re.fullmatch(
+        r"T(otal .*\)): the causes .*; GC, scheduling and locks changed by (\S+)\. The remainder of (\S+) is within noise\.",
+        account,
+    ).groups()
+    assert "t" + total in panel
+    assert f"GC, scheduling and locks: {consequences}" in panel
+    assert f"remainder: {remainder}, within noise" in panel
     top, graph = (page.locator(where).bounding_box() for where in ("#why", "#flame"))
     assert top
     assert graph
@@ -123,13 +125,13 @@ def test_a_cause_is_chosen_in_all_views(show: Open, story: pprofdiff.Diff):
     assert page.locator("#table tr[aria-selected=true]").count() == 1
 
 
-def test_where_samples_can_not_tell_the_nearest_is_shown(show: Open):
+def test_inconclusive_samples_show_the_best_candidate(show: Open):
     d = pprofdiff.diff(*pair("gperftools-cpu"))
     assert d.explain().verdict == "inconclusive"
     best = d.explain().best
     assert best
     page = show(d.to_html(min_width=0))
-    assert "These samples can't tell" in page.inner_text("#why .verdict:visible")
+    assert "These samples are inconclusive" in page.inner_text("#why .verdict:visible")
     button = page.locator("#why .candidate button:visible")
     assert best["function"] in button.inner_text()
     every = bright(page)

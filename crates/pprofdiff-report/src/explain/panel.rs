@@ -158,8 +158,8 @@ impl<'a> Waterfall<'a> {
         let how = format!("{times}{p}");
         let how = how.trim_start_matches(", ");
         let change = match account.delta.abs() > 0.0 {
-            true if how.is_empty() => format!(": {} total", words.amount(account.delta)),
-            true => format!(": {} total ({how})", words.amount(account.delta)),
+            true if how.is_empty() => format!(": total {}", words.amount(account.delta)),
+            true => format!(": total {} ({how})", words.amount(account.delta)),
             false => String::new(),
         };
         self.whole(html, &format!("new <b>{}</b>{change}", words.total(e.total.1)), "", e.total.1);

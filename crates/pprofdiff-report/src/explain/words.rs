@@ -407,7 +407,7 @@ impl ExplanationText<'_> {
         }
         packages.retain(|(_, functions)| !functions.is_empty());
         let line = |((from, to), functions): &((&str, &str), Vec<&Moved>)| match functions.as_slice() {
-            [m] if m.how == How::Replaced => format!("Replaced: {}", self.moved(m)),
+            [m] if m.how == How::Replaced => self.moved(m),
             [m] => format!("Moved: {}", self.moved(m)),
             functions => {
                 let functions = counted(functions.len(), "function");
