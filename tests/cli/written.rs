@@ -248,7 +248,7 @@ fn a_written_diff_is_no_input_beside_others() {
     ];
     for args in sides {
         let line = failure(args);
-        assert!(line.contains(&said) && line.contains("the profiles that it was made of"), "{line}");
+        assert!(line.contains(&said) && line.contains("the profiles from which it was made"), "{line}");
     }
     // Of many pairs, that one fails.
     let pairs = temp("pairs.csv");
