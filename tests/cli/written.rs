@@ -264,7 +264,7 @@ fn a_written_diff_is_no_input_beside_others() {
         json(&["--base", &base, "--base", &base, "--new", &new, "--new", &new, "--format", "json"])["total"]
     );
     assert!(
-        failure(&["merge", &new, &out, "-o", &twice]).contains(&format!("{out}: this is a written diff, and other"))
+        failure(&["merge", &new, &out, "-o", &twice]).contains(&format!("{out}: this is a written diff, but others"))
     );
 }
 
