@@ -36,7 +36,7 @@ impl Merger<'_> {
         let next_two_ids = |stack: u32, from: usize| match *rest(stack, from) {
             [] => 0,
             [last] => (u64::from(last) + 1) << 32,
-            [one, next_two_ids, ..] => (u64::from(one) + 1) << 32 | (u64::from(next_two_ids) + 1),
+            [first, second, ..] => (u64::from(first) + 1) << 32 | (u64::from(second) + 1),
         };
         let mut order: Vec<(u64, u32)> = (0..self.stacks.len() as u32).map(|stack| (0, stack)).collect();
         // Orders a run of stacks that are equal up to `from`. Returns true if runs with equal ids remain to be ordered.
