@@ -168,7 +168,7 @@ impl<'p> Defaults<'p> {
         let types: Vec<&[u8]> = first.filter(|name| common.contains(name)).collect();
         let adapted = |input: &Defaults<'p>| {
             let is_kept = input.types == types || common.contains(input.default);
-            if is_kept { one.default } else { types.first().copied().unwrap_or_default() }
+            if is_kept { input.default } else { types.first().copied().unwrap_or_default() }
         };
         let default = inputs.iter().map(adapted).find(|name| !name.is_empty()).unwrap_or_default();
         Defaults { types, default }
