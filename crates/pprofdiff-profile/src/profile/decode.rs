@@ -126,10 +126,8 @@ fn scan(data: &[u8]) -> Result<Scan> {
         let header = &mut scan.header;
         let start = fields.offset();
         let has_records = scan.tables.iter().any(|t| t.count > 0);
-        let explain_error = move |e: Error| if has_records { e } else { e.prefixed("this is not a profile: ") };
-        let Some((field, value)) = fields.next().map_err(|e| explain_error(e).in_record(|| "profile".into()))? else {
-            break;
-        };
+        let prefix = move |e: Error| if has_records { e } else { e.prefixed("this is not a profile: ") };
+        let Some((field, value)) = fields.next().map_err(|e| prefix(e).in_record(|| "profile".into()))? else { break };
         let mut read = || -> Result<()> {
             match field {
                 SAMPLE_TYPE..=STRING => {
@@ -161,7 +159,7 @@ fn scan(data: &[u8]) -> Result<Scan> {
             }
             Ok(())
         };
-        read().map_err(|e| explain_error(e).in_record(|| format!("profile field {field}")).at(start))?;
+        read().map_err(|e| prefix(e).in_record(|| format!("profile field {field}")).at(start))?;
         if let SAMPLE_TYPE..=STRING = field {
             // The records of a table usually follow each other, and this pass does not look into them.
             let more = fields.skip_alike((field << 3 | 2) as u8);
@@ -220,13 +218,13 @@ fn for_each_record<'a>(
     }
 }
 
-/// Checks that a string exists. `field_name` describes the reference in errors.
-fn check_string(index: u32, n_strings: u64, field_name: &str) -> Result<StringId> {
+/// Checks that a string exists. `name` describes the reference in errors.
+fn check_string(index: u32, n_strings: u64, name: &str) -> Result<StringId> {
     if u64::from(index) < n_strings {
         return Ok(StringId(index));
     }
     let index = if index == NONE { "that is negative or huge".to_owned() } else { index.to_string() };
-    Err(Error::malformed(format!("{field_name} is string {index}, but there are {n_strings} strings")))
+    Err(Error::malformed(format!("{name} is string {index}, but there are {n_strings} strings")))
 }
 
 /// Returns the offset of each string's length prefix.
@@ -260,9 +258,7 @@ fn sample_types(data: &[u8], table: &WireTable, n_strings: u64) -> Result<Vec<Va
 }
 
 fn check_header(header: &Header, n_strings: u64) -> Result<()> {
-    let check = |index, field_name: &str| {
-        check_string(index, n_strings, field_name).map_err(|e| e.in_record(|| "profile".into()))
-    };
+    let check = |index, name: &str| check_string(index, n_strings, name).map_err(|e| e.in_record(|| "profile".into()));
     check(header.drop_frames.0, "drop_frames")?;
     check(header.keep_frames.0, "keep_frames")?;
     check(header.default_sample_type.0, "the default sample type")?;
