@@ -1,8 +1,8 @@
-//! Files that are written whole or not at all.
+//! Writes files atomically: a file is written completely or not at all.
 //!
-//! Content goes to a temporary file beside the target, is synced, and is renamed into place. So readers see the old
-//! content or the new one, and a full disk, an error or a crash leaves the old one. A target that is not a regular file
-//! (a device, a pipe) is written to directly.
+//! The content goes to a temporary file next to the target, which is synced and then renamed. Readers therefore see
+//! either the old or the new content, and a full disk, an error or a crash preserves the old content. A target that is
+//! not a regular file (a device, a pipe) is written directly.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -14,27 +14,30 @@ use tempfile::NamedTempFile;
 use crate::error::{Error, Result};
 use crate::work::{self, PolledWrite};
 
-/// Writes a file, whole or not at all. A file that is there already keeps its permissions, and its owner if that is
-/// allowed; through a symbolic link the file that it points to is written, not the link, also if there is none yet.
+/// Writes a file completely or not at all. An existing file keeps its permissions, and its owner if the system permits.
+/// If the path is a symbolic link, its target is written, even if the target does not exist yet.
 ///
 /// # Errors
-/// The operating system's, with the file's name; links that lead in a circle; those of `write`.
+/// Fails with the operating system's error and the file's name, if symbolic links form a cycle, or if `write` fails.
 pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let path = path.as_ref();
     work::begin_phase("writing");
     replace(path, write).map_err(|e| Error::io(e).in_input(&path.display().to_string()))
 }
 
+/// Replaces the file at `path`.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let before = existing(fs::metadata(path))?;
-    // By its real name, so that links stay links. What is open, but has no name any more, is written to as it is.
+    // Use the real path, so that symbolic links survive. A file that is open but has no name any more is written
+    // directly.
     let real = match &before {
         Some(_) => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
-        None => end_of_links(path)?,
+        None => resolve_links(path)?,
     };
     let path = real.as_path();
     if before.is_some() {
-        // Fails where writing to the file would be refused, which replacing it would not be; also for a directory.
+        // Opening the file checks the permission to write it, which a rename would bypass. It also fails for a
+        // directory.
         let file = OpenOptions::new().write(true).open(path)?;
         if !file.metadata()?.is_file() {
             return fill(&file, write);
@@ -47,21 +50,22 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
         #[cfg(unix)]
         {
             use std::os::unix::fs::{MetadataExt, fchown};
-            // Only root may give files away; to others it stays their own.
+            // Only root may change a file's owner. For other users, the new file belongs to them.
             let _ = fchown(fresh.as_file(), Some(before.uid()), Some(before.gid()));
         }
         fresh.as_file().set_permissions(before.permissions())?;
     }
     fresh.as_file().sync_all()?;
     fresh.persist(path).map_err(|e| e.error)?;
-    // The name is safe once the directory is on the disk; not every system can do that, and the file is whole anyway.
+    // Sync the directory, so that the rename survives a crash. Not every system supports it, and the file is complete
+    // in any case.
     let _ = File::open(directory).and_then(|d| d.sync_all());
     Ok(())
 }
 
-/// A new file in a folder, which is removed unless it gets another name.
+/// Creates a temporary file in a folder. The file is removed unless it is renamed.
 fn temporary(directory: &Path) -> io::Result<(NamedTempFile, Option<Unfinished>)> {
-    // The system's own error: what the crate makes of it has the temporary file's name, and no number.
+    // Keep the system's error code: the error from `tempfile` contains the temporary name instead.
     let mut code = None;
     let mut unfinished = None;
     let create = |path: &Path| {
@@ -157,10 +161,10 @@ impl PrivateFile {
     }
 }
 
-/// The temporary files of this process.
+/// The temporary files of this process, which [`remove_unfinished`] removes.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A temporary file, as long as it is there.
+/// An entry of [`UNFINISHED`] that is removed when the value is dropped.
 #[derive(Debug)]
 struct Unfinished(PathBuf);
 
@@ -177,7 +181,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes what is half written, for a process that ends without waiting for the threads that write.
+/// Removes all unfinished files. A process calls it before it exits without waiting for its writing threads.
 #[doc(hidden)]
 pub fn remove_unfinished() {
     for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
@@ -185,7 +189,7 @@ pub fn remove_unfinished() {
     }
 }
 
-/// What is there, if it is.
+/// Converts a "not found" error into `None`.
 fn existing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -193,17 +197,18 @@ fn existing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The path that links lead to, at which there is nothing. (Where they lead in a circle the system says so before.)
-fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+/// Follows symbolic links to a path that does not exist. The system has already reported links that form a cycle.
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     while existing(fs::symlink_metadata(&path))?.is_some() {
-        let to = fs::read_link(&path)?;
+        let target = fs::read_link(&path)?;
         path.pop();
-        path.push(to);
+        path.push(target);
     }
     Ok(path)
 }
 
+/// Writes the content of a file through a buffer.
 fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(64 << 10, PolledWrite::new(file));
     write(&mut out)?;
@@ -224,7 +229,7 @@ mod tests {
         write_file(&path, |out| out.write_all(b"old")).unwrap();
         let (work, mut unfinished) = (Work::new(), Vec::new());
         work.stop_at_poll(4);
-        let ended = work.run(|| {
+        let result = work.run(|| {
             write_file(&path, |out| {
                 unfinished = UNFINISHED.lock().unwrap().clone();
                 loop {
@@ -232,7 +237,7 @@ mod tests {
                 }
             })
         });
-        assert_eq!(ended.unwrap_err().kind(), ErrorKind::Interrupted);
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Interrupted);
         assert!(unfinished.iter().any(|path| path.starts_with(folder.path())));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

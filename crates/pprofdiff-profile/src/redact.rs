@@ -83,8 +83,8 @@ const STORE_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-ms-"];
 /// Replaces the user, the password and the secret parameters of every URL in the text with `***`:
 /// `https://***@host/path?debug=0&token=***`.
 ///
-/// A host whose port is not a number is taken for the beginning of a password with a `/`, `?` or `#` in it, which is
-/// invalid in a URL; then everything up to the text's last `@` is hidden.
+/// If a host has a port that is not a number, it is treated as the start of a password that contains `/`, `?` or `#`.
+/// Such a URL is invalid, and everything up to the last `@` of the text is hidden.
 pub fn redacted(text: &str) -> Cow<'_, str> {
     let mut hidden = Vec::new();
     each_secret(text, |place, _| hidden.push(place));
@@ -92,14 +92,14 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
     without(text, hidden)
 }
 
-/// How a part of a URL is known to be secret.
+/// The reason why a part of a URL is treated as secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Secrecy {
     /// The user and the password before the host.
     User,
-    /// A parameter with the name of a secret.
+    /// A parameter whose name sounds like a secret.
     Named,
-    /// A parameter that is not known to be harmless.
+    /// A parameter that is not on the list of harmless parameters.
     Possible,
 }
 
@@ -157,8 +157,8 @@ fn end_of_url(text: &str) -> usize {
     text.len()
 }
 
-/// Returns why the value of a URL's parameter must be hidden, or `None` if it need not. A value without a name has the
-/// name "".
+/// Returns why the value of a URL parameter must be hidden, or `None` if it may be shown. A value without a name has
+/// the name "".
 fn secrecy(name: &str, value: &str, is_web: bool) -> Option<Secrecy> {
     let name = String::from_utf8_lossy(&Plain::of(name).bytes).into_owned();
     let name = STORE_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(&name);
@@ -174,7 +174,7 @@ fn secrecy(name: &str, value: &str, is_web: bool) -> Option<Secrecy> {
     }
 }
 
-/// Replaces these ranges of the text. They are sorted by their start.
+/// Replaces these ranges of the text with [`HIDDEN`]. The ranges must be sorted by their start.
 fn without(text: &str, hidden: Vec<Range<usize>>) -> Cow<'_, str> {
     if hidden.is_empty() {
         return text.into();
@@ -194,10 +194,10 @@ fn without(text: &str, hidden: Vec<Range<usize>>) -> Cow<'_, str> {
     shown.into()
 }
 
-/// The minimum length of a secret that is searched for in a message. Shorter texts occur in any word.
+/// The minimum length of a secret to search for in messages. Shorter texts occur in many words.
 const MIN_SECRET_BYTES: usize = 3;
-/// The same for the value of a parameter that may be harmless, such as `mode=cpu`, and for a user without a password, such as
-/// `git@`.
+/// The minimum length for values of parameters that may be harmless, such as `mode=cpu`, and for users without a
+/// password, such as `git@`.
 const MIN_POSSIBLE_BYTES: usize = 8;
 /// The minimum length of a prefix of a secret that is hidden at the end of a message, where the rest may have been cut
 /// off.
@@ -214,7 +214,7 @@ pub struct Secrets(Arc<Vec<Secret>>);
 #[derive(Clone, PartialEq, Eq)]
 struct Secret {
     bytes: Vec<u8>,
-    /// It may be a harmless parameter. Such a text is hidden in messages, but never overwritten in a profile.
+    /// True if this may be a harmless parameter. Such a text is hidden in messages, but never overwritten in a profile.
     is_possible: bool,
 }
 
@@ -225,7 +225,7 @@ impl Secrets {
         each_secret(url, |place, secrecy| {
             let secret = &url[place];
             match (secrecy, secret.split_once(':')) {
-                // A user's name without a password is a token; with a password it is not secret.
+                // A user name without a password is a token. With a password, the name itself is not secret.
                 (Secrecy::User, Some((_, password))) => {
                     secrets.add(secret);
                     secrets.add(password);
@@ -241,7 +241,8 @@ impl Secrets {
         secrets
     }
 
-    /// Adds the header in which clients send the user of a URL: base64 of it, as written and decoded.
+    /// Adds the content of the `Authorization` header that clients send for a URL's user: its base64 encoding, both as
+    /// written and percent-decoded.
     fn add_basic(&mut self, user: &str) {
         let decoded = percent_decoded(user);
         for user in [user.as_bytes(), &decoded] {
@@ -259,10 +260,10 @@ impl Secrets {
         let least = if is_possible { MIN_POSSIBLE_BYTES } else { MIN_SECRET_BYTES };
         let secret = Secret { bytes: Plain::of(secret).bytes, is_possible };
         if secret.bytes.len() >= least && !self.0.contains(&secret) {
-            let all = Arc::make_mut(&mut self.0);
-            all.push(secret);
+            let secrets = Arc::make_mut(&mut self.0);
+            secrets.push(secret);
             // Longest first, because a secret may begin with another secret.
-            all.sort_by_key(|secret| std::cmp::Reverse(secret.bytes.len()));
+            secrets.sort_by_key(|secret| std::cmp::Reverse(secret.bytes.len()));
         }
     }
 
@@ -278,22 +279,23 @@ impl Secrets {
         self
     }
 
-    /// Replaces these secrets and the secrets in URLs in the text. Finds percent-encoded secrets, secrets escaped as in
-    /// XML or JSON, and secrets in another case.
+    /// Replaces these secrets, and secrets in URLs, in the text. Also finds secrets that are percent-encoded, escaped
+    /// as in XML or JSON, or written in another case.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let known = without(text, self.places(text));
-        match redacted(&known) {
-            Cow::Borrowed(_) => known,
+        let masked = without(text, self.places(text));
+        match redacted(&masked) {
+            Cow::Borrowed(_) => masked,
             Cow::Owned(shown) => shown.into(),
         }
     }
 
+    /// Returns the ranges of these secrets in the text.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         if self.0.is_empty() {
             return Vec::new();
         }
         let plain = Plain::of(text);
-        // The text may have been cut off within an encoding.
+        // The text may end within an encoded character.
         let end = plain.bytes.len();
         let last = plain.bytes.iter().rposition(|byte| b"%&\\".contains(byte));
         let end_of_whole = last.filter(|at| end - at <= MAX_ENCODING_BYTES).unwrap_or(end);
@@ -368,7 +370,7 @@ fn whole_chars(text: &str, place: Range<usize>) -> Range<usize> {
 /// The minimum length of a secret that is overwritten in a profile. Shorter secrets may be words or parts of numbers.
 const MIN_MASKED_BYTES: usize = 12;
 
-/// A decoded text in lower case, and the position of each of its bytes in the original text.
+/// A decoded text in lower case, with the position of each of its bytes in the original text.
 struct Plain {
     bytes: Vec<u8>,
     places: Vec<Range<u32>>,
@@ -449,11 +451,11 @@ mod tests {
             ("zip://in.pb::https://u:secret@host/x.zip", "zip://in.pb::https://***@host/x.zip"),
             ("cannot get 'http://u:secret@h/': no", "cannot get 'http://***@h/': no"),
             ("http://a:secret@h/1 and http://b:secret@h/2", "http://***@h/1 and http://***@h/2"),
-            // Invalid, and hidden all the same.
+            // Invalid URLs are hidden too.
             ("http://u:secret/1@host/heap", "http://***@host/heap"),
             ("http://u:se#secret?@host/heap", "http://***@host/heap"),
             ("http://u:se secret@host/heap", "http://***@host/heap"),
-            // Nothing to hide.
+            // URLs without secrets.
             ("http://localhost:6060/pkg@v1.2/heap", "http://localhost:6060/pkg@v1.2/heap"),
             ("http://[::1]:6060/a@b", "http://[::1]:6060/a@b"),
             ("http://[::1]/a@b", "http://[::1]/a@b"),
@@ -490,7 +492,7 @@ mod tests {
             ("http://h/?token=http://u:SECRET@h/&t=S", "http://h/?token=***&t=***"),
             ("http://u:p@h/x?token=S&debug=1", "http://***@h/x?token=***&debug=1"),
             ("pyroscope://h/{}?token=SECRET&type=cpu", "pyroscope://h/{}?token=***&type=cpu"),
-            // Nothing to hide.
+            // URLs without secrets.
             ("http://h/heap?debug=0&seconds=30&gc=1", "http://h/heap?debug=0&seconds=30&gc=1"),
             ("http://h/x?build=9fceb02&raw#top", "http://h/x?build=9fceb02&raw#***"),
             (r#"pyroscope://h/{a="b?c"}?type=cpu&from=-1h"#, r#"pyroscope://h/{a="b?c"}?type=cpu&from=-1h"#),
@@ -533,7 +535,7 @@ mod tests {
         assert_eq!(bytes, b"x **************** sixteen");
     }
 
-    /// A server can quote the header, in which the user and the password stand in base64.
+    /// Checks a quote of the header, which contains the user and the password in base64.
     #[test]
     fn the_header_of_a_user_is_hidden() {
         let secrets = Secrets::of_url("https://u:s3cr%65t@h/x");
@@ -542,7 +544,7 @@ mod tests {
         assert_eq!(Secrets::of_url("https://a-long-token@h").redact("Basic YS1sb25nLXRva2VuOg=="), "Basic ***");
     }
 
-    /// Parameters that are hidden to be sure are often words that names and messages have as well.
+    /// Parameters that are hidden as a precaution are often words that also occur in names and messages.
     #[test]
     fn parameters_that_may_be_harmless_change_no_profile_and_no_short_word() {
         let secrets = Secrets::of_url("http://h/p?class=org.apache.spark.executor.Executor&mode=cpu");

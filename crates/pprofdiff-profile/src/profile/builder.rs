@@ -227,7 +227,11 @@ impl ProfileBuilder {
         self.stacks.extend(locations.iter().map(|l| l.0));
         self.values.extend_from_slice(values);
         self.labels.extend_from_slice(labels);
-        self.samples.push(SampleEnds { stack: self.stacks.len(), values: self.values.len(), labels: self.labels.len() });
+        self.samples.push(SampleEnds {
+            stack: self.stacks.len(),
+            values: self.values.len(),
+            labels: self.labels.len(),
+        });
         Ok(())
     }
 

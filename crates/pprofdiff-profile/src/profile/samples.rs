@@ -115,7 +115,7 @@ pub(super) fn split(data: &[u8], part: Range<usize>, n: usize) -> Vec<Range<usiz
     for i in 1..n_parts {
         let end = part.start + part.len() / n_parts * i;
         while fields.offset() < end {
-                // Stop at a malformed field. Reading this part will report it.
+            // Stop at a malformed field. Reading this part will report it.
             let Ok(Some(_)) = fields.next() else { break };
         }
         parts.push(start..fields.offset());
