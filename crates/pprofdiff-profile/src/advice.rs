@@ -101,7 +101,7 @@ mod tests {
     use super::{exactly, operand, pattern_of, symbolize, typed, word};
 
     #[test]
-    fn a_pattern_matches_only_names_of_one_kind() {
+    fn a_pattern_matches_all_names_and_no_others() {
         for (names, others, pattern) in [
             (&["a/b-1.cpu.gz", "a/c-22.cpu.gz"][..], &["a/b-1.heap.gz"][..], Some("a/*.cpu.gz")),
             (&["1/x/cpu", "22/y/cpu"], &["1/x/heap", "cpu"], Some("*/*/cpu")),
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_operands() {
+    fn file_names_become_quoted_operands() {
         assert_eq!(symbolize("/bin/x", "a b"), "pprofdiff convert 'a b' --binary /bin/x -o named.pb.gz");
         assert_eq!(symbolize("", "-x.heap"), "pprofdiff convert ./-x.heap --binary BINARY -o named.pb.gz");
     }
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_a_placeholder() {
+    fn texts_that_are_not_file_names_become_placeholders() {
         for name in ["", "-", "<bytes>", "a\nb", "a\u{1b}[2Jb", "a\u{202e}b", "a\u{fffd}b"] {
             assert_eq!(operand(name, "PROFILE"), "PROFILE", "{name:?}");
         }
@@ -142,7 +142,7 @@ mod tests {
     /// Runs a shell to check the quoting.
     #[cfg(unix)]
     #[test]
-    fn a_shell_sees_one_word() {
+    fn a_shell_reads_each_name_as_one_word() {
         for name in ["a b", "$(touch x)", "`id`", "a'b", "''", "a;b", "a\\", "~", "*", "!x", "ä", "a\"b", "#a", "{a,b}"]
         {
             let script = format!("printf '%s|' {}", operand(name, "PROFILE"));

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn either_alphabet_is_read_padded_or_not() {
+    fn both_alphabets_are_decoded_with_or_without_padding() {
         for text in ["+/8=", "+/8", "-_8=", "-_8"] {
             assert_eq!(decode(text.as_bytes()).as_deref(), Some(&[0xfb, 0xff][..]), "{text}");
         }

@@ -313,7 +313,7 @@ mod tests {
     use super::{RULES, Variants, canonical, stable};
 
     #[test]
-    fn each_rule_does_what_its_examples_say() {
+    fn each_rule_matches_its_examples() {
         for rule in RULES {
             for &(before, after) in rule.examples {
                 assert_eq!(canonical(before), after, "{before}");
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_made_up_parts_stay_as_they_are() {
+    fn names_without_generated_parts_stay_unchanged() {
         for name in [
             "main.(*T).M",
             "f",
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn only_random_numbers_are_left_out_of_stable_names() {
+    fn stable_names_omit_only_random_numbers() {
         for name in ["main.run.func3", "parse.part.0", "main.Map[go.shape.int]", "a::{{closure}}", "f:/a/b.js:1:2"] {
             assert_eq!(stable(name), name);
             assert_ne!(canonical(name), name);

@@ -229,11 +229,11 @@ fn without_generics(text: &str) -> String {
             continue;
         }
         match (c, open.last_mut()) {
-            (',', Some(OpenBracket::Generics(from, bound))) => {
+            (',', Some(OpenBracket::Generics(argument_start, bound))) => {
                 if !take(bound) {
-                    kept.truncate(*from);
+                    kept.truncate(*argument_start);
                 }
-                *from = kept.len();
+                *argument_start = kept.len();
             }
             ('=', Some(OpenBracket::Generics(_, bound))) => *bound = true,
             ('<', _) => {
@@ -246,8 +246,8 @@ fn without_generics(text: &str) -> String {
             ('(' | '[' | '{', _) => open.push(OpenBracket::Plain),
             ('>', _) if kept.ends_with('-') => {}
             (')' | ']' | '}' | '>', _) => {
-                if let Some(OpenBracket::Generics(from, false)) = open.pop() {
-                    kept.truncate(from);
+                if let Some(OpenBracket::Generics(argument_start, false)) = open.pop() {
+                    kept.truncate(argument_start);
                 }
             }
             _ => {}
@@ -467,7 +467,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_modes_keep_what_the_default_cuts() {
+    fn other_modes_keep_parts_that_the_default_mode_cuts() {
         for (name, templates, full) in [
             (
                 "_ZNSt6vectorIiSaIiEE9push_backERKi",
@@ -485,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_as_pprof_shows_them() {
+    fn demangled_names_match_pprof() {
         for (name, expected) in [
             ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector::push_back"),
             ("_ZNKSt3mapIiiEltIcEEbRKS0_", "std::map::operator<"),
@@ -533,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_take_little_stack_and_stay_in_proportion() {
+    fn hostile_names_have_bounded_stack_use_and_output() {
         let units = [
             ("_Z1f", "P", "i"),
             ("_Z", "clcvA", ""),
@@ -565,7 +565,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_out_of_proportion_stays_as_it_is() {
+    fn names_with_too_large_output_stay_mangled() {
         let long = |n: usize| format!("_ZN{}{}Ev", n, "a".repeat(n));
         for name in [multiplied("_ZTh1_1f", 0, ""), multiplied("_Z1fI", 1, "Evv"), long(MAX_NAME_BYTES)] {
             assert_eq!(*demangled(name.as_bytes()), *name.as_bytes());

@@ -101,8 +101,8 @@ impl Error {
             .for_each(redact);
         if let Some(io) = inner.io.take() {
             let text = io.to_string();
-            let shown = secrets.redact(&text);
-            inner.io = Some(if shown == text { io } else { io::Error::new(io.kind(), shown.into_owned()) });
+            let redacted = secrets.redact(&text);
+            inner.io = Some(if redacted == text { io } else { io::Error::new(io.kind(), redacted.into_owned()) });
         }
         self
     }
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_main_prints_is_one_line() {
+    fn debug_format_is_one_line() {
         let error = Error::malformed("location 7 is not there").in_input("a\n.pb").in_record(|| "sample 3".to_owned());
         let printed = format!("{:?}", error.at(12).advise("rm -r".to_owned()));
         assert_eq!(printed, "a\u{fffd}.pb: sample 3: location 7 is not there (at byte 12 of the inflated data)");

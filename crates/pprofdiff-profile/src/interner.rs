@@ -197,7 +197,7 @@ mod tests {
     use super::{Interner, Sequences};
 
     #[test]
-    fn values_have_one_number_each() {
+    fn equal_values_share_a_number() {
         let mut values = Interner::with_capacity(0, RandomState::new());
         assert_eq!([7u64, 8, 7, 9, 8].map(|v| values.number(v)), [0, 1, 0, 2, 1]);
         assert_eq!([9, 6].map(|v| values.find(v)), [Some(2), None]);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_have_one_number_each() {
+    fn equal_sequences_share_a_number() {
         let mut texts: Sequences<u8, RandomState> = Sequences::default();
         assert_eq!([&b""[..], b"a", b"", b"ab", b"a"].map(|t| texts.number(t)), [0, 1, 0, 2, 1]);
         assert_eq!([0, 1, 2].map(|n| texts.get(n)), [&b""[..], b"a", b"ab"]);

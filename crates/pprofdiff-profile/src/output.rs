@@ -27,15 +27,15 @@ pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> 
 
 /// Replaces the file at `path`.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let before = existing(fs::metadata(path))?;
+    let existing_metadata = existing(fs::metadata(path))?;
     // Use the real path, so that symbolic links survive. A file that is open but has no name any more is written
     // directly.
-    let real = match &before {
+    let real = match &existing_metadata {
         Some(_) => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
         None => resolve_links(path)?,
     };
     let path = real.as_path();
-    if before.is_some() {
+    if existing_metadata.is_some() {
         // Opening the file checks the permission to write it, which a rename would bypass. It also fails for a
         // directory.
         let file = OpenOptions::new().write(true).open(path)?;
@@ -44,19 +44,19 @@ fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) ->
         }
     }
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (fresh, _unfinished) = temporary(directory)?;
-    fill(fresh.as_file(), write)?;
-    if let Some(before) = before {
+    let (temporary_file, _unfinished) = temporary(directory)?;
+    fill(temporary_file.as_file(), write)?;
+    if let Some(existing_metadata) = existing_metadata {
         #[cfg(unix)]
         {
             use std::os::unix::fs::{MetadataExt, fchown};
             // Only root may change a file's owner. For other users, the new file belongs to them.
-            let _ = fchown(fresh.as_file(), Some(before.uid()), Some(before.gid()));
+            let _ = fchown(temporary_file.as_file(), Some(existing_metadata.uid()), Some(existing_metadata.gid()));
         }
-        fresh.as_file().set_permissions(before.permissions())?;
+        temporary_file.as_file().set_permissions(existing_metadata.permissions())?;
     }
-    fresh.as_file().sync_all()?;
-    fresh.persist(path).map_err(|e| e.error)?;
+    temporary_file.as_file().sync_all()?;
+    temporary_file.persist(path).map_err(|e| e.error)?;
     // Sync the directory, so that the rename survives a crash. Not every system supports it, and the file is complete
     // in any case.
     let _ = File::open(directory).and_then(|d| d.sync_all());
@@ -73,8 +73,8 @@ fn temporary(directory: &Path) -> io::Result<(NamedTempFile, Option<Unfinished>)
         unfinished = file.is_ok().then(|| Unfinished::new(path));
         file.inspect_err(|e| code = e.raw_os_error())
     };
-    let fresh = tempfile::Builder::new().prefix(STAGED_PREFIX).make_in(directory, create);
-    Ok((fresh.map_err(|e| code.map_or(e, io::Error::from_raw_os_error))?, unfinished))
+    let temporary_file = tempfile::Builder::new().prefix(STAGED_PREFIX).make_in(directory, create);
+    Ok((temporary_file.map_err(|e| code.map_or(e, io::Error::from_raw_os_error))?, unfinished))
 }
 
 /// The prefix of the names of temporary files.
@@ -126,10 +126,10 @@ impl Staged {
 #[cfg(feature = "store")]
 pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(unfinished)?;
-    let (fresh, _unfinished) = temporary(unfinished)?;
-    fill(fresh.as_file(), |out| out.write_all(bytes))?;
+    let (temporary_file, _unfinished) = temporary(unfinished)?;
+    fill(temporary_file.as_file(), |out| out.write_all(bytes))?;
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    fresh.persist(path).map(drop).map_err(|e| e.error)
+    temporary_file.persist(path).map(drop).map_err(|e| e.error)
 }
 
 /// A file that only its owner can read. Dropping it removes the file, and so does Ctrl-C.
@@ -223,7 +223,7 @@ mod tests {
     use crate::work::Work;
 
     #[test]
-    fn writing_that_is_stopped_leaves_the_old_file_and_nothing_else() {
+    fn cancelled_write_keeps_the_old_file_and_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         write_file(&path, |out| out.write_all(b"old")).unwrap();

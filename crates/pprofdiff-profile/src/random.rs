@@ -88,8 +88,8 @@ mod system {
 
             impl Default for $name {
                 fn default() -> $name {
-                    let own = RandomState::new().build_hasher().finish();
-                    $name($module::SeedableRandomState::with_seed(own, &secret().seed))
+                    let state_seed = RandomState::new().build_hasher().finish();
+                    $name($module::SeedableRandomState::with_seed(state_seed, &secret().seed))
                 }
             }
 

@@ -103,13 +103,13 @@ enum Secrecy {
     Possible,
 }
 
-/// Calls `found` with the range of each secret in the URLs of a text. Ranges may be nested.
-fn each_secret(text: &str, mut found: impl FnMut(Range<usize>, Secrecy)) {
+/// Calls `report` with the range of each secret in the URLs of a text. Ranges may be nested.
+fn each_secret(text: &str, mut report: impl FnMut(Range<usize>, Secrecy)) {
     // A text without whitespace is a name, so its URL extends to its end.
     let is_name = !text.contains(char::is_whitespace);
-    let mut at = 0;
-    while let Some(begin) = text[at..].find("://").map(|place| at + place + 3) {
-        let scheme = text[at..begin - 3].rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let mut position = 0;
+    while let Some(begin) = text[position..].find("://").map(|place| position + place + 3) {
+        let scheme = text[position..begin - 3].rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
         let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
         let after = &text[begin..];
         let end = after.find(|c: char| c.is_whitespace() || "/?#".contains(c)).unwrap_or(after.len());
@@ -118,12 +118,12 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>, Secrecy)) {
         // The last colon of `[::1]` does not begin a port.
         let odd = !port.bytes().all(|b| b.is_ascii_digit()) && !authority.ends_with(']');
         let user = authority.rfind('@').or_else(|| after.rfind('@').filter(|_| odd));
-        at = begin;
+        position = begin;
         if let Some(user) = user {
-            found(begin..begin + user, Secrecy::User);
-            at += user;
+            report(begin..begin + user, Secrecy::User);
+            position += user;
         }
-        let rest = &text[at..];
+        let rest = &text[position..];
         // A nested URL is scanned by a later iteration.
         let next = rest.find("://").map_or(rest.len(), |next| {
             let scheme = rest[..next].rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
@@ -131,14 +131,14 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>, Secrecy)) {
         });
         let blank = if is_name { rest.len() } else { end_of_url(rest) };
         let Some(query) = rest[..next.min(blank)].find(['?', '#']) else { continue };
-        let mut param = at + query + 1;
-        let end = at + blank;
+        let mut param = position + query + 1;
+        let end = position + blank;
         while param < end {
             let length = text[param..end].find(['&', ';', '#']).unwrap_or(end - param);
             let part = &text[param..param + length];
             let (name, value) = part.split_once('=').map_or(("", part), |(name, value)| (name, value));
             if let Some(secrecy) = secrecy(name, value, is_web) {
-                found(param + length - value.len()..param + length, secrecy);
+                report(param + length - value.len()..param + length, secrecy);
             }
             param += length + 1;
         }
@@ -148,10 +148,10 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>, Secrecy)) {
 /// Returns the end of a URL within a sentence: whitespace, or the quote or bracket around the URL.
 fn end_of_url(text: &str) -> usize {
     let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
+    while let Some((position, c)) = chars.next() {
         let is_last = chars.peek().is_none_or(|(_, next)| next.is_whitespace() || ":,;.)".contains(*next));
         if c.is_whitespace() || "\"<>`".contains(c) || (c == '\'' && is_last) {
-            return at;
+            return position;
         }
     }
     text.len()
@@ -160,11 +160,11 @@ fn end_of_url(text: &str) -> usize {
 /// Returns why the value of a URL parameter must be hidden, or `None` if it may be shown. A value without a name has
 /// the name "".
 fn secrecy(name: &str, value: &str, is_web: bool) -> Option<Secrecy> {
-    let name = String::from_utf8_lossy(&Plain::of(name).bytes).into_owned();
+    let name = String::from_utf8_lossy(&Plain::from_text(name).bytes).into_owned();
     let name = STORE_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(&name);
     let is_number = value.len() <= 13 && value.bytes().all(|b| b.is_ascii_digit() || b".-".contains(&b));
     let is_harmless = |name: &str| HARMLESS.contains(&name);
-    let possible = |is_it: bool| is_it.then_some(Secrecy::Possible);
+    let possible = |is_secret: bool| is_secret.then_some(Secrecy::Possible);
     match name {
         "signedheaders" => None,
         _ if value.is_empty() || value == HIDDEN => None,
@@ -179,18 +179,18 @@ fn without(text: &str, hidden: Vec<Range<usize>>) -> Cow<'_, str> {
     if hidden.is_empty() {
         return text.into();
     }
-    let (mut shown, mut at) = (String::with_capacity(text.len()), 0);
+    let (mut shown, mut position) = (String::with_capacity(text.len()), 0);
     for place in hidden {
-        if place.end <= at {
+        if place.end <= position {
             continue;
         }
-        if place.start >= at {
-            shown.push_str(&text[at..place.start]);
+        if place.start >= position {
+            shown.push_str(&text[position..place.start]);
             shown.push_str(HIDDEN);
         }
-        at = place.end;
+        position = place.end;
     }
-    shown.push_str(&text[at..]);
+    shown.push_str(&text[position..]);
     shown.into()
 }
 
@@ -257,9 +257,9 @@ impl Secrets {
     }
 
     fn insert(&mut self, secret: &str, is_possible: bool) {
-        let least = if is_possible { MIN_POSSIBLE_BYTES } else { MIN_SECRET_BYTES };
-        let secret = Secret { bytes: Plain::of(secret).bytes, is_possible };
-        if secret.bytes.len() >= least && !self.0.contains(&secret) {
+        let min_bytes = if is_possible { MIN_POSSIBLE_BYTES } else { MIN_SECRET_BYTES };
+        let secret = Secret { bytes: Plain::from_text(secret).bytes, is_possible };
+        if secret.bytes.len() >= min_bytes && !self.0.contains(&secret) {
             let secrets = Arc::make_mut(&mut self.0);
             secrets.push(secret);
             // Longest first, because a secret may begin with another secret.
@@ -294,14 +294,14 @@ impl Secrets {
         if self.0.is_empty() {
             return Vec::new();
         }
-        let plain = Plain::of(text);
+        let plain = Plain::from_text(text);
         // The text may end within an encoded character.
         let end = plain.bytes.len();
         let last = plain.bytes.iter().rposition(|byte| b"%&\\".contains(byte));
-        let end_of_whole = last.filter(|at| end - at <= MAX_ENCODING_BYTES).unwrap_or(end);
-        let (mut places, mut at) = (Vec::new(), 0);
-        while at < end {
-            let (rest, before) = (&plain.bytes[at..], &plain.bytes[at..end_of_whole.max(at)]);
+        let end_of_whole = last.filter(|position| end - position <= MAX_ENCODING_BYTES).unwrap_or(end);
+        let (mut places, mut position) = (Vec::new(), 0);
+        while position < end {
+            let (rest, before) = (&plain.bytes[position..], &plain.bytes[position..end_of_whole.max(position)]);
             let length = self.0.iter().map(|secret| &secret.bytes).find_map(|secret| {
                 let is_cut = |rest: &[u8]| rest.len() >= MIN_CUT_BYTES && secret.starts_with(rest);
                 match rest.starts_with(secret) {
@@ -311,10 +311,10 @@ impl Secrets {
             });
             let length = length.unwrap_or(0);
             if length > 0 {
-                let place = plain.places[at].start as usize..plain.places[at + length - 1].end as usize;
+                let place = plain.places[position].start as usize..plain.places[position + length - 1].end as usize;
                 places.push(whole_chars(text, place));
             }
-            at += length.max(1);
+            position += length.max(1);
         }
         places
     }
@@ -323,20 +323,22 @@ impl Secrets {
     pub(crate) fn mask(&self, bytes: &mut [u8]) {
         let certain = self.0.iter().filter(|secret| !secret.is_possible).map(|secret| &secret.bytes);
         for secret in certain.filter(|secret| secret.len() >= MIN_MASKED_BYTES) {
-            let is_it = |window: &[u8]| {
+            let matches_secret = |window: &[u8]| {
                 window.iter().zip(secret).all(|(b, s)| match b {
                     b'+' => *s == b' ',
                     b => b.to_ascii_lowercase() == *s,
                 })
             };
             let first = secret[0];
-            let mut at = 0;
-            while at + secret.len() <= bytes.len() {
-                if bytes[at].to_ascii_lowercase() == first && is_it(&bytes[at..at + secret.len()]) {
-                    bytes[at..at + secret.len()].fill(b'*');
-                    at += secret.len();
+            let mut position = 0;
+            while position + secret.len() <= bytes.len() {
+                if bytes[position].to_ascii_lowercase() == first
+                    && matches_secret(&bytes[position..position + secret.len()])
+                {
+                    bytes[position..position + secret.len()].fill(b'*');
+                    position += secret.len();
                 } else {
-                    at += 1;
+                    position += 1;
                 }
             }
         }
@@ -345,12 +347,12 @@ impl Secrets {
 
 /// Undoes one level of percent-encoding.
 fn percent_decoded(text: &str) -> Vec<u8> {
-    let (text, mut bytes, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
-    while let Some(&byte) = text.get(at) {
-        let decoded = if byte == b'%' { decode_first(&text[at..]) } else { None };
+    let (text, mut bytes, mut position) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while let Some(&byte) = text.get(position) {
+        let decoded = if byte == b'%' { decode_first(&text[position..]) } else { None };
         let (byte, length) = decoded.unwrap_or((byte, 1));
         bytes.push(byte);
-        at += length;
+        position += length;
     }
     bytes
 }
@@ -381,7 +383,8 @@ impl Plain {
         /// The maximum number of nested encodings to undo.
         const MAX_ROUNDS: usize = 4;
         let bytes = text.as_bytes().to_vec();
-        let mut plain = Plain { places: (0..bytes.len() as u32).map(|at| at..at + 1).collect(), bytes };
+        let mut plain =
+            Plain { places: (0..bytes.len() as u32).map(|position| position..position + 1).collect(), bytes };
         for _ in 0..MAX_ROUNDS {
             let before = plain.bytes.len();
             plain = plain.decoded();
@@ -398,12 +401,12 @@ impl Plain {
     /// Undoes one level of encoding. Drops halves of characters that XML or JSON writes as numbers, because secrets are
     /// ASCII.
     fn decoded(&self) -> Plain {
-        let (mut bytes, mut places, mut at) = (Vec::with_capacity(self.bytes.len()), Vec::new(), 0);
-        while let Some(&first) = self.bytes.get(at) {
-            let (byte, length) = decode_first(&self.bytes[at..]).unwrap_or((first, 1));
+        let (mut bytes, mut places, mut position) = (Vec::with_capacity(self.bytes.len()), Vec::new(), 0);
+        while let Some(&first) = self.bytes.get(position) {
+            let (byte, length) = decode_first(&self.bytes[position..]).unwrap_or((first, 1));
             bytes.push(byte);
-            places.push(self.places[at].start..self.places[at + length - 1].end);
-            at += length;
+            places.push(self.places[position].start..self.places[position + length - 1].end);
+            position += length;
         }
         Plain { bytes, places }
     }
@@ -443,7 +446,7 @@ mod tests {
     use super::{Secrets, redacted};
 
     #[test]
-    fn users_and_passwords_are_not_shown() {
+    fn users_and_passwords_in_urls_are_hidden() {
         for (text, shown) in [
             ("http://u:secret@host:6060/heap?debug=0", "http://***@host:6060/heap?debug=0"),
             ("https://token-secret@host", "https://***@host"),
@@ -537,7 +540,7 @@ mod tests {
 
     /// Checks a quote of the header, which contains the user and the password in base64.
     #[test]
-    fn the_header_of_a_user_is_hidden() {
+    fn basic_authorization_of_a_user_is_hidden() {
         let secrets = Secrets::of_url("https://u:s3cr%65t@h/x");
         let text = "401: Basic dTpzM2NyJTY1dA== or dTpzM2NyZXQ=";
         assert_eq!(secrets.redact(text), "401: Basic *** or ***");
@@ -546,7 +549,7 @@ mod tests {
 
     /// Parameters that are hidden as a precaution are often words that also occur in names and messages.
     #[test]
-    fn parameters_that_may_be_harmless_change_no_profile_and_no_short_word() {
+    fn possibly_harmless_parameters_do_not_mask_profiles_or_short_words() {
         let secrets = Secrets::of_url("http://h/p?class=org.apache.spark.executor.Executor&mode=cpu");
         let name = b"org.apache.spark.executor.Executor";
         let mut bytes = name.to_vec();

@@ -58,7 +58,7 @@ mod tests {
     use super::sanitize;
 
     #[test]
-    fn what_is_obeyed_is_replaced() {
+    fn control_characters_and_ci_commands_are_replaced() {
         for (text, shown) in [
             ("plain", "plain"),
             ("naïve→ 名前", "naïve→ 名前"),

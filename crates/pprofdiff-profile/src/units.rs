@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_is_asked_for_is_that_of_all_values() {
+    fn an_explicit_unit_applies_to_all_values() {
         let asked = |unit: &str, to: &str| {
             ColumnUnit::asked(unit, to).map(|unit| [1_500_000, 1].map(|v| unit.format(v)).join(" "))
         };

@@ -173,14 +173,14 @@ impl Events {
 
 /// Lists names for an error, shortened to the limits, with the number of omitted names.
 fn list_names(mut names: Vec<&str>) -> String {
-    let others = names.len().saturating_sub(MAX_NAMES);
+    let n_omitted = names.len().saturating_sub(MAX_NAMES);
     names.truncate(MAX_NAMES);
-    let shown = names.iter().map(|name| match name.char_indices().nth(MAX_NAME) {
+    let shortened = names.iter().map(|name| match name.char_indices().nth(MAX_NAME) {
         Some((end, _)) => format!("{}...", &name[..end]),
         None => (*name).to_owned(),
     });
-    let more = if others > 0 { format!(", and {others} more") } else { String::new() };
-    shown.collect::<Vec<_>>().join(", ") + &more
+    let more = if n_omitted > 0 { format!(", and {n_omitted} more") } else { String::new() };
+    shortened.collect::<Vec<_>>().join(", ") + &more
 }
 
 /// Parses a decimal number of units, such as `1.5`.
@@ -218,10 +218,10 @@ fn parse_moment(text: &str) -> Option<i64> {
         let digits = text.get(from..until).filter(|digits| digits.bytes().all(|b| b.is_ascii_digit()))?;
         digits.parse::<i64>().ok().filter(|number| range.contains(number))
     };
-    let is_byte = |at: usize, among: &[u8]| text.as_bytes().get(at).is_some_and(|b| among.contains(b));
+    let is_byte = |index: usize, among: &[u8]| text.as_bytes().get(index).is_some_and(|b| among.contains(b));
     if ![(4, b"-" as &[u8]), (7, b"-"), (10, b"Tt "), (13, b":"), (16, b":")]
         .iter()
-        .all(|(at, among)| is_byte(*at, among))
+        .all(|(index, among)| is_byte(*index, among))
     {
         return None;
     }
@@ -390,7 +390,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_are_written_in_several_ways() {
+    fn windows_are_parsed_from_durations_timestamps_and_events() {
         let ends = |text: &str| text.parse::<TimeWindow>().map(|window| (window.from, window.until)).ok();
         let since = |nanos: i64| Some(Time::SinceStart(nanos));
         let moment = |seconds: i64| Some(Time::Since1970(seconds * SECOND));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_split_has_two_windows() {
+    fn a_split_consists_of_two_windows() {
         for text in ["30s", "2026-11-25T10:00:00Z", "gc"] {
             let split: TimeSplit = text.parse().unwrap();
             assert_eq!(split.as_str(), text);
@@ -435,14 +435,14 @@ mod tests {
     }
 
     #[test]
-    fn an_event_is_the_first_of_its_name() {
+    fn the_first_event_with_a_name_counts() {
         let mut events = Events::default();
-        for (name, at) in
+        for (name, time) in
             [("jdk.GC", 5), ("jdk.GC", 3), ("a.Rare", 4), ("b:Rare", 1), ("Rare.x", 9), ("plain", 7), ("jdk.GC", 8)]
         {
-            events.see(name.as_bytes(), at * SECOND);
+            events.see(name.as_bytes(), time * SECOND);
         }
-        let time = |name: &str| events.time_of(name).map(|at| at / SECOND).map_err(|e| e.to_string());
+        let time = |name: &str| events.time_of(name).map(|time| time / SECOND).map_err(|e| e.to_string());
         let names = ["jdk.GC", "GC", "b:Rare", "x", "plain"];
         assert_eq!(names.map(time), [Ok(3), Ok(3), Ok(1), Ok(9), Ok(7)]);
         assert_eq!(time("gc").unwrap_err(), "it has no event \"gc\", but these: jdk.GC, Rare.x, a.Rare, b:Rare, plain");
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_shown_as_they_are_written() {
+    fn timestamps_round_trip() {
         for text in [
             "1970-01-01T00:00:00.000Z",
             "2026-11-25T10:00:00.250Z",
@@ -497,7 +497,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_recording_says_when_it_is() {
+    fn a_cut_recording_has_the_times_of_its_window() {
         let cut = |window: &str, duration: i64, ends: &[(i64, i64)]| {
             let mut timeline = Timeline::new(&window.parse().unwrap(), Some(100 * SECOND)).unwrap();
             let parts: Vec<i64> =
@@ -520,7 +520,7 @@ mod tests {
         let moments: TimeWindow = "2026-11-25T10:00:00Z..".parse().unwrap();
         assert!(Timeline::new(&moments, None).unwrap_err().to_string().contains("does not contain its time of day"));
         let mut timeline = Timeline::new(&"1s..2s".parse().unwrap(), None).unwrap();
-        let within = [SECOND - 1, SECOND, 2 * SECOND - 1, 2 * SECOND].map(|at| timeline.contains(at));
+        let within = [SECOND - 1, SECOND, 2 * SECOND - 1, 2 * SECOND].map(|time| timeline.contains(time));
         assert_eq!(within, [false, true, true, false]);
     }
 }

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_part_of_the_work_that_started_them() {
+    fn jobs_belong_to_the_work_that_started_them() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build();
         let Ok(pool) = pool else { return };
         let (stopped, other) = (Work::new(), Work::new());
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn inner_work_stops_with_the_outer_one_and_not_the_other_way_round() {
+    fn inner_work_stops_with_outer_work_but_not_the_reverse() {
         let outer = Work::new();
         let ended = outer.run(|| {
             let inner = Work::new();
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn panics_stay_panics() {
+    fn panics_are_not_converted_to_interruptions() {
         let work = Work::new();
         work.stop();
         let panic = catch_unwind(AssertUnwindSafe(|| work.run(|| resume_unwind(Box::new(7)))));

@@ -116,14 +116,14 @@ struct Job<'a> {
 impl Schedule {
     /// Returns the total time of all jobs on a single core.
     pub fn work(&self) -> Duration {
-        fn of(steps: &[ScheduleStep]) -> Duration {
+        fn total(steps: &[ScheduleStep]) -> Duration {
             let time = |step: &ScheduleStep| match step {
                 ScheduleStep::Alone(time) => *time,
-                ScheduleStep::Fork(jobs) => jobs.iter().map(|job| of(job)).sum(),
+                ScheduleStep::Fork(jobs) => jobs.iter().map(|job| total(job)).sum(),
             };
             steps.iter().map(time).sum()
         }
-        of(&self.steps)
+        total(&self.steps)
     }
 
     /// Returns the time from start to end on the simulated cores. A free core takes the job that became ready last. The
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn jobs_are_put_on_cores() {
+    fn jobs_are_scheduled_on_cores() {
         let steps = || {
             let inner = vec![alone(5), ScheduleStep::Fork(vec![vec![alone(20)], vec![alone(20)]]), alone(5)];
             vec![alone(10), ScheduleStep::Fork(vec![inner, vec![alone(30)], vec![]]), alone(1)]
@@ -207,21 +207,21 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_in_jobs_is_recorded() {
+    fn work_inside_jobs_is_recorded() {
         let busy = |milliseconds| NOW.set(NOW.get() + milliseconds);
         let (sum, schedule) = record(
             4,
             || Duration::from_millis(NOW.get()),
             || {
                 busy(3);
-                let of = |n: &u64| {
+                let run_job = |n: &u64| {
                     busy(10);
                     let ((), one) = super::super::join(|| busy(20), || 1);
                     busy(*n);
                     n + one
                 };
                 assert_eq!(super::super::threads(), 4);
-                let sum = super::super::map(&[1, 2, 3], of).iter().sum::<u64>();
+                let sum = super::super::map(&[1, 2, 3], run_job).iter().sum::<u64>();
                 super::super::each(vec![5, 5], busy);
                 sum
             },

@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_equal_parts_whatever_the_threads() {
+    fn gzip_members_have_equal_size_for_any_number_of_threads() {
         for (len, n) in [(0, 1), (1, 1), (ALONE, 1), (ALONE + 1, 2), (2 * MEMBER, 2), (2 * MEMBER + 1, 4)] {
             let message = message(len);
             let bytes = pack(&message, &WriteOptions::new()).unwrap_or_default();
@@ -208,8 +208,8 @@ mod tests {
             }
             assert_eq!(sizes.len(), n, "{len}");
             assert!(sizes.iter().all(|&size| (len / n..len / n + n).contains(&size)), "{sizes:?}");
-            let mut all = Vec::new();
-            assert!(MultiGzDecoder::new(&bytes[..]).read_to_end(&mut all).is_ok() && all == message);
+            let mut inflated = Vec::new();
+            assert!(MultiGzDecoder::new(&bytes[..]).read_to_end(&mut inflated).is_ok() && inflated == message);
             for threads in [1, 2, 5] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
                 let on_pool = pool.map(|pool| pool.install(|| gzip(&message, 1).unwrap_or_default()));

@@ -121,8 +121,8 @@ fn gunzip_whole(bytes: &[u8], limit: u64) -> Option<Vec<u8>> {
         if out.len() - written < 2 * largest {
             // Grow to the size that the whole file reaches if the rest expands like the part so far. Grow by at least
             // half, so that all copies together are at most three times the size of the output.
-            let all = (written as u64).saturating_mul(bytes.len() as u64) / read as u64;
-            let size = usize::try_from(all + all / 16).ok()?.max(written + written / 2) + 2 * largest;
+            let estimate = (written as u64).saturating_mul(bytes.len() as u64) / read as u64;
+            let size = usize::try_from(estimate + estimate / 16).ok()?.max(written + written / 2) + 2 * largest;
             if size > max_size {
                 return None;
             }

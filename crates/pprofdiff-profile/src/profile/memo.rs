@@ -72,7 +72,7 @@ mod tests {
     use super::Numbers;
 
     #[test]
-    fn numbers_begin_anew_with_tables_of_any_size() {
+    fn reset_restarts_numbering_for_tables_of_any_size() {
         let mut numbers = Numbers::default();
         for n in [3, 2, 5, 5] {
             numbers.reset(n);

@@ -402,12 +402,13 @@ impl<'p> Merger<'p> {
         let new = MergedLocation { mapping, address, folded: columns.folded[i], lines: first..self.lines.len() };
         let (locations, lines, state) = (&self.locations, &self.lines, &self.state);
         let hash = |l: &MergedLocation| state.hash_one((l.mapping, l.address, l.folded, &lines[l.lines.clone()]));
-        let same = |l: &MergedLocation| {
+        let is_same = |l: &MergedLocation| {
             (l.mapping, l.address, l.folded) == (new.mapping, new.address, new.folded)
                 && lines[l.lines.clone()] == lines[new.lines.clone()]
         };
         let get = |n: u32| &locations[n as usize];
-        let found = self.location_ids.find_or_insert(hash(&new), locations.len(), |n| same(get(n)), |n| hash(get(n)));
+        let found =
+            self.location_ids.find_or_insert(hash(&new), locations.len(), |n| is_same(get(n)), |n| hash(get(n)));
         match found {
             Found::Known(_) => self.lines.truncate(first),
             Found::New(_) => self.locations.push(new),
@@ -418,13 +419,13 @@ impl<'p> Merger<'p> {
     }
 
     fn stack(&mut self, locations: &[u32]) -> u32 {
-        let (stacks, all) = (&self.stacks, &self.stack_locations);
+        let (stacks, locations_of_stacks) = (&self.stacks, &self.stack_locations);
         let hash = self.state.hash_one(locations);
-        let same = |n: u32| {
+        let is_same = |n: u32| {
             let s = &stacks[n as usize];
-            s.hash == hash && all[s.locations.clone()] == *locations
+            s.hash == hash && locations_of_stacks[s.locations.clone()] == *locations
         };
-        let found = self.stack_ids.find_or_insert(hash, stacks.len(), same, |n| stacks[n as usize].hash);
+        let found = self.stack_ids.find_or_insert(hash, stacks.len(), is_same, |n| stacks[n as usize].hash);
         if let Found::New(_) = found {
             let start = self.stack_locations.len();
             self.stack_locations.extend_from_slice(locations);
@@ -507,8 +508,8 @@ impl<'p> Merger<'p> {
         let mut comments: Vec<StringId> = Vec::new();
         let mut seen = HashSet::new();
         for p in profiles {
-            let all = p.header().comments.iter().map(|&c| StringId(self.intern(p.string(c))));
-            comments.extend(all.filter(|&c| seen.insert(c)));
+            let interned = p.header().comments.iter().map(|&c| StringId(self.intern(p.string(c))));
+            comments.extend(interned.filter(|&c| seen.insert(c)));
         }
         // Use the first period type that any profile declares, and the longest period with this type.
         let period_type_of = |p: &&'p Profile| p.header().period_type.map(|t| [p.string(t.kind), p.string(t.unit)]);

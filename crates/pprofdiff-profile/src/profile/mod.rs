@@ -313,9 +313,9 @@ impl Profile {
 
     /// Returns the bytes of a string.
     pub fn string(&self, id: StringId) -> &[u8] {
-        let at = self.strings[id.0 as usize] as usize;
-        match wire::varint(&self.data[at..]) {
-            Some((len, n)) => &self.data[at + n..at + n + len as usize],
+        let offset = self.strings[id.0 as usize] as usize;
+        match wire::varint(&self.data[offset..]) {
+            Some((len, n)) => &self.data[offset + n..offset + n + len as usize],
             None => &[],
         }
     }

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_demangled_that_have_no_other_name() {
+    fn only_functions_without_another_name_are_demangled() {
         let functions = [
             (PUSH, PUSH),
             ("", "_ZN3foo3barEv"),
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_without_mangled_names_stays_byte_for_byte() {
+    fn a_profile_without_mangled_names_keeps_its_bytes() {
         let text = b"main;f 3\nmain;std::vector<int>::f(int) 4\n";
         let read = |mode| {
             let options = LoadOptions { demangle: mode, ..LoadOptions::default() };
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_make_a_profile_too_large_stay_mangled_and_a_note_says_so() {
+    fn names_stay_mangled_with_a_note_if_the_profile_would_exceed_the_limit() {
         let mut b = ProfileBuilder::new();
         b.sample_type("samples", "count");
         let function = b.function(PUSH, "", 0);

@@ -123,11 +123,11 @@ fn kinds(profiles: &[&Profile]) -> String {
         let pattern = pattern.map_or_else(String::new, |pattern| format!(": name {}", word(&pattern)));
         format!("{} have {types}, such as {first}{pattern}", names.len())
     };
-    let mut all: Vec<String> = kinds.iter().take(MAX_KINDS).map(describe).collect();
+    let mut descriptions: Vec<String> = kinds.iter().take(MAX_KINDS).map(describe).collect();
     if kinds.len() > MAX_KINDS {
-        all.push(format!("{} more kinds", kinds.len() - MAX_KINDS));
+        descriptions.push(format!("{} more kinds", kinds.len() - MAX_KINDS));
     }
-    all.join("; ")
+    descriptions.join("; ")
 }
 
 /// Returns the index of the common type that views show by default. The result equals pprof's, which combines the
@@ -188,14 +188,14 @@ fn convert_units(profiles: &[&Profile], kind: String, columns: &[usize]) -> Resu
             format!("the units of sample type {kind} do not convert into each other: {}", units.join(", ")),
         )
     };
-    let known: Vec<units::Known> =
+    let known_units: Vec<units::Known> =
         units.iter().map(|u| units::find(u)).collect::<Option<_>>().ok_or_else(incompatible)?;
-    if !known.iter().all(|k| k.same_family(known[0])) {
+    if !known_units.iter().all(|k| k.same_family(known_units[0])) {
         return Err(incompatible());
     }
-    let finest = (0..known.len()).min_by_key(|&i| known[i].factor()).unwrap_or(0);
-    let times = |k: &units::Known| i64::try_from(k.factor() / known[finest].factor()).map_err(|_| incompatible());
-    let columns = columns.iter().zip(&known).map(|(&c, k)| Ok((c, times(k)?))).collect::<Result<_>>()?;
+    let finest = (0..known_units.len()).min_by_key(|&i| known_units[i].factor()).unwrap_or(0);
+    let times = |k: &units::Known| i64::try_from(k.factor() / known_units[finest].factor()).map_err(|_| incompatible());
+    let columns = columns.iter().zip(&known_units).map(|(&c, k)| Ok((c, times(k)?))).collect::<Result<_>>()?;
     Ok(CommonType { unit: units[finest].clone(), kind, columns })
 }
 

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_no_names_whatever_readers_call_them() {
+    fn placeholders_for_addresses_do_not_count_as_names() {
         for names in [&["", ""][..], &["", "[unknown]"], &["[libc.so.6]", "[app]", ""]] {
             let warnings = warnings(names);
             assert_eq!(warnings.len(), 1, "{names:?}");

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_c_packs_is_inflated() {
+    fn frames_compressed_by_c_are_inflated() {
         let skipped = [&[0x5f, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         let frames = frames();
         for (packed, message) in &frames {
@@ -205,7 +205,7 @@ mod tests {
 
     /// Checks the size in the header, the checksum, and the reserved bit.
     #[test]
-    fn what_a_frame_says_is_checked() {
+    fn declared_size_checksum_and_reserved_bit_are_checked() {
         let message = message(500);
         let good = packed(&message, 3, true, true);
         let last = good.len() - 1;
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_is_bounded_and_not_reserved() {
+    fn window_size_is_limited_and_no_memory_is_reserved() {
         let frame = |window: u8| [0x28, 0xb5, 0x2f, 0xfd, 0, window, 1, 0, 0];
         // 2^27 bytes (128 MiB), an eighth more, and the maximum that the byte can express.
         assert_eq!((in_rust(&frame(17 << 3)), in_c(&frame(17 << 3))), (Ok(Vec::new()), Some(Vec::new())));
@@ -238,7 +238,7 @@ mod tests {
     /// four streams end, and ruzstd does not check the number of literals in each stream. `PPROFDIFF_MUTATIONS` sets
     /// the number of mutations per frame.
     #[test]
-    fn mutations_are_inflated_as_in_c_or_refused() {
+    fn mutated_frames_are_inflated_as_in_c_or_rejected() {
         let n = std::env::var("PPROFDIFF_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
         let mut state = 1u64;
         let mut random = |below: usize| {

@@ -84,7 +84,7 @@ mod tests {
     use super::{Merger, parallel};
 
     #[test]
-    fn stacks_are_in_the_order_of_their_ids() {
+    fn stacks_are_ordered_by_their_ids() {
         let mut state = 1u32;
         let mut below = |n: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);

@@ -308,7 +308,7 @@ mod tests {
     use super::{Ints, SampleParts, packed_within, varint, word};
 
     #[test]
-    fn numbers_are_read_in_every_form_and_a_malformed_one_shows() {
+    fn numbers_are_decoded_in_every_form_and_malformed_numbers_are_detected() {
         let numbers: Vec<u64> =
             (0..64).map(|i| 1u64 << i).flat_map(|v| [v - 1, v, v + 1]).chain([u64::MAX, 0]).collect();
         let mut packed = Vec::new();
@@ -321,9 +321,9 @@ mod tests {
         put::bytes(&mut message, 1, &[]);
         put::bytes(&mut message, 1, &packed);
         let read = |ints: Ints<'_>| {
-            let mut got = Vec::new();
-            let whole = ints.all(|v| {
-                got.push(v);
+            let mut actual = Vec::new();
+            let is_whole = ints.all(|v| {
+                actual.push(v);
                 true
             });
             let mut again = Vec::new();
@@ -331,16 +331,16 @@ mod tests {
                 again.push(v);
                 true
             });
-            assert_eq!((as_values, &again), (whole, &got));
-            (whole, got)
+            assert_eq!((as_values, &again), (is_whole, &actual));
+            (is_whole, actual)
         };
-        let want: Vec<u64> = numbers.iter().copied().chain([5]).chain(numbers.iter().copied()).collect();
+        let expected: Vec<u64> = numbers.iter().copied().chain([5]).chain(numbers.iter().copied()).collect();
         let ints = SampleParts::any(&message).locations;
         assert_eq!(
-            (0..want.len() + 1).map(|n| ints.nth(n)).collect::<Vec<_>>(),
-            want.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
+            (0..expected.len() + 1).map(|n| ints.nth(n)).collect::<Vec<_>>(),
+            expected.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
         );
-        assert_eq!(read(ints), (true, want));
+        assert_eq!(read(ints), (true, expected));
 
         let mut usual = Vec::new();
         put::bytes(&mut usual, 1, &packed);
@@ -365,14 +365,14 @@ mod tests {
     }
 
     /// Decodes one number byte by byte, as the protobuf documentation describes. Returns its value and length.
-    fn obvious(data: &[u8]) -> Option<(u64, usize)> {
+    fn decode_simply(data: &[u8]) -> Option<(u64, usize)> {
         let len = data.iter().take(10).position(|&byte| byte < 0x80)? + 1;
         let digits = data[..len].iter().enumerate();
         Some((digits.map(|(i, &byte)| (u128::from(byte & 0x7f) << (7 * i)) as u64).fold(0, |v, digit| v | digit), len))
     }
 
     #[test]
-    fn numbers_of_all_lengths_are_those_of_the_obvious_way() {
+    fn numbers_of_all_lengths_match_a_simple_decoder() {
         // Random bytes, most of them with the top bit set, so that numbers have all lengths and some are too long.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = || {
@@ -385,30 +385,30 @@ mod tests {
             let continued = [0x80, 0xff, 0x00][round % 3];
             let bytes: Vec<u8> =
                 (0..len).map(|_| random() as u8 | if random() % 8 == 0 { 0 } else { continued }).collect();
-            let (mut rest, mut want) = (&bytes[..], Vec::new());
-            while let Some((v, n)) = obvious(rest) {
-                want.push(v);
+            let (mut rest, mut expected) = (&bytes[..], Vec::new());
+            while let Some((v, n)) = decode_simply(rest) {
+                expected.push(v);
                 rest = &rest[n..];
                 lengths[n] += 1;
             }
             lengths[0] += usize::from(!rest.is_empty());
-            assert_eq!(varint(&bytes), obvious(&bytes), "{bytes:x?}");
+            assert_eq!(varint(&bytes), decode_simply(&bytes), "{bytes:x?}");
             let ints = Ints { bytes: &bytes, field: 0 };
-            let (mut got, mut values) = (Vec::new(), Vec::new());
-            let whole = ints.all(|v| {
-                got.push(v);
+            let (mut actual, mut values) = (Vec::new(), Vec::new());
+            let is_whole = ints.all(|v| {
+                actual.push(v);
                 true
             });
-            let whole_values = ints.all_values(|v| {
+            let is_whole_as_values = ints.all_values(|v| {
                 values.push(v);
                 true
             });
-            assert_eq!((whole, &got), (rest.is_empty(), &want), "{bytes:x?}");
-            assert_eq!(whole_values, whole, "{bytes:x?}");
-            assert!(values == want || !whole, "{bytes:x?}");
-            if whole {
-                assert_eq!((0..=want.len()).map(|n| ints.nth(n)).collect::<Vec<_>>(), {
-                    want.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
+            assert_eq!((is_whole, &actual), (rest.is_empty(), &expected), "{bytes:x?}");
+            assert_eq!(is_whole_as_values, is_whole, "{bytes:x?}");
+            assert!(values == expected || !is_whole, "{bytes:x?}");
+            if is_whole {
+                assert_eq!((0..=expected.len()).map(|n| ints.nth(n)).collect::<Vec<_>>(), {
+                    expected.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
                 });
             }
         }
@@ -416,19 +416,19 @@ mod tests {
     }
 
     #[test]
-    fn a_few_bytes_are_a_word_that_is_filled_up() {
+    fn fewer_than_eight_bytes_are_padded_to_a_word() {
         for len in 0..8 {
             let bytes: Vec<u8> = (0..len).map(|i| 0x81 + 17 * i).collect();
             for fill in [0, u64::MAX, 0x0101_0101_0101_0101] {
-                let mut want = fill.to_le_bytes();
-                want[..bytes.len()].copy_from_slice(&bytes);
-                assert_eq!(word(&bytes, fill), u64::from_le_bytes(want), "{len} {fill:x}");
+                let mut expected = fill.to_le_bytes();
+                expected[..bytes.len()].copy_from_slice(&bytes);
+                assert_eq!(word(&bytes, fill), u64::from_le_bytes(expected), "{len} {fill:x}");
             }
         }
     }
 
     #[test]
-    fn a_glance_at_ids_never_accepts_what_is_out_of_range() {
+    fn quick_id_check_never_accepts_ids_out_of_range() {
         let packed = |ids: &[u64]| {
             let mut bytes = Vec::new();
             ids.iter().for_each(|&v| put::varint(&mut bytes, v));
