@@ -379,7 +379,7 @@ struct Plain {
 }
 
 impl Plain {
-    fn of(text: &str) -> Plain {
+    fn from_text(text: &str) -> Plain {
         /// The maximum number of nested encodings to undo.
         const MAX_ROUNDS: usize = 4;
         let bytes = text.as_bytes().to_vec();

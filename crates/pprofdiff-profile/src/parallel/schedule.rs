@@ -101,7 +101,7 @@ pub fn record<R>(cores: usize, clock: fn() -> Duration, f: impl FnOnce() -> R) -
     let result = f();
     recording(Recorder::note);
     let steps = RECORDER.take().map_or_else(Vec::new, |recorder| recorder.steps);
-    (done, Schedule { cores, steps })
+    (result, Schedule { cores, steps })
 }
 
 /// A job that is running or ready to run.
