@@ -108,7 +108,7 @@ mod tests {
             (&["ab", "ab"], &["abc"], Some("ab")),
             (&["aba", "ababa"], &[], Some("aba*")),
             (&["x-é1", "x-è1"], &["y"], Some("x-*1")),
-            // The pattern would match one of the others, paths differ in depth, or names contain wildcards.
+            // The pattern would match another name, paths differ in depth, or names contain wildcards.
             (&["a1", "a2"], &["a3"], None),
             (&["a/b", "a"], &[], None),
             (&["a*", "ab"], &[], None),

@@ -29,7 +29,7 @@ pub enum Variants {
 
 /// The replacement for a match.
 enum Replacement {
-    /// A text, in which `$1` is the first capture group.
+    /// A text. `$1` stands for the first capture group.
     Text(&'static str),
     /// The same path with a capital drive letter and slashes.
     WindowsPath,
@@ -108,7 +108,7 @@ static RULES: &[NameRule] = &[
             ("java/lang/invoke/LambdaForm$DMH/1418481495.invokeStatic", "java/lang/invoke/LambdaForm$DMH.invokeStatic"),
         ],
     },
-    // Generated classes that are numbered in the order in which a run first uses them.
+    // Generated classes. A run numbers them in the order of their first use.
     NameRule {
         variants: Variants::Random,
         has: &[&["Accessor"], &["$Proxy"]],
@@ -135,7 +135,7 @@ static RULES: &[NameRule] = &[
             ("a.B$HibernateProxy$lOx3Gqgt.name", "a.B$HibernateProxy.name"),
         ],
     },
-    // Deployment folders that are named after a time, a counter or a commit.
+    // Deployment folders, whose names are times, counters or commits.
     NameRule {
         variants: Variants::Random,
         has: &[&["/releases/"]],
@@ -318,7 +318,7 @@ mod tests {
             for &(before, after) in rule.examples {
                 assert_eq!(canonical(before), after, "{before}");
             }
-            // Names for which a `Random` rule already suffices must not be examples of another kind of rule.
+            // Exactly the `Random` rules have examples that `stable` changes.
             let random = rule.examples.iter().filter(|(before, _)| stable(before) != *before).count();
             assert_eq!(random > 0, rule.variants == Variants::Random, "{}", rule.pattern);
         }

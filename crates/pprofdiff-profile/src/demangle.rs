@@ -1,8 +1,8 @@
 //! Demangles function names from symbol tables like pprof does: C++ (Itanium ABI) and Rust (legacy and v0).
 //!
 //! `go tool pprof` shows functions without parameters and template arguments. Profiles are compared by name, so a
-//! profile that pprofdiff symbolizes must have the same names as one that pprof symbolized. The rules come from pprof's
-//! `internal/symbolizer` and from the module `github.com/ianlancetaylor/demangle` with the options NoParams,
+//! profile that pprofdiff symbolizes must have the same names as after symbolization with pprof. The rules come from
+//! pprof's `internal/symbolizer` and from the module `github.com/ianlancetaylor/demangle` with the options NoParams,
 //! NoEnclosingParams and NoTemplateParams. `tests/demangle.rs` compares the results. [`Demangle`] provides pprof's
 //! other modes.
 //!
@@ -77,8 +77,8 @@ impl str::FromStr for Demangle {
 /// The maximum length of a name in bytes; longer names stay mangled. Some recursions in cpp_demangle are only bounded
 /// by the length of the name. The longest of 384,000 names in large libraries has 1,356 bytes.
 const MAX_NAME_BYTES: usize = 4096;
-/// The maximum recursion depth of cpp_demangle. Only three of the same names need more. In debug builds, each level
-/// takes up to 22 kB of a thread's 2 MiB stack.
+/// The maximum recursion depth of cpp_demangle. Only three of the 384,000 names in large libraries need
+/// more. In debug builds, each level takes up to 22 kB of a thread's 2 MiB stack.
 const MAX_RECURSION: u32 = 80;
 
 /// Returns the maximum length of a demangled name. In large libraries, no name exceeds 128 bytes plus twice its mangled
@@ -209,8 +209,8 @@ impl Write for Limited {
     }
 }
 
-/// Shortens a Rust name like pprof does. The brackets of generic arguments stay, and so do bound arguments (`dyn
-/// Iterator<Item = u8>`), because pprof's demangler omits only types, lifetimes and constants.
+/// Shortens a Rust name like pprof does. The brackets of generic arguments stay, and so do bound arguments such as
+/// `dyn Iterator<Item = u8>`, because pprof's demangler omits only types, lifetimes and constants.
 fn without_generics(text: &str) -> String {
     enum OpenBracket {
         Plain,
@@ -262,7 +262,7 @@ fn ends_with_word(text: &str, word: &str) -> bool {
 }
 
 /// Returns the length of the quoted character or string at the start of the text. Constants may contain any characters,
-/// including brackets. A lifetime has no closing quote, so it is not quoted text.
+/// including brackets. A lifetime is not quoted text, because it lacks a closing quote.
 fn quoted(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|c| "'\"".contains(*c))?;
     let mut is_escaped = false;
@@ -522,7 +522,7 @@ mod tests {
     }
 
     /// Returns a name with four types. Each type is a function of 16 parameters of the previous type, so the last type
-    /// expands to 65,536 copies of the first. `before` is the number of earlier types that substitutions can refer to.
+    /// expands to 65,536 copies of the first. `before` is the number of earlier types available to substitutions.
     fn multiplied(start: &str, before: usize, end: &str) -> String {
         let types = (0..4).map(|i| {
             let last = before + 2 * i;

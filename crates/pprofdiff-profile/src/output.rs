@@ -28,7 +28,7 @@ pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> 
 /// Replaces the file at `path`.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let existing_metadata = existing(fs::metadata(path))?;
-    // Use the real path, so that symbolic links survive. A file that is open but has no name any more is written
+    // Use the real path, so that symbolic links survive. A file that is still open but already deleted is written
     // directly.
     let real = match &existing_metadata {
         Some(_) => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),

@@ -1,8 +1,9 @@
 //! Parallel execution on the caller's rayon pool. This is the engine's only use of threads inside one diff.
 //!
 //! A library that starts its own threads surprises its callers, and hangs after `fork`, because rayon's global pool has
-//! no threads in the child process. Work is therefore split only if the caller already runs in a pool: `pool.install(||
-//! Diff::load(..))`. Otherwise, the same code runs on the calling thread. The results are the same in both cases.
+//! no threads in the child process. Work is therefore split only if the caller already runs in a pool:
+//! `pool.install(|| Diff::load(..))`. Otherwise, the same code runs on the calling thread. The results are the same in
+//! both cases.
 //!
 //! Jobs belong to the [`Work`](crate::Work) that starts them.
 

@@ -30,7 +30,7 @@ mod system {
     /// A hash set with secret keys.
     pub type HashSet<T, S = RandomState> = std::collections::HashSet<T, S>;
 
-    /// The secret from which all states are derived.
+    /// The secret keys and seed of all states.
     struct HashSecret {
         keys: [u64; 2],
         seed: SharedSeed,
@@ -56,8 +56,8 @@ mod system {
     impl RandomState {
         /// Creates a state with new keys.
         pub fn new() -> RandomState {
-            // As in the standard library, a counter gives each state different keys, so two states hash the same value
-            // differently.
+            // A counter gives each state different keys, as in the standard library. Two states therefore hash the same
+            // value differently.
             static COUNT: AtomicU64 = AtomicU64::new(0);
             let [k0, k1] = secret().keys;
             RandomState { keys: [k0.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)), k1] }

@@ -35,8 +35,8 @@ pub fn sanitize(text: &str) -> Cow<'_, str> {
     text.char_indices().map(|(index, c)| if is_unsafe((index, c)) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Returns the position of a GitHub command at the start of a line, after whitespace: `::name::` or `::name
-/// key=value::`. A C++ name such as `::operator new(unsigned long)` is not a command.
+/// Returns the position of a GitHub command at the start of a line, after whitespace: `::name::` or
+/// `::name key=value::`. A C++ name such as `::operator new(unsigned long)` is not a command.
 fn leading_command(text: &str) -> Option<usize> {
     let is_blank = |c: char| c.is_whitespace() || is_harmful(c);
     let line = text.trim_start_matches(is_blank);

@@ -101,7 +101,7 @@ pub struct Scaled {
     pub symbol: &'static str,
 }
 
-/// Returns the best unit for a value: the largest unit in which it is at least 1.
+/// Returns the best unit for a value: the largest unit that gives a value of at least 1.
 fn best_unit(value: f64, from: Known) -> Known {
     let smallest = value.abs() * from.factor() as f64;
     let index = from.family.units.iter().rposition(|u| smallest / u.factor as f64 >= 1.0);

@@ -96,7 +96,7 @@ pub struct TimeSplit {
     text: String,
     /// The part before the time.
     pub before: TimeWindow,
-    /// The part from the time on.
+    /// The part that begins at the time.
     pub after: TimeWindow,
 }
 
@@ -351,8 +351,8 @@ impl Timeline {
         self.range = Some((first.min(begin), last.max(end)));
     }
 
-    /// Sets the header's start and duration to those parts of the recording that are inside the window. If the format
-    /// does not declare a duration, the range of the samples replaces it.
+    /// Sets the header's start and duration to the part of the recording inside the window. If the format does not
+    /// declare a duration, the range of the samples replaces it.
     ///
     /// # Errors
     /// Fails if no sample was inside the window.

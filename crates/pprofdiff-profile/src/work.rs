@@ -5,10 +5,10 @@
 //! which returns an error of the kind [`ErrorKind::Interrupted`].
 //!
 //! Cancellation unwinds the stack, as rust-analyzer does for its queries, instead of returning an error through every
-//! function. Views cannot fail on their input, so they return no `Result`. Some callers also convert errors into
-//! results (a series omits a build that fails to load), and a cancellation must pass through them. The unwinding is not
-//! a panic: it runs no panic hook and prints nothing. Where panics abort (`panic = "abort"`, as in the browser),
-//! running work cannot be cancelled.
+//! function. Views cannot fail on their input, so they return no `Result`. Some callers also handle errors themselves
+//! (a series omits a build that fails to load), and they must not handle a cancellation. The unwinding is not a panic:
+//! it runs no panic hook and prints nothing. Where panics abort (`panic = "abort"`, as in the browser), cancellation
+//! does not work.
 //!
 //! Data that outlives an interrupted call must be consistent at each poll. Files are therefore renamed once they are
 //! complete, and caches store complete answers only.
@@ -309,7 +309,7 @@ mod tests {
                 parallel::join(both, both)
             })
         };
-        // A thread that waits for a job of one work may execute jobs of the other work.
+        // A thread that waits for a job of one work may execute jobs of another work.
         let results = pool.install(|| parallel::map(&[&stopped, &other, &stopped, &other], |work| poll_in_jobs(work)));
         let results: Vec<bool> = results.into_iter().map(is_interrupted).collect();
         assert_eq!(results, [true, false, true, false]);

@@ -127,8 +127,8 @@ impl Schedule {
     }
 
     /// Returns the time from start to end on the simulated cores. A free core takes the job that became ready last. The
-    /// core that finishes the last of several parallel jobs continues their waiting parent job. As in a rayon pool,
-    /// no core idles while a job is ready.
+    /// core that finishes the last of several parallel jobs continues their waiting parent job. No core
+    /// idles while a job is ready, as in a rayon pool.
     pub fn time(&self) -> Duration {
         let mut jobs = vec![Job { steps: self.steps.iter(), parent: None, waits: 0 }];
         let (mut ready, mut running) = (vec![0], BinaryHeap::new());

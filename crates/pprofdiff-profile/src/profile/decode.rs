@@ -360,7 +360,7 @@ fn locations(data: &[u8], table: &WireTable, mapping_ids: &Ids, function_ids: &I
             }
         }
         ids.push(id);
-        // As in pprof, a mapping id that is 0 or does not exist marks a location outside all mappings.
+        // A mapping id of 0 or an unknown mapping id marks a location outside all mappings, as in pprof.
         locations.mapping.push(mapping_ids.get(mapping).unwrap_or(NONE));
         locations.address.push(address);
         locations.folded.push(folded);

@@ -79,7 +79,7 @@ pub struct Part<'p, S> {
     pub side: Option<bool>,
     /// True to subtract the values, and to label the samples as the base of a diff.
     pub as_base: bool,
-    /// The factor that multiplies the profile's values.
+    /// The factor for the profile's values.
     pub weight: i64,
     /// The filter for the profile's samples.
     pub selection: S,
@@ -152,7 +152,7 @@ struct MergedSample {
     is_base: bool,
 }
 
-/// Maps the indexes of the profile that is being added to indexes of the merged profile. Filled on demand.
+/// Maps the indexes of the profile that is being added to indexes of the merged profile. It is filled on demand.
 struct IndexTranslation {
     strings: Memo,
     functions: Memo,

@@ -130,8 +130,8 @@ fn kinds(profiles: &[&Profile]) -> String {
     descriptions.join("; ")
 }
 
-/// Returns the index of the common type that views show by default. The result equals pprof's, which combines the
-/// profiles of each side and then the two sides.
+/// Returns the index of the common type that views show by default. The result is the same as in pprof,
+/// which combines the profiles of each side and then the two sides.
 ///
 /// Combining works as follows. A profile whose list of types differs from the common list declares the first common
 /// type as its default, unless its own default is still common. The first profile with a default decides. Without any

@@ -12,7 +12,7 @@ mod samples;
 use crate::error::{Error, Result};
 pub(crate) use samples::{SampleParts, word};
 
-/// A field's value in its wire type.
+/// A field's value, by wire type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
     Varint(u64),
@@ -259,8 +259,8 @@ fn long_varint(rest: &[u8], mut low: u64) -> (u64, usize) {
     (0, 0)
 }
 
-/// Removes the top bit of each byte and closes the gaps: first within pairs of bytes, then of two bytes, then of four
-/// bytes.
+/// Removes the top bit of each byte and closes the gaps: first between two bytes, then between pairs of bytes, then
+/// between groups of four bytes.
 #[inline(always)]
 fn without_top_bits(x: u64) -> u64 {
     let x = (x & 0x7f00_7f00_7f00_7f00) >> 1 | x & 0x007f_007f_007f_007f;

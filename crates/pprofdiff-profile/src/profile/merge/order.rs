@@ -28,8 +28,9 @@ impl Merger<'_> {
 
     /// Returns the stacks in the order of their ids, compared from the root.
     ///
-    /// This is a radix sort: it orders stacks by two ids, then orders stacks with equal ids by the next two, and so on.
-    /// It reads each stack's prefix only once. Comparing whole stacks would read the prefix again for every comparison.
+    /// This is a radix sort: it orders stacks by two ids, then orders stacks with equal ids by the next two, and
+    /// repeats this. It reads each stack's prefix only once. Comparing whole stacks would read the prefix again for
+    /// every comparison.
     fn ordered_stacks(&self) -> Vec<u32> {
         let rest =
             |stack: u32, from: usize| &self.stack_locations[self.stacks[stack as usize].locations.clone()][from..];

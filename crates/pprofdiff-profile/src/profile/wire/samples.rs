@@ -257,8 +257,8 @@ fn packed_within(bytes: &[u8], n: u32) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     words.iter().for_each(|word| check(u64::from_le_bytes(*word)));
     if !rest.is_empty() {
-        // Fill the word with ones, each of which is a valid number. If the last number is truncated, the last line
-        // detects it.
+        // Fill the word with the byte 1, which is a valid number. The last line of this function detects a truncated
+        // last number.
         check(word(rest, EACH));
     }
     invalid == 0 && bytes.last().is_none_or(|&last| last < 0x80)
@@ -285,7 +285,7 @@ impl<'a> SampleParts<'a> {
         Some(SampleParts { locations, values, labels: rest })
     }
 
-    /// Splits a message of any form. `likely` says to try the usual form first.
+    /// Splits a message of any form. If `likely` is true, tries the usual form first.
     #[inline(always)]
     pub(crate) fn new(message: &'a [u8], likely: bool) -> SampleParts<'a> {
         match SampleParts::usual(message) {
