@@ -293,7 +293,7 @@ fn replaced(mut name: Cow<'_, str>, applies: impl Fn(Variants) -> bool) -> (Cow<
             Text(text) => regex.replace_all(&name, text),
             WindowsPath => regex.replace_all(&name, |captures: &Captures<'_>| with_slashes(&captures[0])),
         };
-        // A match of the whole name is ignored, because then the match is not a suffix.
+        // If nothing of the name would remain, ignore the match: the name has no suffix to remove.
         if !replaced.is_empty() && replaced != name {
             name = Cow::Owned(replaced.into_owned());
             variants = variants.max(rule.variants);

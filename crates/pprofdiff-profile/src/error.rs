@@ -1,4 +1,4 @@
-//! The error type of all pprofdiff crates. An error has the input, the record, the byte offset, a description and
+//! The error type of all pprofdiff crates. An error contains the input, the record, the byte offset, a description and
 //! advice.
 //!
 //! Errors are written for people. `Display` prints a single line that is safe to show, whatever the input contains. The

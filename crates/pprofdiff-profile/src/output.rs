@@ -143,7 +143,7 @@ impl PrivateFile {
     /// Creates a file with this content in the folder for temporary files.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Fails with the operating system's error.
     pub fn new(suffix: &str, content: &[u8]) -> Result<PrivateFile> {
         // tempfile grants no rights to others, and never opens an existing file.
         let create = || {

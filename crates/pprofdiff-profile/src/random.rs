@@ -36,8 +36,8 @@ mod system {
         seed: SharedSeed,
     }
 
-    /// Returns the secret, which comes from the browser once. Every page and worker has a random source. Without it
-    /// there is no secret, so the call panics, as the standard library does on other systems.
+    /// Returns the secret, which is requested from the browser once. Every page and worker has a random source. If it
+    /// fails, the call panics, as the standard library does on other systems.
     #[allow(clippy::expect_used)]
     fn secret() -> &'static HashSecret {
         static SECRET: OnceLock<HashSecret> = OnceLock::new();

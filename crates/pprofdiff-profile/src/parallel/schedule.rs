@@ -3,8 +3,9 @@
 //! The call runs on this thread alone, as if the pool had the given number of threads. Its jobs run one after another,
 //! and each job is timed. Afterwards, the jobs are scheduled on the simulated cores.
 //!
-//! The simulated jobs share no memory bandwidth, cache or lock. The estimate therefore shows the parallelism of the
-//! code, and a real machine is slower. A sort counts as a single job, although a pool would divide it.
+//! The simulation ignores contention for memory bandwidth, caches and locks. The estimate therefore shows the
+//! parallelism of the code, and a real machine is slower. A sort counts as a single job, although a pool would divide
+//! it.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;

@@ -1,5 +1,5 @@
 //! Builds profiles record by record. Readers of other formats (such as `format/folded.rs`), other tools and tests use
-//! it.
+//! this module.
 //!
 //! Strings, functions, mappings and locations are interned, so a caller may add equal records repeatedly. Samples are
 //! kept as given. [`ProfileBuilder::build`] encodes a message and loads it, so a built profile passes the same checks

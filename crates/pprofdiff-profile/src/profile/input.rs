@@ -1,8 +1,8 @@
 //! Loads profiles from paths, bytes and readers, in any supported compression.
 //!
 //! A regular file is read into memory as a whole, which the fastest inflater requires. An uncompressed file is read
-//! directly into the buffer of the profile's strings. Inputs without a size (pipes) and files above the size
-//! limit are inflated while they are read.
+//! directly into the profile's buffer. Inputs without a size (pipes) and files above the size limit are inflated while
+//! they are read.
 //!
 //! Files are never memory-mapped, because another process could truncate the file and invalidate the map. Mapping would
 //! save a copy, which matters from about 100 MB.
