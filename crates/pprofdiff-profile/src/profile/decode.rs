@@ -402,7 +402,7 @@ fn check_samples(profile: &mut Profile) -> Result<()> {
     let table = WireTable { count: profile.n_samples, part: profile.samples.clone() };
     let n_types = profile.sample_types.len();
     if n_types == 0 && table.count > 0 {
-        return Err(Error::malformed("there are samples, but no sample type that describes them").at(table.part.start));
+        return Err(Error::malformed("there are samples, but no sample types that describe them").at(table.part.start));
     }
     let parts = split(&profile.data, table.part.clone(), table.count);
     let max_frames = max_frames(profile);
