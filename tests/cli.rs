@@ -240,7 +240,7 @@ fn two_parts_of_one_recording_are_sides() {
     assert!(failure(&["top", &cut, "--time", "..3s"]).contains("pprof does not say when each sample was taken"));
     let said = failure(&["explain", &run, "--base-time", "0..3s", "--new-time", "20s.."]);
     assert!(
-        said.contains("no sample is within 20s..: those of this recording are within 0.193s..10.399s, which is "),
+        said.contains("no sample is within 20s..; the samples of this recording are within 0.193s..10.399s, which is "),
         "{said}"
     );
     assert!(failure(&["top", &run, "--time", "3s"]).contains("invalid value '3s' for '--time': "));

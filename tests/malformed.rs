@@ -66,7 +66,7 @@ type Row = (&'static str, fn(&mut Profile), &'static str, &'static str, u64);
 #[test]
 fn each_mutation_is_reported_with_its_record_and_place() {
     let rows: &[Row] = &[
-        ("no sample type", |p| p.sample_type.clear(), "", "no sample type says what they count", 2),
+        ("no sample type", |p| p.sample_type.clear(), "", "no sample types that describe them", 2),
         (
             "too few values",
             |p| p.sample[0].value.clear(),

@@ -248,7 +248,7 @@ fn a_written_diff_is_no_input_beside_others() {
     ];
     for args in sides {
         let line = failure(args);
-        assert!(line.contains(&said) && line.contains("the profiles that it was made of"), "{line}");
+        assert!(line.contains(&said) && line.contains("the profiles from which it was made"), "{line}");
     }
     // Of many pairs, that one fails.
     let pairs = temp("pairs.csv");
@@ -264,7 +264,7 @@ fn a_written_diff_is_no_input_beside_others() {
         json(&["--base", &base, "--base", &base, "--new", &new, "--new", &new, "--format", "json"])["total"]
     );
     assert!(
-        failure(&["merge", &new, &out, "-o", &twice]).contains(&format!("{out}: this is a written diff, and other"))
+        failure(&["merge", &new, &out, "-o", &twice]).contains(&format!("{out}: this is a written diff, but others"))
     );
 }
 

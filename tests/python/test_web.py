@@ -140,7 +140,7 @@ def test_builds_of_two_names_are_asked_about(address: str, visit: Callable[..., 
     files = [tmp_path / name for name in names]
     page = visit(address)
     drop(page, files)
-    asked = page.get_by_role("group", name="What the builds are")
+    asked = page.get_by_role("group", name="How to compare the builds")
     no_order = "branch-1.pb.gz to branch-3.pb.gz and main-1.pb.gz to main-3.pb.gz have no order between them"
     expect(asked).to_contain_text(no_order)
     asked.get_by_role("button", name="base: main-1").click()

@@ -1,37 +1,37 @@
-//! Commands that a person may copy into a shell. Names in them are untrusted: each is one word, whatever it
-//! holds, and none is taken for an option.
+//! Builds shell commands for people to copy. Names in the commands are untrusted, so each name becomes exactly one word
+//! and never an option.
 
 use crate::sanitize::is_harmful;
 
-/// The command that writes the profile again, with the names of functions from the binary.
+/// Returns the command that rewrites a profile with function names from the binary.
 pub(crate) fn symbolize(binary: &str, profile: &str) -> String {
     let (binary, profile) = (operand(binary, "BINARY"), operand(profile, "PROFILE"));
     format!("pprofdiff convert {profile} --binary {binary} -o named.pb.gz")
 }
 
-/// A file's name as one word for a POSIX shell, which is no option; the placeholder for what is not a file's name (`-`,
-/// `<bytes>`) or can't be typed.
+/// Returns a file name as one word for a POSIX shell that is never an option. Returns the placeholder if the name is
+/// not a file name (`-`, `<bytes>`) or contains characters that cannot be typed.
 pub fn operand(name: &str, placeholder: &str) -> String {
-    let typed = |c: char| c.is_alphanumeric() || c.is_ascii_graphic() || c == ' ';
-    if name.is_empty() || name == "-" || name.starts_with('<') || !name.chars().all(typed) {
+    let is_typable = |c: char| c.is_alphanumeric() || c.is_ascii_graphic() || c == ' ';
+    if name.is_empty() || name == "-" || name.starts_with('<') || !name.chars().all(is_typable) {
         return placeholder.to_owned();
     }
     if name.starts_with('-') { word(&format!("./{name}")) } else { word(name) }
 }
 
-/// A text as one word for a POSIX shell, as it is if nothing in it needs quotes.
+/// Returns a text as one word for a POSIX shell, with quotes only if necessary.
 pub fn word(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"_-./:@%+,=".contains(&b);
     let is_plain = !text.is_empty() && !text.starts_with(['-', '=']) && text.bytes().all(plain);
     if is_plain { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
-/// An expression that only this name matches.
+/// Returns a regular expression that matches only this name.
 pub fn exactly(name: &str) -> String {
     format!("^{}$", regex::escape(name))
 }
 
-/// An expression that only these names match.
+/// Returns a regular expression that matches only these names.
 pub fn exactly_any(names: &[String]) -> String {
     match names {
         [name] => exactly(name),
@@ -39,22 +39,22 @@ pub fn exactly_any(names: &[String]) -> String {
     }
 }
 
-/// An expression as it can be typed: what can't be is any character.
+/// Makes a regular expression typable: replaces each character that cannot be typed with a dot.
 pub fn typed(pattern: &str) -> String {
-    let typed = |c: char| match c {
-        '\n' => r"\n".to_owned(), // which a dot does not match
+    let type_char = |c: char| match c {
+        '\n' => r"\n".to_owned(), // a dot does not match a line break
         c if is_harmful(c) => '.'.to_string(),
         c => c.to_string(),
     };
-    pattern.chars().map(typed).collect()
+    pattern.chars().map(type_char).collect()
 }
 
-/// Returns the length in bytes of the prefix that two sequences of characters share.
-fn same(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
+/// Returns the length in bytes of the common prefix of two character sequences.
+fn common_prefix_len(a: impl Iterator<Item = char>, b: impl Iterator<Item = char>) -> usize {
     a.zip(b).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum()
 }
 
-/// Returns a pattern that matches all of `names` and none of `others`. In each part of a path, `*` replaces the
+/// Returns a file pattern that matches all of `names` and none of `others`. In each part of a path, `*` replaces the
 /// characters that differ.
 pub fn pattern_of(names: &[&str], others: &[&str]) -> Option<String> {
     let parts: Vec<Vec<&str>> = names.iter().map(|name| name.split('/').collect()).collect();
@@ -62,28 +62,33 @@ pub fn pattern_of(names: &[&str], others: &[&str]) -> Option<String> {
     if rest.iter().any(|parts| parts.len() != first.len()) || names.iter().any(|name| name.contains(['*', '?', '['])) {
         return None;
     }
-    let ends = |at: usize| {
-        let part = first[at];
-        let before = rest.iter().map(|parts| same(part.chars(), parts[at].chars())).min().unwrap_or(part.len());
-        let behind = rest.iter().map(|parts| same(part.chars().rev(), parts[at].chars().rev())).min().unwrap_or(0);
+    let ends = |index: usize| {
+        let part = first[index];
+        let prefix =
+            rest.iter().map(|parts| common_prefix_len(part.chars(), parts[index].chars())).min().unwrap_or(part.len());
+        let suffix = rest
+            .iter()
+            .map(|parts| common_prefix_len(part.chars().rev(), parts[index].chars().rev()))
+            .min()
+            .unwrap_or(0);
         // The common prefix and suffix must not overlap in the shortest name.
-        let shortest = parts.iter().map(|parts| parts[at].len()).min().unwrap_or(0);
-        let behind = behind.min(shortest - before);
-        let end = part.len() - behind;
-        (&part[..before], part.get(end..).unwrap_or_default(), rest.iter().all(|parts| parts[at] == part))
+        let shortest = parts.iter().map(|parts| parts[index].len()).min().unwrap_or(0);
+        let suffix = suffix.min(shortest - prefix);
+        let end = part.len() - suffix;
+        (&part[..prefix], part.get(end..).unwrap_or_default(), rest.iter().all(|parts| parts[index] == part))
     };
     let pattern: Vec<_> = (0..first.len()).map(ends).collect();
     let matches = |name: &&str| {
         let parts: Vec<&str> = name.split('/').collect();
-        let fits = |(part, (before, behind, is_same)): (&&str, &(&str, &str, bool))| match is_same {
-            true => part == before,
-            false => part.len() >= before.len() + behind.len() && part.starts_with(before) && part.ends_with(behind),
+        let fits = |(part, (prefix, suffix, is_equal)): (&&str, &(&str, &str, bool))| match is_equal {
+            true => part == prefix,
+            false => part.len() >= prefix.len() + suffix.len() && part.starts_with(prefix) && part.ends_with(suffix),
         };
         parts.len() == pattern.len() && parts.iter().zip(&pattern).all(fits)
     };
-    let text = |(before, behind, is_same): &(&str, &str, bool)| match is_same {
-        true => (*before).to_owned(),
-        false => format!("{before}*{behind}"),
+    let text = |(prefix, suffix, is_equal): &(&str, &str, bool)| match is_equal {
+        true => (*prefix).to_owned(),
+        false => format!("{prefix}*{suffix}"),
     };
     let is_only = !others.iter().any(matches);
     is_only.then(|| pattern.iter().map(text).collect::<Vec<_>>().join("/"))
@@ -96,14 +101,14 @@ mod tests {
     use super::{exactly, operand, pattern_of, symbolize, typed, word};
 
     #[test]
-    fn a_pattern_matches_only_names_of_one_kind() {
+    fn a_pattern_matches_all_names_and_no_others() {
         for (names, others, pattern) in [
             (&["a/b-1.cpu.gz", "a/c-22.cpu.gz"][..], &["a/b-1.heap.gz"][..], Some("a/*.cpu.gz")),
             (&["1/x/cpu", "22/y/cpu"], &["1/x/heap", "cpu"], Some("*/*/cpu")),
             (&["ab", "ab"], &["abc"], Some("ab")),
             (&["aba", "ababa"], &[], Some("aba*")),
             (&["x-é1", "x-è1"], &["y"], Some("x-*1")),
-            // The pattern would match one of the others, paths differ in depth, or names contain wildcards.
+            // The pattern would match another name, paths differ in depth, or names contain wildcards.
             (&["a1", "a2"], &["a3"], None),
             (&["a/b", "a"], &[], None),
             (&["a*", "ab"], &[], None),
@@ -113,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_operands() {
+    fn file_names_become_quoted_operands() {
         assert_eq!(symbolize("/bin/x", "a b"), "pprofdiff convert 'a b' --binary /bin/x -o named.pb.gz");
         assert_eq!(symbolize("", "-x.heap"), "pprofdiff convert ./-x.heap --binary BINARY -o named.pb.gz");
     }
@@ -128,21 +133,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_name_is_a_placeholder() {
+    fn texts_that_are_not_file_names_become_placeholders() {
         for name in ["", "-", "<bytes>", "a\nb", "a\u{1b}[2Jb", "a\u{202e}b", "a\u{fffd}b"] {
             assert_eq!(operand(name, "PROFILE"), "PROFILE", "{name:?}");
         }
     }
 
-    /// A shell is the oracle.
+    /// Runs a shell to check the quoting.
     #[cfg(unix)]
     #[test]
-    fn a_shell_sees_one_word() {
+    fn a_shell_reads_each_name_as_one_word() {
         for name in ["a b", "$(touch x)", "`id`", "a'b", "''", "a;b", "a\\", "~", "*", "!x", "ä", "a\"b", "#a", "{a,b}"]
         {
             let script = format!("printf '%s|' {}", operand(name, "PROFILE"));
-            let said = Command::new("sh").args(["-c", &script]).output().map(|o| o.stdout);
-            assert_eq!(said.ok(), Some(format!("{name}|").into_bytes()));
+            let output = Command::new("sh").args(["-c", &script]).output().map(|o| o.stdout);
+            assert_eq!(output.ok(), Some(format!("{name}|").into_bytes()));
         }
         assert_eq!(operand("-http=:80", "PROFILE"), "./-http=:80");
         for (text, quoted) in [

@@ -1,22 +1,23 @@
-//! Bytes as text in base64.
+//! Encodes and decodes base64.
 
 use ::base64::alphabet;
 use ::base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
 use ::base64::engine::{DecodePaddingMode, Engine};
 
-/// Padded or not.
+/// Accepts text with and without padding.
 const LENIENT: GeneralPurposeConfig =
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// Bytes as a text with padding.
+/// Encodes bytes with padding.
 pub(crate) fn encode(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// The bytes of a text with either alphabet, that of URLs too, padded or not; `None` if it is none.
+/// Decodes text in the standard or the URL-safe alphabet, with or without padding. Returns `None` if the text is
+/// invalid.
 pub(crate) fn decode(text: &[u8]) -> Option<Vec<u8>> {
-    let is_of_urls = text.iter().any(|b| matches!(b, b'-' | b'_'));
-    let alphabet = if is_of_urls { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
+    let is_url_safe = text.iter().any(|b| matches!(b, b'-' | b'_'));
+    let alphabet = if is_url_safe { &alphabet::URL_SAFE } else { &alphabet::STANDARD };
     GeneralPurpose::new(alphabet, LENIENT).decode(text).ok()
 }
 
@@ -25,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn either_alphabet_is_read_padded_or_not() {
+    fn both_alphabets_are_decoded_with_or_without_padding() {
         for text in ["+/8=", "+/8", "-_8=", "-_8"] {
             assert_eq!(decode(text.as_bytes()).as_deref(), Some(&[0xfb, 0xff][..]), "{text}");
         }

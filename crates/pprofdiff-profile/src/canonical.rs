@@ -1,8 +1,10 @@
-//! Rules for the parts of a function's name that a compiler, a runtime or a recorder makes up: hashes, addresses, counters,
-//! folders of a release. The one table of them, for readers that cut such parts and for all that matches names.
+//! Rules for the generated parts of function names: hashes, addresses, counters, and release folders. Compilers,
+//! runtimes and profilers add such parts. All readers that cut such parts and all code that matches names use this
+//! table.
 //!
-//! A rule's [`Variants`] decide who applies it. A number that is random ([`Variants::Random`]) never tells functions apart,
-//! so whatever compares runs leaves it out. The other rules guess more, and are for those who look for causes.
+//! The [`Variants`] of a rule determine who applies it. A random number ([`Variants::Random`]) never distinguishes
+//! functions, so every comparison of runs removes it. The other rules are less certain, and only the search for causes
+//! uses them.
 
 use std::borrow::Cow;
 use std::sync::OnceLock;
@@ -14,19 +16,20 @@ use crate::demangle::{Demangle, symbol};
 /// The relation between names that share a canonical name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Variants {
-    /// Functions of their own: a name that both builds have is the same function in both.
+    /// Different functions. If both builds have a function with the full name, it is the same function in both.
     Own,
-    /// Functions numbered in the order of the source. The numbers mean something only if both builds have the same ones.
+    /// Functions that are numbered in source order. Their numbers only correspond if both builds have the same
+    /// functions.
     Numbered,
-    /// One function under several names, such as a part that the compiler moved out.
+    /// A single function with several names, such as a part that the compiler moved out.
     One,
-    /// One function under names that differ only by a number of the run or the build.
+    /// A single function whose names differ by a number that changes with each run or build.
     Random,
 }
 
-/// The text that replaces a match.
+/// The replacement for a match.
 enum Replacement {
-    /// A text, in which `$1` is the first group.
+    /// A text. `$1` stands for the first capture group.
     Text(&'static str),
     /// The same path with a capital drive letter and slashes.
     WindowsPath,
@@ -34,38 +37,38 @@ enum Replacement {
 
 use Replacement::{Text, WindowsPath};
 
-/// A rule: what it replaces, and examples.
-struct Rule {
+/// A rule that replaces parts of names, with examples.
+struct NameRule {
     variants: Variants,
-    /// The expression is tried only on names that contain all texts of one of these lists, because that is far cheaper to
-    /// find out.
+    /// Lists of literal texts. The pattern is only tried on names that contain all texts of at least one list, because
+    /// searching for literals is much cheaper.
     has: &'static [&'static [&'static str]],
     pattern: &'static str,
     with: Replacement,
-    /// Names before and after.
+    /// Names before and after the replacement.
     #[cfg_attr(not(test), expect(dead_code, reason = "documentation, which a test checks"))]
     examples: &'static [(&'static str, &'static str)],
 }
 
-/// Applied in this order.
-static RULES: &[Rule] = &[
-    // A hash of the module that a function came from, behind all else.
-    Rule {
+/// The rules, in the order of their application.
+static RULES: &[NameRule] = &[
+    // The hash of the module that a function came from, which is the last suffix.
+    NameRule {
         variants: Variants::Random,
         has: &[&[".llvm."]],
         pattern: r"\.llvm\.\d+",
         with: Text(""),
         examples: &[("orders::price::h0123456789abcdef.llvm.1234567", "orders::price")],
     },
-    Rule {
+    NameRule {
         variants: Variants::Random,
         has: &[&["::h"]],
         pattern: r"::h[0-9a-f]{16}(\.|$)",
         with: Text("$1"),
         examples: &[("orders::price::h0123456789abcdef", "orders::price")],
     },
-    // The hash that tells crates of one name apart. Demanglers write it unless they shorten names.
-    Rule {
+    // The hash that distinguishes crates with equal names. Demanglers write it unless they shorten names.
+    NameRule {
         variants: Variants::Random,
         has: &[&["]::"]],
         pattern: r"([A-Za-z0-9_])\[[0-9a-f]{8,16}\]::",
@@ -75,9 +78,9 @@ static RULES: &[Rule] = &[
             ("<alloc[26d71db9ae44d532]::vec::Vec<u8>>::push", "<alloc::vec::Vec<u8>>::push"),
         ],
     },
-    // Hidden classes of a JVM: their address, and before Java 15 a number. async-profiler writes a dot, the JVM a plus or a
-    // slash.
-    Rule {
+    // Hidden classes of a JVM contain their address, and before Java 15 also a number. The separator is a dot in
+    // async-profiler, and a plus or a slash in the JVM.
+    NameRule {
         variants: Variants::Random,
         has: &[&["0x", "$"]],
         pattern: r"[+/.]0x[0-9a-f]{6,16}(/\d+)?",
@@ -91,7 +94,7 @@ static RULES: &[Rule] = &[
             ("java/lang/invoke/LambdaForm$MH+0x00007f2f7000a400/12", "java/lang/invoke/LambdaForm$MH"),
         ],
     },
-    Rule {
+    NameRule {
         variants: Variants::Random,
         has: &[&["$$Lambda"], &["LambdaForm$"]],
         pattern: r"(\$\$Lambda|LambdaForm\$[A-Z]+)(\$\d+)?(/\d+)?",
@@ -105,8 +108,8 @@ static RULES: &[Rule] = &[
             ("java/lang/invoke/LambdaForm$DMH/1418481495.invokeStatic", "java/lang/invoke/LambdaForm$DMH.invokeStatic"),
         ],
     },
-    // Classes that are generated in the order in which a run first needs them.
-    Rule {
+    // Generated classes. A run numbers them in the order of their first use.
+    NameRule {
         variants: Variants::Random,
         has: &[&["Accessor"], &["$Proxy"]],
         pattern: r"(MethodAccessor|ConstructorAccessor|\$Proxy)\d+",
@@ -121,7 +124,7 @@ static RULES: &[Rule] = &[
         ],
     },
     // Classes that libraries generate, with a hash or a random word.
-    Rule {
+    NameRule {
         variants: Variants::Random,
         has: &[&["CGLIB$$"], &["$HibernateProxy$"], &["$ByteBuddy$"], &["$MockitoMock$"]],
         pattern: r"(By\w*CGLIB)\$\$[0-9a-f]+|(\$(?:HibernateProxy|ByteBuddy|MockitoMock))\$\w+",
@@ -132,24 +135,24 @@ static RULES: &[Rule] = &[
             ("a.B$HibernateProxy$lOx3Gqgt.name", "a.B$HibernateProxy.name"),
         ],
     },
-    // Folders of deployments, named by a time, a counter or a commit.
-    Rule {
+    // Deployment folders, whose names are times, counters or commits.
+    NameRule {
         variants: Variants::Random,
         has: &[&["/releases/"]],
         pattern: r"/releases/(?:\d[\d_.-]*|[0-9a-f]{7,40})/",
         with: Text("/releases/"),
         examples: &[("{closure:/srv/releases/20240101120000/src/f.php:12}", "{closure:/srv/releases/src/f.php}")],
     },
-    // Objects of Python in the texts of functions.
-    Rule {
+    // Addresses of Python objects in the text form of functions.
+    NameRule {
         variants: Variants::Random,
         has: &[&[" at 0x"]],
         pattern: r" at 0x[0-9a-fA-F]{4,16}\b",
         with: Text(""),
         examples: &[("<function f at 0x7f3a2c0d1e50>", "<function f>")],
     },
-    // Libraries that a program unpacks into a file of its own, and files that name a process.
-    Rule {
+    // Libraries that a program unpacks into a temporary file, and files whose names contain a process ID.
+    NameRule {
         variants: Variants::Random,
         has: &[&[".so"], &[".dylib"], &[".jnilib"], &[".dll"], &[".tmp"], &["perf-"]],
         pattern: r"-?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d{9,}(\.(?:so|dylib|jnilib|dll|tmp)\b)|(\bperf)-\d+(\.map\b)",
@@ -161,9 +164,9 @@ static RULES: &[Rule] = &[
             ("libfoo-20240101.so", "libfoo-20240101.so"),
         ],
     },
-    // Recorders spell the path of one file with a small or a capital drive letter, with `\` or `/`. At the start of a name
-    // a letter before `:/` may be a function (`f:/app/page.js`).
-    Rule {
+    // Profilers write the path of a file with a lower or upper case drive letter, and with `\` or `/`. At the start of
+    // a name, a letter before `:/` may be a function (`f:/app/page.js`).
+    NameRule {
         variants: Variants::Random,
         has: &[&[":\\"], &[":/"]],
         pattern: r#"(?:\b[A-Za-z]:\\|[\s(/][A-Za-z]:/)[^:*?"<>|()]*"#,
@@ -176,15 +179,15 @@ static RULES: &[Rule] = &[
             ("f:/app/page.ts", "f:/app/page.ts"),
         ],
     },
-    Rule {
+    NameRule {
         variants: Variants::One,
         has: &[&[".cold"], &[".part"], &[".constprop"], &[".isra"], &[".llvm"]],
         pattern: r"(\.(cold|part|constprop|isra|llvm)(\.\d+)*)+$",
         with: Text(""),
         examples: &[("parse.part.0.constprop.1", "parse")],
     },
-    // Go's text profiles, and its profiles until Go 1.20, write `[...]` for any instance.
-    Rule {
+    // Go's text profiles, and all its profiles before Go 1.21, write `[...]` for any type arguments.
+    NameRule {
         variants: Variants::Own,
         has: &[&["/", "["], &["[go.shape."], &["[..."]],
         pattern: r"\[[^\[\]]*(\[[^\[\]]*\][^\[\]]*)*\]",
@@ -198,44 +201,44 @@ static RULES: &[Rule] = &[
             ("<[T]>::sort", "<[T]>::sort"),
         ],
     },
-    Rule {
+    NameRule {
         variants: Variants::One,
         has: &[&["{{closure}}"]],
         pattern: r"(::\{\{closure\}\})+$",
         with: Text(""),
         examples: &[("orders::price::{{closure}}::{{closure}}", "orders::price")],
     },
-    Rule {
+    NameRule {
         variants: Variants::Numbered,
         has: &[&["{closure#"]],
         pattern: r"\{closure#\d+\}",
         with: Text("{closure#}"),
         examples: &[("a::{closure#2}", "a::{closure#}")],
     },
-    Rule {
+    NameRule {
         variants: Variants::Numbered,
         has: &[&[".func"]],
         pattern: r"\.func\d+((\.\d+)*|-range\d+)",
         with: Text(".func#"),
         examples: &[("main.run.func3.1", "main.run.func#"), ("a.function1", "a.function1")],
     },
-    // PHP names a closure by the line that it begins in.
-    Rule {
+    // PHP names a closure after the line where it begins.
+    NameRule {
         variants: Variants::Own,
         has: &[&["{closure:"]],
         pattern: r"(\{closure:[^{}]*?):\d+(-\d+)?\}",
         with: Text("$1}"),
         examples: &[("{closure:App\\Shop::tax():12}", "{closure:App\\Shop::tax()}")],
     },
-    Rule {
+    NameRule {
         variants: Variants::Own,
         has: &[&[".js:"], &[".mjs:"], &[".cjs:"]],
         pattern: r"(\.[cm]?js):\d+(:\d+)?$",
         with: Text("$1"),
         examples: &[("render:/app/page.js:12:7", "render:/app/page.js"), ("f:/a/b.mjs:12", "f:/a/b.mjs")],
     },
-    // The name that pprof-nodejs gives to functions without one.
-    Rule {
+    // The name that pprof-nodejs gives to anonymous functions.
+    NameRule {
         variants: Variants::Own,
         has: &[&["(anonymous:L#"]],
         pattern: r"\(anonymous:L#\d+:C#\d+\)$",
@@ -244,51 +247,53 @@ static RULES: &[Rule] = &[
     },
 ];
 
-/// The rules' expressions, each compiled when a name first needs it. An invalid one replaces nothing, which a test sees.
+/// The compiled patterns of the rules. Each pattern is compiled when a name first needs it. An invalid pattern replaces
+/// nothing, and a test would fail.
 static COMPILED: [OnceLock<Option<Regex>>; RULES.len()] = [const { OnceLock::new() }; RULES.len()];
 
-/// A name, and what the rules make of it.
+/// A name and its canonical forms.
 pub struct Canonical<'a> {
-    /// The name without numbers of a run or a build. Two names that are equal so always mean one function.
+    /// The name without numbers that change with each run or build. Two equal stable names always mean the same
+    /// function.
     pub stable: Cow<'a, str>,
-    /// The name without everything that the rules replace.
+    /// The name without any of the parts that the rules replace.
     pub name: Cow<'a, str>,
     /// The relation between stable names that share this canonical name.
     pub variants: Variants,
 }
 
-/// Returns a name without numbers of a run or a build.
+/// Returns the stable name: the name without numbers that change with each run or build.
 pub fn stable(name: &str) -> Cow<'_, str> {
-    // A mangled name of Rust has a hash of its crate in it.
+    // A mangled Rust name contains a hash of its crate.
     let name = symbol(name.as_bytes(), Demangle::Default).map_or(Cow::Borrowed(name), Cow::Owned);
     replaced(name, |variants| variants == Variants::Random).0
 }
 
-/// Returns a name without everything that the rules replace.
+/// Returns the canonical name: the name without any of the parts that the rules replace.
 pub fn canonical(name: &str) -> Cow<'_, str> {
     canonical_of(name).name
 }
 
-/// Returns what the rules make of a name.
+/// Returns the stable and canonical forms of a name.
 pub fn canonical_of(name: &str) -> Canonical<'_> {
     let stable = stable(name);
     let (name, variants) = replaced(stable.clone(), |variants| variants != Variants::Random);
     Canonical { stable, name, variants }
 }
 
-/// Applies the rules of some variants, and returns the last of these.
-fn replaced(mut name: Cow<'_, str>, is_wanted: impl Fn(Variants) -> bool) -> (Cow<'_, str>, Variants) {
+/// Applies the rules whose variants satisfy `applies`. Returns the name and the greatest variants of these rules.
+fn replaced(mut name: Cow<'_, str>, applies: impl Fn(Variants) -> bool) -> (Cow<'_, str>, Variants) {
     let mut variants = Variants::Own;
-    for (rule, regex) in RULES.iter().zip(&COMPILED).filter(|(rule, _)| is_wanted(rule.variants)) {
+    for (rule, regex) in RULES.iter().zip(&COMPILED).filter(|(rule, _)| applies(rule.variants)) {
         if !rule.has.iter().any(|all| all.iter().all(|part| name.contains(part))) {
             continue;
         }
         let Some(regex) = regex.get_or_init(|| Regex::new(rule.pattern).ok()) else { continue };
         let replaced = match rule.with {
             Text(text) => regex.replace_all(&name, text),
-            WindowsPath => regex.replace_all(&name, |found: &Captures<'_>| with_slashes(&found[0])),
+            WindowsPath => regex.replace_all(&name, |captures: &Captures<'_>| with_slashes(&captures[0])),
         };
-        // A name that is replaced as a whole was no name with a suffix.
+        // If nothing of the name would remain, ignore the match: the name has no suffix to remove.
         if !replaced.is_empty() && replaced != name {
             name = Cow::Owned(replaced.into_owned());
             variants = variants.max(rule.variants);
@@ -297,7 +302,7 @@ fn replaced(mut name: Cow<'_, str>, is_wanted: impl Fn(Variants) -> bool) -> (Co
     (name, variants)
 }
 
-/// Returns a Windows path with a capital drive letter and slashes.
+/// Returns a Windows path with an upper case drive letter and forward slashes.
 fn with_slashes(path: &str) -> String {
     let (drive, rest) = path.split_at(path.find(':').unwrap_or_default());
     drive.to_uppercase() + &rest.replace('\\', "/")
@@ -308,19 +313,19 @@ mod tests {
     use super::{RULES, Variants, canonical, stable};
 
     #[test]
-    fn each_rule_does_what_its_examples_say() {
+    fn each_rule_matches_its_examples() {
         for rule in RULES {
             for &(before, after) in rule.examples {
                 assert_eq!(canonical(before), after, "{before}");
             }
-            // A name that another rule works on needs no rule of its own.
+            // Exactly the `Random` rules have examples that `stable` changes.
             let random = rule.examples.iter().filter(|(before, _)| stable(before) != *before).count();
             assert_eq!(random > 0, rule.variants == Variants::Random, "{}", rule.pattern);
         }
     }
 
     #[test]
-    fn names_without_made_up_parts_stay_as_they_are() {
+    fn names_without_generated_parts_stay_unchanged() {
         for name in [
             "main.(*T).M",
             "f",
@@ -338,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn only_random_numbers_are_left_out_of_stable_names() {
+    fn stable_names_omit_only_random_numbers() {
         for name in ["main.run.func3", "parse.part.0", "main.Map[go.shape.int]", "a::{{closure}}", "f:/a/b.js:1:2"] {
             assert_eq!(stable(name), name);
             assert_ne!(canonical(name), name);

@@ -1,12 +1,13 @@
-//! Names of functions as pprof shows them, of the names in symbol tables: C++ (Itanium) and Rust (legacy and v0).
+//! Demangles function names from symbol tables like pprof does: C++ (Itanium ABI) and Rust (legacy and v0).
 //!
-//! `go tool pprof` shows a function without its parameters and without template arguments, and profiles are compared by
-//! name, so a profile that is symbolized here must have the names of one that pprof symbolized. The rules are those of
-//! pprof's `internal/symbolizer` and of the module `github.com/ianlancetaylor/demangle` with the options NoParams,
-//! NoEnclosingParams and NoTemplateParams; `tests/demangle.rs` compares with them. [`Demangle`] has pprof's other modes.
+//! `go tool pprof` shows functions without parameters and template arguments. Profiles are compared by name, so a
+//! profile that pprofdiff symbolizes must have the same names as after symbolization with pprof. The rules come from
+//! pprof's `internal/symbolizer` and from the module `github.com/ianlancetaylor/demangle` with the options NoParams,
+//! NoEnclosingParams and NoTemplateParams. `tests/demangle.rs` compares the results. [`Demangle`] provides pprof's
+//! other modes.
 //!
-//! Names are untrusted. The demanglers recurse, and substitutions can double a name with every two bytes, so a name
-//! that is too long, too deep or too large when it is written out stays as it is.
+//! Names are untrusted. The demanglers recurse, and substitutions can double the output with every two bytes of a name.
+//! A name therefore stays mangled if it is too long, its nesting is too deep, or its output is too large.
 
 #[cfg(any(test, feature = "binary"))]
 use std::borrow::Cow;
@@ -20,25 +21,25 @@ use cpp_demangle::{DemangleNodeType, DemangleOptions, DemangleWrite, ParseOption
 
 use crate::error::Error;
 
-/// How names of functions are demangled, as pprof's `-symbolize=demangle=...` says it.
+/// A mode for demangling function names, named like pprof's `-symbolize=demangle=...`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Demangle {
-    /// Without parameters and template arguments, if a profile has no other name of the function.
+    /// Omits parameters and template arguments. Keeps any name in the profile that differs from the linker name.
     #[default]
     Default,
-    /// Without parameters, of all names that the linker has.
+    /// Omits parameters. Demangles every linker name.
     Templates,
-    /// With everything, of all names that the linker has.
+    /// Omits nothing. Demangles every linker name.
     Full,
-    /// The linker's names.
+    /// Shows the linker names.
     None,
-    /// The names that the profile has, whatever they are: pprof's `-symbolize=none`.
+    /// Shows the names in the profile unchanged, like pprof's `-symbolize=none`.
     Off,
 }
 
 impl Demangle {
-    /// All, by their names.
+    /// All modes with their names.
     pub const ALL: [(&'static str, Demangle); 5] = [
         ("default", Demangle::Default),
         ("templates", Demangle::Templates),
@@ -47,12 +48,12 @@ impl Demangle {
         ("off", Demangle::Off),
     ];
 
-    /// The name that users give it.
+    /// Returns the name of the mode, as users write it.
     pub fn name(self) -> &'static str {
         Demangle::ALL[self as usize].0
     }
 
-    /// Returns true if the linker's name takes the place of any other, as in pprof where a mode is asked for.
+    /// Returns true if the linker name replaces any other name. In pprof, any explicit mode does this.
     pub(crate) fn is_forced(self) -> bool {
         matches!(self, Demangle::Templates | Demangle::Full | Demangle::None)
     }
@@ -66,32 +67,34 @@ impl str::FromStr for Demangle {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Demangle, Error> {
-        let found = Demangle::ALL.iter().find(|(name, _)| *name == text);
+        let mode_entry = Demangle::ALL.iter().find(|(name, _)| *name == text);
         let unknown =
-            || Error::query(format!("names are demangled as default, templates, full, none or off, not {text:?}"));
-        found.map(|(_, mode)| *mode).ok_or_else(unknown)
+            || Error::query(format!("the demangling mode must be default, templates, full, none or off, not {text:?}"));
+        mode_entry.map(|(_, mode)| *mode).ok_or_else(unknown)
     }
 }
 
-/// Longer names stay as they are: some of cpp_demangle's recursions are bounded by the length of the name only. Of
-/// 384,000 names in large libraries the longest has 1,356 bytes.
-const LONGEST: usize = 4096;
-/// How deep cpp_demangle may recurse. Of the same names three need more. Where nothing is optimised a level takes up to
-/// 22 kB, and a thread has 2 MiB.
-const DEEPEST: u32 = 80;
+/// The maximum length of a name in bytes; longer names stay mangled. Some recursions in cpp_demangle are only bounded
+/// by the length of the name. The longest of 384,000 names in large libraries has 1,356 bytes.
+const MAX_NAME_BYTES: usize = 4096;
+/// The maximum recursion depth of cpp_demangle. Only three of the 384,000 names in large libraries need
+/// more. In debug builds, each level takes up to 22 kB of a thread's 2 MiB stack.
+const MAX_RECURSION: u32 = 80;
 
-/// How long a name may become, of its length. In large libraries none becomes longer than 128 bytes and twice that.
-fn most_kept(mangled: usize) -> usize {
+/// Returns the maximum length of a demangled name. In large libraries, no name exceeds 128 bytes plus twice its mangled
+/// length.
+fn max_kept_bytes(mangled: usize) -> usize {
     256 + 4 * mangled
 }
 
-/// How much may be written for it, with all that is not kept: this bounds the time.
-fn most_written(mangled: usize) -> usize {
+/// Returns the maximum number of bytes that the demangler may write, including text that is dropped. This bounds the
+/// time.
+fn max_written_bytes(mangled: usize) -> usize {
     4096 + 64 * mangled
 }
 
-/// The name of a function as pprof shows it, of its name in a symbol table. What is no mangled name, or is none that can
-/// be read, stays as it is; but of a name that looks like demangled C++, arguments are cut.
+/// Demangles a function name from a symbol table like pprof does. Names that are not mangled or cannot be parsed stay
+/// unchanged. Names that look like demangled C++ lose their arguments.
 #[cfg(any(test, feature = "binary"))]
 pub fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
     if let Some(text) = symbol(name, Demangle::Default) {
@@ -103,33 +106,33 @@ pub fn demangled(name: &[u8]) -> Cow<'_, [u8]> {
     Cow::Borrowed(name)
 }
 
-/// Demangles a symbol; `None` of any other name.
+/// Demangles a symbol. Returns `None` for names that are not mangled or cannot be parsed.
 pub(crate) fn symbol(name: &[u8], mode: Demangle) -> Option<String> {
-    // Nearly all names begin with another letter, and cost nothing more.
-    if !name.starts_with(b"_") || name.len() > LONGEST || matches!(mode, Demangle::None | Demangle::Off) {
+    // Most names end here, because they do not begin with an underscore.
+    if !name.starts_with(b"_") || name.len() > MAX_NAME_BYTES || matches!(mode, Demangle::None | Demangle::Off) {
         return None;
     }
     let name = str::from_utf8(name).ok()?;
-    // Symbols of Mach-O have one underscore more.
+    // Mach-O symbols have an additional underscore.
     demangle(name, mode).or_else(|| demangle(name.strip_prefix('_')?, mode))
 }
 
-/// True for what C++ compilers write into debug information and people into profiles: `std::vector<int>::size()`.
-/// `java.util.List.<init>` and Go's `pkg.(*T[...]).Method` are not meant.
+/// Returns true for C++ names such as `std::vector<int>::size()`, which compilers write into debug information and
+/// people write into profiles. Excludes `java.util.List.<init>` and Go's `pkg.(*T[...]).Method`.
 #[cfg(any(test, feature = "binary"))]
 fn looks_demangled(name: &[u8]) -> bool {
     let has = |part: &[u8]| name.windows(part.len()).any(|w| w == part);
     (name.iter().any(|b| b"<>[]".contains(b)) || has(b"::")) && !has(b".<") && !has(b"]).")
 }
 
-/// The text without what is between brackets, as far as they are balanced.
+/// Removes the text between brackets, as long as the brackets are balanced.
 #[cfg(any(test, feature = "binary"))]
 fn without(text: &[u8], open: u8, close: u8) -> Vec<u8> {
     let mut kept = Vec::with_capacity(text.len());
-    let (mut from, mut first, mut depth) = (0, 0, 0usize);
-    for (at, &byte) in text.iter().enumerate() {
+    let (mut start, mut opening, mut depth) = (0, 0, 0usize);
+    for (index, &byte) in text.iter().enumerate() {
         if byte == open {
-            first = if depth == 0 { at } else { first };
+            opening = if depth == 0 { index } else { opening };
             depth += 1;
         } else if byte == close {
             if depth == 0 {
@@ -137,12 +140,12 @@ fn without(text: &[u8], open: u8, close: u8) -> Vec<u8> {
             }
             depth -= 1;
             if depth == 0 {
-                kept.extend_from_slice(&text[from..first]);
-                from = at + 1;
+                kept.extend_from_slice(&text[start..opening]);
+                start = index + 1;
             }
         }
     }
-    kept.extend_from_slice(&text[from..]);
+    kept.extend_from_slice(&text[start..]);
     kept
 }
 
@@ -153,12 +156,12 @@ fn demangle(name: &str, mode: Demangle) -> Option<String> {
     rust_legacy(name).or_else(|| cpp(name, mode))
 }
 
-/// Rust's legacy names are C++ names that end in a hash, which no person wants to see: `_ZN4core3fmt5write17h...E`.
-/// Their generic arguments are part of identifiers and stay.
+/// Demangles a legacy Rust name: a C++ name that ends in a hash, such as `_ZN4core3fmt5write17h...E`. Removes the hash.
+/// Generic arguments are part of identifiers and stay.
 fn rust_legacy(name: &str) -> Option<String> {
-    let symbol = name.rfind("E.").map_or(name, |at| &name[..=at]);
+    let symbol = name.rfind("E.").map_or(name, |end| &name[..=end]);
     let (path, hash) = symbol.strip_prefix("_ZN")?.strip_suffix('E')?.rsplit_once("17h")?;
-    // A name of C++ may end in such letters by chance, but those of a hash differ.
+    // A C++ name may end in similar characters by chance, but the digits of a hash vary more.
     let is_hash = hash.len() == 16 && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
     if !is_hash || hash.bytes().collect::<BTreeSet<_>>().len() < 5 || path.is_empty() {
         return None;
@@ -174,7 +177,7 @@ fn rust_legacy(name: &str) -> Option<String> {
             text.push_str("::");
         }
         let plain = rustc_demangle::try_demangle(&format!("_ZN{length}{identifier}E")).ok()?.to_string();
-        // pprof takes a first underscore for what may separate a number from an identifier.
+        // pprof removes a leading underscore, because it may separate a number from an identifier.
         let is_cut = identifier.starts_with('_') && !identifier.starts_with("_$");
         text.push_str(&plain[usize::from(is_cut)..]);
     }
@@ -183,15 +186,16 @@ fn rust_legacy(name: &str) -> Option<String> {
 
 fn rust_v0(name: &str, mode: Demangle) -> Option<String> {
     let symbol = name.split('.').next()?;
-    let mut whole = Limited { text: String::with_capacity(symbol.len()), room: most_written(symbol.len()) };
-    write!(whole, "{:#}", rustc_demangle::try_demangle(symbol).ok()?).ok()?;
-    // The demangler writes what it can of a name that it can't read, and says so.
-    let is_read = ["{invalid syntax}", "{recursion limit reached}"].iter().all(|said| !whole.text.contains(said));
-    let text = if mode.keeps_templates() { whole.text } else { without_generics(&whole.text) };
-    Some(text).filter(|text| is_read && text.len() <= most_kept(symbol.len()))
+    let mut output = Limited { text: String::with_capacity(symbol.len()), room: max_written_bytes(symbol.len()) };
+    write!(output, "{:#}", rustc_demangle::try_demangle(symbol).ok()?).ok()?;
+    // The demangler writes the readable part of a name that it cannot parse, followed by one of these markers.
+    let is_read =
+        ["{invalid syntax}", "{recursion limit reached}"].iter().all(|problem| !output.text.contains(problem));
+    let text = if mode.keeps_templates() { output.text } else { without_generics(&output.text) };
+    Some(text).filter(|text| is_read && text.len() <= max_kept_bytes(symbol.len()))
 }
 
-/// A text that ends in an error where there is no more room.
+/// A text buffer that fails when its capacity is exhausted.
 struct Limited {
     text: String,
     room: usize,
@@ -205,12 +209,12 @@ impl Write for Limited {
     }
 }
 
-/// A Rust name as pprof shows it: the brackets of generic arguments stay, and what is bound in them
-/// (`dyn Iterator<Item = u8>`), since pprof's demangler leaves out types, lifetimes and constants only.
+/// Shortens a Rust name like pprof does. The brackets of generic arguments stay, and so do bound arguments such as
+/// `dyn Iterator<Item = u8>`, because pprof's demangler omits only types, lifetimes and constants.
 fn without_generics(text: &str) -> String {
-    enum Open {
+    enum OpenBracket {
         Plain,
-        /// Arguments: where the present one begins, and whether it is bound to a name.
+        /// Generic arguments: the start of the current argument, and whether it is bound to a name.
         Generics(usize, bool),
     }
     let mut kept = String::with_capacity(text.len());
@@ -225,25 +229,25 @@ fn without_generics(text: &str) -> String {
             continue;
         }
         match (c, open.last_mut()) {
-            (',', Some(Open::Generics(from, bound))) => {
+            (',', Some(OpenBracket::Generics(argument_start, bound))) => {
                 if !take(bound) {
-                    kept.truncate(*from);
+                    kept.truncate(*argument_start);
                 }
-                *from = kept.len();
+                *argument_start = kept.len();
             }
-            ('=', Some(Open::Generics(_, bound))) => *bound = true,
+            ('=', Some(OpenBracket::Generics(_, bound))) => *bound = true,
             ('<', _) => {
-                // Otherwise it is `<T as Trait>`.
+                // Other brackets belong to `<T as Trait>`.
                 let is_path = kept.ends_with(|c: char| c.is_alphanumeric() || "_:}".contains(c));
                 let is_binder = rest.starts_with('\'') && ends_with_word(&kept, "for");
                 let is_generic = is_path && !is_binder;
-                open.push(if is_generic { Open::Generics(kept.len() + 1, false) } else { Open::Plain });
+                open.push(if is_generic { OpenBracket::Generics(kept.len() + 1, false) } else { OpenBracket::Plain });
             }
-            ('(' | '[' | '{', _) => open.push(Open::Plain),
+            ('(' | '[' | '{', _) => open.push(OpenBracket::Plain),
             ('>', _) if kept.ends_with('-') => {}
             (')' | ']' | '}' | '>', _) => {
-                if let Some(Open::Generics(from, false)) = open.pop() {
-                    kept.truncate(from);
+                if let Some(OpenBracket::Generics(argument_start, false)) = open.pop() {
+                    kept.truncate(argument_start);
                 }
             }
             _ => {}
@@ -257,25 +261,25 @@ fn ends_with_word(text: &str, word: &str) -> bool {
     text.strip_suffix(word).is_some_and(|before| !before.ends_with(|c: char| c.is_alphanumeric() || "_:".contains(c)))
 }
 
-/// The length of the character or string in quotes that the text begins with, for constants have any letters; a
-/// lifetime has no second quote.
+/// Returns the length of the quoted character or string at the start of the text. Constants may contain any characters,
+/// including brackets. A lifetime is not quoted text, because it lacks a closing quote.
 fn quoted(text: &str) -> Option<usize> {
     let quote = text.chars().next().filter(|c| "'\"".contains(*c))?;
     let mut is_escaped = false;
-    for (at, c) in text.char_indices().skip(1) {
+    for (index, c) in text.char_indices().skip(1) {
         match c {
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
-            _ if c == quote => return Some(at + 1),
-            _ if quote == '\'' && at > 1 && !text[1..].starts_with('\\') => return None,
+            _ if c == quote => return Some(index + 1),
+            _ if quote == '\'' && index > 1 && !text[1..].starts_with('\\') => return None,
             _ => {}
         }
     }
     None
 }
 
-/// A function of C++, a block of clang's within one (`___Z..._block_invoke`), or what old compilers call the code that
-/// makes globals.
+/// Demangles a C++ function, a clang block inside a function (`___Z..._block_invoke`), or the name that old compilers
+/// give to constructors of globals.
 fn cpp(name: &str, mode: Demangle) -> Option<String> {
     if let Some(key) = name.strip_prefix("_GLOBAL_") {
         let is_named = key.get(3..).is_some_and(|key| key.starts_with("_Z"));
@@ -288,17 +292,17 @@ fn cpp(name: &str, mode: Demangle) -> Option<String> {
     } else if !name.starts_with("_Z") && !name.starts_with("___Z") {
         return None;
     }
-    // What these stand for is shown with its parameters: thunks, clones for transactions and constructors of globals.
+    // Thunks, transaction clones and constructors of globals show their target with its parameters.
     let is_signature = mode == Demangle::Full
         || ["_ZTh", "_ZTv", "_ZTc", "_ZGT", "_GLOBAL_"].iter().any(|code| name.starts_with(code));
-    let parse = ParseOptions::default().recursion_limit(DEEPEST);
-    // What follows a name that can be read is no reason to refuse it.
+    let parse = ParseOptions::default().recursion_limit(MAX_RECURSION);
+    // Text after a valid name is ignored.
     let (symbol, _) = Symbol::with_tail_and_options(name.as_bytes(), &parse).ok()?;
-    let options = DemangleOptions::new().recursion_limit(DEEPEST);
+    let options = DemangleOptions::new().recursion_limit(MAX_RECURSION);
     let options = if is_signature { options } else { options.no_params().no_return_type() };
-    let mut written = Written::new(name.len(), mode);
+    let mut written = NameWriter::new(name.len(), mode);
     symbol.structured_demangle(&mut written, &options).ok()?;
-    let Written { mut text, name_end, .. } = written;
+    let NameWriter { mut text, name_end, .. } = written;
     if !is_signature && text.get(name_end..).is_some_and(are_qualifiers) {
         text.truncate(name_end);
     }
@@ -308,7 +312,7 @@ fn cpp(name: &str, mode: Demangle) -> Option<String> {
     Some(in_words(text, name))
 }
 
-/// Tables and thunks in the words of all other demanglers: cpp_demangle writes `{vtable(T)}`.
+/// Describes tables and thunks with the same words as other demanglers. cpp_demangle writes `{vtable(T)}`.
 fn in_words(text: String, name: &str) -> String {
     let inner = text.strip_prefix('{').and_then(|text| text.strip_suffix(")}")).unwrap_or(&text);
     let target = |offsets: usize| inner.splitn(offsets + 1, ")}, ").last().unwrap_or_default();
@@ -318,7 +322,7 @@ fn in_words(text: String, name: &str) -> String {
         Some("_ZTh") => format!("non-virtual thunk to {}", target(1)),
         Some("_ZTv") => format!("virtual thunk to {}", target(1)),
         Some("_ZTc") => format!("covariant return thunk to {}", target(2)),
-        // The table of a base within a derived class, whose name comes first in the mangled name.
+        // The table of a base class within a derived class. The mangled name has the derived class first.
         Some("_ZTC") => match inner.strip_prefix("construction vtable for ").and_then(|both| both.split_once("-in-")) {
             Some((derived, base)) => format!("construction vtable for {base}-in-{derived}"),
             None => text,
@@ -327,38 +331,40 @@ fn in_words(text: String, name: &str) -> String {
     }
 }
 
-/// True for what may follow the parameters of a method.
+/// Returns true if the text consists of qualifiers that may follow a method's parameters.
 fn are_qualifiers(text: &str) -> bool {
     text.split_whitespace().all(|word| matches!(word, "const" | "volatile" | "restrict" | "&" | "&&"))
 }
 
-/// What cpp_demangle writes, piece by piece, without template arguments and without the parameters of functions that
-/// something local is named by: `f()::{lambda(int)#1}`.
-struct Written {
+/// A writer for cpp_demangle that omits template arguments. It also omits the parameters of enclosing functions, as in
+/// `f()::{lambda(int)#1}`.
+struct NameWriter {
     text: String,
-    /// How much may be kept yet, and how much may be written.
+    /// The number of bytes that may still be kept.
     room: usize,
+    /// The number of bytes that may still be written.
     work: usize,
     mode: Demangle,
-    /// How many nodes of the name are open.
+    /// The number of open nodes of the name.
     depth: usize,
-    /// The same from the first template arguments on, of which nothing is kept.
+    /// The number of open nodes within template arguments, which are dropped.
     hidden: usize,
-    /// The bracket after template arguments is to come.
+    /// True if the next text is the bracket that closes template arguments.
     is_closing: bool,
-    /// Where the outermost name ends. Behind it are qualifiers, which belong to the parameters.
+    /// The end of the outermost name. Qualifiers may follow it, which belong to the parameters.
     name_end: usize,
-    /// Where the open lists of parameters begin, and where the last closed one was.
+    /// The starts of the open parameter lists.
     open_lists: Vec<usize>,
+    /// The range of the parameter list that was closed last.
     list: Option<Range<usize>>,
 }
 
-impl Written {
-    fn new(name: usize, mode: Demangle) -> Written {
-        Written {
+impl NameWriter {
+    fn new(name: usize, mode: Demangle) -> NameWriter {
+        NameWriter {
             text: String::with_capacity(name),
-            room: most_kept(name),
-            work: most_written(name),
+            room: max_kept_bytes(name),
+            work: max_written_bytes(name),
             mode,
             depth: 0,
             hidden: 0,
@@ -369,8 +375,8 @@ impl Written {
         }
     }
 
-    /// Cuts the parameters that end the text, but for qualifiers. (A hostile identifier may be a bracket, so nothing is
-    /// sure here.)
+    /// Cuts the parameters at the end of the text, and keeps qualifiers after them. Checks all positions, because an
+    /// identifier in a crafted name may be a bracket.
     fn cut_list(&mut self) {
         let Some(list) = self.list.take() else { return };
         if self.mode == Demangle::Full {
@@ -382,14 +388,14 @@ impl Written {
         }
     }
 
-    /// Constructors of `std::string` and streams are shown with the whole name of the class, as that is what they have
-    /// in the source: `std::basic_string::basic_string`.
+    /// Writes the constructor's name for `std::string` and streams with the full class name, like the constructor in
+    /// the source: `std::basic_string::basic_string`.
     fn write_constructor(&mut self, piece: &str) {
         let short = piece.strip_prefix("basic_").unwrap_or(piece);
         let class = self.text.strip_suffix('~').unwrap_or(&self.text);
         let scope = class.strip_suffix("::").and_then(|class| class.strip_suffix(short));
-        if let Some(at) = scope.filter(|scope| scope.ends_with("std::")).map(str::len) {
-            self.text.insert_str(at, "basic_");
+        if let Some(start) = scope.filter(|scope| scope.ends_with("std::")).map(str::len) {
+            self.text.insert_str(start, "basic_");
             self.text.push_str("basic_");
             self.text.push_str(short);
         } else {
@@ -398,12 +404,12 @@ impl Written {
     }
 }
 
-impl DemangleWrite for Written {
+impl DemangleWrite for NameWriter {
     fn push_demangle_node(&mut self, node: DemangleNodeType) {
         if self.hidden > 0 {
             self.hidden += 1;
         } else if node == DemangleNodeType::TemplateArgs && !self.mode.keeps_templates() {
-            // Their bracket is written already, behind `operator<` after a space.
+            // Remove the opening bracket, which is already written, and the space before it after `operator<`.
             self.hidden = 1;
             self.text.pop();
             if self.text.ends_with("< ") {
@@ -443,10 +449,10 @@ impl DemangleWrite for Written {
             "std::basic_istream<char, std::char_traits<char> >" => self.text.push_str("std::istream"),
             "std::basic_iostream<char, std::char_traits<char> >" => self.text.push_str("std::iostream"),
             "std::nullptr_t" => self.text.push_str("decltype(nullptr)"),
-            // `operator` and the name of a literal are written already.
+            // `operator` and the literal's name are already written.
             "::operator \"\"" => {
-                if let Some(at) = self.text.rfind("operator") {
-                    self.text.insert_str(at + "operator".len(), "\"\" ");
+                if let Some(start) = self.text.rfind("operator") {
+                    self.text.insert_str(start + "operator".len(), "\"\" ");
                 }
             }
             _ => self.text.push_str(piece),
@@ -461,7 +467,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn other_modes_keep_what_the_default_cuts() {
+    fn other_modes_keep_parts_that_the_default_mode_cuts() {
         for (name, templates, full) in [
             (
                 "_ZNSt6vectorIiSaIiEE9push_backERKi",
@@ -479,8 +485,8 @@ mod tests {
     }
 
     #[test]
-    fn names_are_as_pprof_shows_them() {
-        for (name, shown) in [
+    fn demangled_names_match_pprof() {
+        for (name, expected) in [
             ("_ZNSt6vectorIiSaIiEE9push_backERKi", "std::vector::push_back"),
             ("_ZNKSt3mapIiiEltIcEEbRKS0_", "std::map::operator<"),
             ("_ZStlsISt11char_traitsIcEERSt13basic_ostreamIcT_ES5_PKc", "std::operator<<"),
@@ -503,20 +509,20 @@ mod tests {
             ("_Znonsense", "_Znonsense"),
             ("main", "main"),
         ] {
-            assert_eq!(String::from_utf8_lossy(&demangled(name.as_bytes())), shown, "{name}");
+            assert_eq!(String::from_utf8_lossy(&demangled(name.as_bytes())), expected, "{name}");
         }
         assert_eq!(*demangled(b"_ZN1\xffEv"), *b"_ZN1\xffEv");
         assert_eq!(*demangled(b"\xff::f(a)"), *b"\xff::f");
     }
 
-    /// A name as long as names may be: what repeats, between a beginning and an end.
+    /// Returns a name of the maximum length: `unit` repeated between `start` and `end`.
     fn repeated(start: &str, unit: &str, end: &str) -> String {
-        let count = (LONGEST - start.len() - end.len()) / unit.len();
+        let count = (MAX_NAME_BYTES - start.len() - end.len()) / unit.len();
         format!("{start}{}{end}", unit.repeat(count))
     }
 
-    /// Four types, each a function of 16 of the one before it: 65,536 of the first if they are written out. Before
-    /// them are so many that can be referred to.
+    /// Returns a name with four types. Each type is a function of 16 parameters of the previous type, so the last type
+    /// expands to 65,536 copies of the first. `before` is the number of earlier types available to substitutions.
     fn multiplied(start: &str, before: usize, end: &str) -> String {
         let types = (0..4).map(|i| {
             let last = before + 2 * i;
@@ -527,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_names_take_little_stack_and_stay_in_proportion() {
+    fn hostile_names_have_bounded_stack_use_and_output() {
         let units = [
             ("_Z1f", "P", "i"),
             ("_Z", "clcvA", ""),
@@ -551,20 +557,20 @@ mod tests {
         let check = move || {
             for name in names {
                 let shown = demangled(name.as_bytes()).len();
-                assert!(shown <= most_kept(name.len()), "{name}: {shown}");
+                assert!(shown <= max_kept_bytes(name.len()), "{name}: {shown}");
             }
         };
-        // What threads have where nobody says.
+        // 2 MiB is the default stack size of a thread.
         std::thread::Builder::new().stack_size(2 << 20).spawn(check).unwrap().join().unwrap();
     }
 
     #[test]
-    fn what_would_be_out_of_proportion_stays_as_it_is() {
+    fn names_with_too_large_output_stay_mangled() {
         let long = |n: usize| format!("_ZN{}{}Ev", n, "a".repeat(n));
-        for name in [multiplied("_ZTh1_1f", 0, ""), multiplied("_Z1fI", 1, "Evv"), long(LONGEST)] {
+        for name in [multiplied("_ZTh1_1f", 0, ""), multiplied("_Z1fI", 1, "Evv"), long(MAX_NAME_BYTES)] {
             assert_eq!(*demangled(name.as_bytes()), *name.as_bytes());
         }
-        for name in [multiplied("_Z1f", 0, ""), "_Z1fIPiEvv".to_owned(), long(LONGEST - 10)] {
+        for name in [multiplied("_Z1f", 0, ""), "_Z1fIPiEvv".to_owned(), long(MAX_NAME_BYTES - 10)] {
             assert_ne!(*demangled(name.as_bytes()), *name.as_bytes());
         }
     }

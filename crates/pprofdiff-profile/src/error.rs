@@ -1,9 +1,11 @@
-//! The one error type: which input, which record, at which byte, what is wrong and what to do.
+//! The error type of all pprofdiff crates. An error contains the input, the record, the byte offset, a description and
+//! advice.
 //!
-//! Errors are for people. `Display` is a single line that is safe to print, whatever the input contains. The parts are
-//! public, unescaped, so that a caller can build its own message.
+//! Errors are written for people. `Display` prints a single line that is safe to show, whatever the input contains. The
+//! parts are available unescaped, so that a caller can build its own message.
 //!
-//! Advice to copy is apart from the message: the command shows it on a terminal only, since logs have strangers' names.
+//! Commands to copy are separate from the message. The pprofdiff command shows them on a terminal only, because logs
+//! may contain names from untrusted sources.
 
 use std::fmt;
 use std::io;
@@ -11,7 +13,7 @@ use std::io;
 use crate::redact::Secrets;
 use crate::sanitize::sanitize;
 
-/// What the engine's functions return.
+/// The result type of the engine's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The kinds of failure, for callers that act on them.
@@ -22,24 +24,24 @@ pub enum ErrorKind {
     Io,
     /// The input is not a valid profile.
     Malformed,
-    /// The input is in a format that is known and not read.
+    /// The input has a known format that pprofdiff cannot read.
     OtherFormat,
-    /// The input is larger than the limits that the caller set.
+    /// The input exceeds a limit that the caller set.
     Limit,
     /// The inputs are valid, but can't be compared or merged with each other.
     Incompatible,
-    /// Counters went down between two snapshots: the process was restarted.
+    /// Counters decreased between two snapshots, because the process was restarted.
     Reset,
-    /// None of a snapshot's sample types is known to count from the start of the process, so there is nothing to
-    /// subtract.
+    /// None of the snapshot's sample types counts from the start of the process, so subtracting snapshots is
+    /// meaningless.
     NotCumulative,
-    /// The work was stopped from outside; see [`Work`](crate::Work).
+    /// The work was cancelled; see [`Work`](crate::Work).
     Interrupted,
     /// The request is invalid: an unknown sample type, an invalid regular expression, a factor of NaN.
     Query,
 }
 
-/// An error of the engine. Cheap to move; it costs an allocation only when something is wrong.
+/// An error of the engine. It is a single pointer, so it is cheap to move.
 pub struct Error(Box<Inner>);
 
 struct Inner {
@@ -53,36 +55,36 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of a kind; `detail` says what is wrong and what to do, without the place.
+    /// Creates an error. `detail` describes the problem and what to do, but not the place.
     pub fn new(kind: ErrorKind, detail: impl Into<String>) -> Error {
         let (input, record, offset, advice, io) = (None, None, None, None, None);
         Error(Box::new(Inner { kind, input, record, offset, detail: detail.into(), advice, io }))
     }
 
-    /// An invalid request.
+    /// Creates an error about an invalid request.
     pub fn query(detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Query, detail)
     }
 
-    /// An input that is not valid.
+    /// Creates an error about an invalid input.
     pub fn malformed(detail: impl Into<String>) -> Error {
         Error::new(ErrorKind::Malformed, detail)
     }
 
-    /// An error of the operating system.
+    /// Converts an operating system error.
     pub fn io(error: io::Error) -> Error {
         let mut e = Error::new(ErrorKind::Io, error.to_string());
         e.0.io = Some(error);
         e
     }
 
-    /// Adds a command that helps; see [`Error::advice`].
+    /// Adds a command that helps the user; see [`Error::advice`].
     pub fn advise(mut self, command: String) -> Error {
         self.0.advice = Some(command);
         self
     }
 
-    /// Puts words in front of the detail.
+    /// Inserts `words` before the detail.
     pub fn prefixed(mut self, words: &str) -> Error {
         self.0.detail.insert_str(0, words);
         self
@@ -99,72 +101,73 @@ impl Error {
             .for_each(redact);
         if let Some(io) = inner.io.take() {
             let text = io.to_string();
-            let shown = secrets.redact(&text);
-            inner.io = Some(if shown == text { io } else { io::Error::new(io.kind(), shown.into_owned()) });
+            let redacted = secrets.redact(&text);
+            inner.io = Some(if redacted == text { io } else { io::Error::new(io.kind(), redacted.into_owned()) });
         }
         self
     }
 
-    /// Names the file or other input, unless it is named already.
+    /// Sets the name of the file or other input, unless it is already set.
     pub fn in_input(mut self, name: &str) -> Error {
         self.0.input.get_or_insert_with(|| name.to_owned());
         self
     }
 
-    /// Names the record that was being read, unless it is named already.
+    /// Sets the record that was being read, unless it is already set.
     pub fn in_record(mut self, record: impl FnOnce() -> String) -> Error {
         self.0.record.get_or_insert_with(record);
         self
     }
 
-    /// Adds the byte offset in the inflated data, unless there is one already.
+    /// Sets the byte offset in the inflated data, unless it is already set.
     pub fn at(mut self, offset: usize) -> Error {
         self.0.offset.get_or_insert(offset as u64);
         self
     }
 
-    /// As an error of a part of an input, whose place in it is not that in the whole: here is that, if it is known.
-    pub(crate) fn of_part(mut self, part: Option<&str>, at: Option<usize>) -> Error {
+    /// Converts an error about a part of an input into an error about the whole input. Adds the part's name to the
+    /// record, and replaces the offset, which was relative to the part, with `offset`.
+    pub(crate) fn of_part(mut self, part: Option<&str>, offset: Option<usize>) -> Error {
         if let Some(part) = part {
             let record = self.0.record.take();
             self.0.record = Some(record.map_or_else(|| part.to_owned(), |record| format!("{part}, {record}")));
         }
-        self.0.offset = at.map(|at| at as u64);
+        self.0.offset = offset.map(|offset| offset as u64);
         self
     }
 
-    /// The kind of failure.
+    /// Returns the kind of failure.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The file or other input that was being read.
+    /// Returns the file or other input that was being read.
     pub fn input(&self) -> Option<&str> {
         self.0.input.as_deref()
     }
 
-    /// The record that was being read, such as `sample 17` (records count from 0).
+    /// Returns the record that was being read, such as `sample 17`. Records count from 0.
     pub fn record(&self) -> Option<&str> {
         self.0.record.as_deref()
     }
 
-    /// Byte offset in the inflated data.
+    /// Returns the byte offset in the inflated data.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 
-    /// What is wrong, without the place.
+    /// Returns the description of the problem, without the place.
     pub fn detail(&self) -> &str {
         &self.0.detail
     }
 
-    /// A command for a POSIX shell that helps, to be copied: names in it are quoted, so none of them is more than a
-    /// name. `Display` leaves it out; show it where a person reads, and not in logs.
+    /// Returns a POSIX shell command that helps the user. Names in it are quoted, so they cannot inject commands.
+    /// `Display` omits the command: show it to people, and keep it out of logs.
     pub fn advice(&self) -> Option<&str> {
         self.0.advice.as_deref()
     }
 
-    /// The operating system's error, if there was one.
+    /// Returns the operating system's error, if any.
     pub fn io_error(&self) -> Option<&io::Error> {
         self.0.io.as_ref()
     }
@@ -186,7 +189,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// The line of `Display`: it is what a `main` that returns a [`Result`] prints, and what `unwrap` panics with.
+/// Prints the same line as `Display`, because `unwrap` and a `main` that returns a [`Result`] use `Debug`.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -204,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_main_prints_is_one_line() {
+    fn debug_format_is_one_line() {
         let error = Error::malformed("location 7 is not there").in_input("a\n.pb").in_record(|| "sample 3".to_owned());
         let printed = format!("{:?}", error.at(12).advise("rm -r".to_owned()));
         assert_eq!(printed, "a\u{fffd}.pb: sample 3: location 7 is not there (at byte 12 of the inflated data)");

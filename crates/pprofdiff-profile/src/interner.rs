@@ -1,27 +1,29 @@
-//! Distinct things by number: the one find-or-insert that every table of distinct strings, frames, labels, stacks and
-//! samples is made with.
+//! Assigns numbers to distinct values. All tables of distinct strings, frames, labels, stacks and samples use this
+//! module.
 //!
-//! A hash only finds candidates; equality is by content. Hashers are keyed, so collisions can't be prepared.
+//! A hash only finds candidates; equality is decided by content. Hashers are keyed with a secret, so nobody can prepare
+//! collisions.
 
 use std::hash::{BuildHasher, Hash};
 
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-/// Numbers of things that are kept elsewhere, found by their hash.
+/// A hash index from values to their numbers. The values themselves are stored by the caller.
 #[derive(Debug, Clone, Default)]
 pub struct Index {
     numbers: HashTable<u32>,
 }
 
 impl Index {
-    /// With room for `n` things. Pages that are not used cost nothing.
+    /// Creates an index with room for `n` values. Memory pages that stay unused cost nothing.
     pub fn with_capacity(n: usize) -> Index {
         Index { numbers: HashTable::with_capacity(n) }
     }
 
-    /// The number of the thing that has this hash and is the `same`. If there is none, it gets the number `next`, and
-    /// the caller keeps it under that. `hash_of` gives the hash of a thing that has a number.
+    /// Returns the number of the value that has this hash and satisfies `same`. If the index has no such value, it
+    /// assigns the number `next`, and the caller must store the value under that number. `hash_of` returns the hash of
+    /// a numbered value.
     #[inline(always)]
     pub fn find_or_insert(
         &mut self,
@@ -40,39 +42,39 @@ impl Index {
         }
     }
 
-    /// Gives a thing a number, which is known to have none yet.
+    /// Adds a value that is not in the index yet, under the given number.
     pub fn insert_new(&mut self, hash: u64, number: u32, hash_of: impl Fn(u32) -> u64) {
         self.numbers.insert_unique(hash, number, |&n| hash_of(n));
     }
 
-    /// Forgets all numbers, and keeps the memory.
+    /// Removes all numbers and keeps the memory.
     pub fn clear(&mut self) {
         self.numbers.clear();
     }
 
-    /// Makes room for `n` more things.
+    /// Reserves room for `n` more values.
     pub fn reserve(&mut self, n: usize, hash_of: impl Fn(u32) -> u64) {
         self.numbers.reserve(n, |&n| hash_of(n));
     }
 
-    /// The number of the thing that has this hash and is the `same`.
+    /// Returns the number of the value that has this hash and satisfies `same`.
     #[inline]
     pub fn find(&self, hash: u64, same: impl Fn(u32) -> bool) -> Option<u32> {
         self.numbers.find(hash, |&n| same(n)).copied()
     }
 }
 
-/// What [`Index::find_or_insert`] found.
+/// The result of [`Index::find_or_insert`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// The thing has this number.
+    /// The value already had this number.
     Known(u32),
-    /// It has it from now on.
+    /// The value received this number now.
     New(u32),
 }
 
 impl Found {
-    /// The number.
+    /// Returns the value's number.
     #[inline(always)]
     pub fn number(self) -> u32 {
         match self {
@@ -81,12 +83,12 @@ impl Found {
     }
 }
 
-/// Distinct values by number, in the order in which they first came.
+/// A set of distinct values, numbered in the order of their first use.
 #[derive(Debug, Clone)]
 pub struct Interner<T, S> {
     index: Index,
     state: S,
-    /// The values, by their numbers.
+    /// The values, indexed by their numbers.
     pub values: Vec<T>,
 }
 
@@ -97,25 +99,25 @@ impl<T, S: Default> Default for Interner<T, S> {
 }
 
 impl<T: Copy + Eq + Hash, S: BuildHasher> Interner<T, S> {
-    /// Without values, with the caller's hasher and room for `n`.
+    /// Creates an empty interner with the given hasher and room for `n` values.
     pub fn with_capacity(n: usize, state: S) -> Interner<T, S> {
         Interner { index: Index::with_capacity(n), state, values: Vec::with_capacity(n) }
     }
 
-    /// A number for a value that the caller finds by itself; it is not found by [`Interner::number`].
+    /// Adds a value that only the caller can find. [`Interner::number`] does not find it.
     #[inline]
     pub fn push(&mut self, value: T) -> u32 {
         self.values.push(value);
         self.values.len() as u32 - 1
     }
 
-    /// The value's number, if it has one.
+    /// Returns the value's number, if it has a number.
     #[inline]
     pub fn find(&self, value: T) -> Option<u32> {
         self.index.find(self.state.hash_one(value), |n| self.values[n as usize] == value)
     }
 
-    /// The value's number; a new one if it has none yet.
+    /// Returns the value's number. A new value receives the next number.
     #[inline]
     pub fn number(&mut self, value: T) -> u32 {
         let Interner { index, state, values } = self;
@@ -132,7 +134,8 @@ impl<T: Copy + Eq + Hash, S: BuildHasher> Interner<T, S> {
     }
 }
 
-/// Sequences by number, end to end in one array: texts, sets, stacks.
+/// A set of distinct sequences (texts, sets, stacks), numbered in the order of their first use. All sequences share one
+/// array.
 #[derive(Debug, Clone)]
 pub struct Sequences<T, S> {
     index: Index,
@@ -148,13 +151,13 @@ impl<T, S: Default> Default for Sequences<T, S> {
 }
 
 impl<T: Copy + Eq + Hash, S: BuildHasher> Sequences<T, S> {
-    /// The sequence's number; a new one if it has none yet.
+    /// Returns the sequence's number. A new sequence receives the next number.
     #[inline]
     pub fn number(&mut self, sequence: &[T]) -> u32 {
         let Sequences { index, state, all, ends } = self;
-        let of = |n: u32| &all[start(ends, n)..ends[n as usize]];
+        let get = |n: u32| &all[start(ends, n)..ends[n as usize]];
         let hash = state.hash_one(sequence);
-        let found = index.find_or_insert(hash, ends.len(), |n| of(n) == sequence, |n| state.hash_one(of(n)));
+        let found = index.find_or_insert(hash, ends.len(), |n| get(n) == sequence, |n| state.hash_one(get(n)));
         if let Found::New(_) = found {
             all.extend_from_slice(sequence);
             ends.push(all.len());
@@ -162,22 +165,22 @@ impl<T: Copy + Eq + Hash, S: BuildHasher> Sequences<T, S> {
         found.number()
     }
 
-    /// A sequence by its number.
+    /// Returns the sequence with this number.
     pub fn get(&self, number: u32) -> &[T] {
         &self.all[start(&self.ends, number)..self.ends[number as usize]]
     }
 
-    /// Number of distinct sequences.
+    /// Returns the number of distinct sequences.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True if there are none.
+    /// Returns true if the set is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// All sequences end to end, and where each ends.
+    /// Returns all sequences end to end, and the end of each.
     pub fn into_parts(self) -> (Vec<T>, Vec<usize>) {
         (self.all, self.ends)
     }
@@ -194,7 +197,7 @@ mod tests {
     use super::{Interner, Sequences};
 
     #[test]
-    fn values_have_one_number_each() {
+    fn equal_values_share_a_number() {
         let mut values = Interner::with_capacity(0, RandomState::new());
         assert_eq!([7u64, 8, 7, 9, 8].map(|v| values.number(v)), [0, 1, 0, 2, 1]);
         assert_eq!([9, 6].map(|v| values.find(v)), [Some(2), None]);
@@ -202,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_have_one_number_each() {
+    fn equal_sequences_share_a_number() {
         let mut texts: Sequences<u8, RandomState> = Sequences::default();
         assert_eq!([&b""[..], b"a", b"", b"ab", b"a"].map(|t| texts.number(t)), [0, 1, 0, 2, 1]);
         assert_eq!([0, 1, 2].map(|n| texts.get(n)), [&b""[..], b"a", b"ab"]);

@@ -1,12 +1,13 @@
-//! Reads pprof profiles, checks them, and holds them as columns over one buffer; merges, subtracts and writes them.
+//! Reads, validates, merges, subtracts and writes pprof profiles. A profile is a set of columns over one buffer.
 //!
 //! ```text
-//! input (paths, bytes, patterns, manifests) -> format -> profile (one buffer, columns) -> merge, delta -> message -> bytes
+//! input (paths, bytes, patterns, manifests) -> format -> profile (one buffer, columns)
+//!     -> merge, delta -> message -> bytes
 //! ```
 //!
-//! The lowest layer of pprofdiff: nothing here knows how profiles are compared or shown. What most callers need is at
-//! the root; the rest is in modules. The crate starts no thread: inside a rayon pool of the caller's it uses that pool,
-//! elsewhere it works on the calling thread.
+//! This crate is the lowest layer of pprofdiff and does not compare or show profiles. The root contains the most common
+//! items, and the modules contain the rest. The crate starts no threads: it uses the caller's rayon pool if it runs
+//! inside one, and otherwise the calling thread.
 
 #[doc(hidden)]
 pub mod advice;
@@ -49,13 +50,13 @@ pub use profile::{builder, columns, samples};
 pub use window::{TimeSplit, TimeWindow};
 pub use work::Work;
 
-/// Text of profiles and URLs, made safe to show.
+/// Functions that make text from profiles and URLs safe to show.
 pub mod text {
     pub use crate::redact::{Secrets, redacted};
     pub use crate::sanitize::{is_harmful, sanitize};
 }
 
-/// What the crates of pprofdiff share; no part of the API, and free to change.
+/// Items shared among the crates of pprofdiff. They are not part of the API and may change at any time.
 #[doc(hidden)]
 pub mod shared {
     pub use crate::format::FoldedHeader;

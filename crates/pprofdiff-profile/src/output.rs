@@ -1,8 +1,8 @@
-//! Files that are written whole or not at all.
+//! Writes files atomically: a file is written completely or not at all.
 //!
-//! Content goes to a temporary file beside the target, is synced, and is renamed into place. So readers see the old
-//! content or the new one, and a full disk, an error or a crash leaves the old one. A target that is not a regular file
-//! (a device, a pipe) is written to directly.
+//! The content goes to a temporary file next to the target, which is synced and then renamed. Readers therefore see
+//! either the old or the new content, and a full disk, an error or a crash preserves the old content. A target that is
+//! not a regular file (a device, a pipe) is written directly.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -14,54 +14,58 @@ use tempfile::NamedTempFile;
 use crate::error::{Error, Result};
 use crate::work::{self, PolledWrite};
 
-/// Writes a file, whole or not at all. A file that is there already keeps its permissions, and its owner if that is
-/// allowed; through a symbolic link the file that it points to is written, not the link, also if there is none yet.
+/// Writes a file completely or not at all. An existing file keeps its permissions, and its owner if the system permits.
+/// If the path is a symbolic link, its target is written, even if the target does not exist yet.
 ///
 /// # Errors
-/// The operating system's, with the file's name; links that lead in a circle; those of `write`.
+/// Fails with the operating system's error and the file's name, if symbolic links form a cycle, or if `write` fails.
 pub fn write_file(path: impl AsRef<Path>, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let path = path.as_ref();
     work::begin_phase("writing");
     replace(path, write).map_err(|e| Error::io(e).in_input(&path.display().to_string()))
 }
 
+/// Replaces the file at `path`.
 fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    let before = existing(fs::metadata(path))?;
-    // By its real name, so that links stay links. What is open, but has no name any more, is written to as it is.
-    let real = match &before {
+    let existing_metadata = existing(fs::metadata(path))?;
+    // Use the real path, so that symbolic links survive. A file that is still open but already deleted is written
+    // directly.
+    let real = match &existing_metadata {
         Some(_) => fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
-        None => end_of_links(path)?,
+        None => resolve_links(path)?,
     };
     let path = real.as_path();
-    if before.is_some() {
-        // Fails where writing to the file would be refused, which replacing it would not be; also for a directory.
+    if existing_metadata.is_some() {
+        // Opening the file checks the permission to write it, which a rename would bypass. It also fails for a
+        // directory.
         let file = OpenOptions::new().write(true).open(path)?;
         if !file.metadata()?.is_file() {
             return fill(&file, write);
         }
     }
     let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (fresh, _unfinished) = temporary(directory)?;
-    fill(fresh.as_file(), write)?;
-    if let Some(before) = before {
+    let (temporary_file, _unfinished) = temporary(directory)?;
+    fill(temporary_file.as_file(), write)?;
+    if let Some(existing_metadata) = existing_metadata {
         #[cfg(unix)]
         {
             use std::os::unix::fs::{MetadataExt, fchown};
-            // Only root may give files away; to others it stays their own.
-            let _ = fchown(fresh.as_file(), Some(before.uid()), Some(before.gid()));
+            // Only root may change a file's owner. For other users, the new file belongs to them.
+            let _ = fchown(temporary_file.as_file(), Some(existing_metadata.uid()), Some(existing_metadata.gid()));
         }
-        fresh.as_file().set_permissions(before.permissions())?;
+        temporary_file.as_file().set_permissions(existing_metadata.permissions())?;
     }
-    fresh.as_file().sync_all()?;
-    fresh.persist(path).map_err(|e| e.error)?;
-    // The name is safe once the directory is on the disk; not every system can do that, and the file is whole anyway.
+    temporary_file.as_file().sync_all()?;
+    temporary_file.persist(path).map_err(|e| e.error)?;
+    // Sync the directory, so that the rename survives a crash. Not every system supports it, and the file is complete
+    // in any case.
     let _ = File::open(directory).and_then(|d| d.sync_all());
     Ok(())
 }
 
-/// A new file in a folder, which is removed unless it gets another name.
+/// Creates a temporary file in a folder. The file is removed unless it is renamed.
 fn temporary(directory: &Path) -> io::Result<(NamedTempFile, Option<Unfinished>)> {
-    // The system's own error: what the crate makes of it has the temporary file's name, and no number.
+    // Keep the system's error code: the error from `tempfile` contains the temporary name instead.
     let mut code = None;
     let mut unfinished = None;
     let create = |path: &Path| {
@@ -69,8 +73,8 @@ fn temporary(directory: &Path) -> io::Result<(NamedTempFile, Option<Unfinished>)
         unfinished = file.is_ok().then(|| Unfinished::new(path));
         file.inspect_err(|e| code = e.raw_os_error())
     };
-    let fresh = tempfile::Builder::new().prefix(STAGED_PREFIX).make_in(directory, create);
-    Ok((fresh.map_err(|e| code.map_or(e, io::Error::from_raw_os_error))?, unfinished))
+    let temporary_file = tempfile::Builder::new().prefix(STAGED_PREFIX).make_in(directory, create);
+    Ok((temporary_file.map_err(|e| code.map_or(e, io::Error::from_raw_os_error))?, unfinished))
 }
 
 /// The prefix of the names of temporary files.
@@ -122,10 +126,10 @@ impl Staged {
 #[cfg(feature = "store")]
 pub(crate) fn write_cache(unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     fs::create_dir_all(unfinished)?;
-    let (fresh, _unfinished) = temporary(unfinished)?;
-    fill(fresh.as_file(), |out| out.write_all(bytes))?;
+    let (temporary_file, _unfinished) = temporary(unfinished)?;
+    fill(temporary_file.as_file(), |out| out.write_all(bytes))?;
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    fresh.persist(path).map(drop).map_err(|e| e.error)
+    temporary_file.persist(path).map(drop).map_err(|e| e.error)
 }
 
 /// A file that only its owner can read. Dropping it removes the file, and so does Ctrl-C.
@@ -139,7 +143,7 @@ impl PrivateFile {
     /// Creates a file with this content in the folder for temporary files.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Fails with the operating system's error.
     pub fn new(suffix: &str, content: &[u8]) -> Result<PrivateFile> {
         // tempfile grants no rights to others, and never opens an existing file.
         let create = || {
@@ -157,10 +161,10 @@ impl PrivateFile {
     }
 }
 
-/// The temporary files of this process.
+/// The temporary files of this process, which [`remove_unfinished`] removes.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// A temporary file, as long as it is there.
+/// An entry of [`UNFINISHED`] that is removed when the value is dropped.
 #[derive(Debug)]
 struct Unfinished(PathBuf);
 
@@ -177,7 +181,7 @@ impl Drop for Unfinished {
     }
 }
 
-/// Removes what is half written, for a process that ends without waiting for the threads that write.
+/// Removes all unfinished files. A process calls it before it exits without waiting for its writing threads.
 #[doc(hidden)]
 pub fn remove_unfinished() {
     for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
@@ -185,7 +189,7 @@ pub fn remove_unfinished() {
     }
 }
 
-/// What is there, if it is.
+/// Converts a "not found" error into `None`.
 fn existing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -193,17 +197,18 @@ fn existing<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// The path that links lead to, at which there is nothing. (Where they lead in a circle the system says so before.)
-fn end_of_links(path: &Path) -> io::Result<PathBuf> {
+/// Follows symbolic links to a path that does not exist. The system has already reported links that form a cycle.
+fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     while existing(fs::symlink_metadata(&path))?.is_some() {
-        let to = fs::read_link(&path)?;
+        let target = fs::read_link(&path)?;
         path.pop();
-        path.push(to);
+        path.push(target);
     }
     Ok(path)
 }
 
+/// Writes the content of a file through a buffer.
 fn fill(file: &File, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(64 << 10, PolledWrite::new(file));
     write(&mut out)?;
@@ -218,13 +223,13 @@ mod tests {
     use crate::work::Work;
 
     #[test]
-    fn writing_that_is_stopped_leaves_the_old_file_and_nothing_else() {
+    fn cancelled_write_keeps_the_old_file_and_leaves_no_temporary_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         write_file(&path, |out| out.write_all(b"old")).unwrap();
         let (work, mut unfinished) = (Work::new(), Vec::new());
         work.stop_at_poll(4);
-        let ended = work.run(|| {
+        let result = work.run(|| {
             write_file(&path, |out| {
                 unfinished = UNFINISHED.lock().unwrap().clone();
                 loop {
@@ -232,7 +237,7 @@ mod tests {
                 }
             })
         });
-        assert_eq!(ended.unwrap_err().kind(), ErrorKind::Interrupted);
+        assert_eq!(result.unwrap_err().kind(), ErrorKind::Interrupted);
         assert!(unfinished.iter().any(|path| path.starts_with(folder.path())));
         assert_eq!(fs::read(&path).unwrap(), b"old");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);

@@ -1,11 +1,11 @@
-//! The engine's only use of threads inside one diff: on the caller's rayon pool, or not at all.
+//! Parallel execution on the caller's rayon pool. This is the engine's only use of threads inside one diff.
 //!
-//! A library that starts threads on its own surprises its callers (and hangs them after
-//! `fork`, where rayon's global pool has no threads left). So work is split only when the caller
-//! already runs inside a pool: `pool.install(|| Diff::load(..))`. Elsewhere the same code runs on
-//! the calling thread. No result depends on which of the two it was.
+//! A library that starts its own threads surprises its callers, and hangs after `fork`, because rayon's global pool has
+//! no threads in the child process. Work is therefore split only if the caller already runs in a pool:
+//! `pool.install(|| Diff::load(..))`. Otherwise, the same code runs on the calling thread. The results are the same in
+//! both cases.
 //!
-//! Jobs are part of the [`Work`](crate::Work) that starts them.
+//! Jobs belong to the [`Work`](crate::Work) that starts them.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ pub mod schedule;
 
 #[cfg(not(any(test, feature = "schedule")))]
 mod schedule {
-    //! Nothing is recorded in a build that is not for it.
+    //! An empty replacement for builds that do not record schedules.
 
     pub(super) enum Fork {}
 
@@ -41,30 +41,30 @@ mod schedule {
 
 use schedule::Fork;
 
-/// Runs both closures, at the same time if the caller is in a rayon pool.
+/// Runs both closures, in parallel if the caller is in a rayon pool.
 pub fn join<A: Send, B: Send>(a: impl FnOnce() -> A + Send, b: impl FnOnce() -> B + Send) -> (A, B) {
     if let Some(mut fork) = Fork::begin() {
-        let done = (fork.job(a), fork.job(b));
+        let results = (fork.job(a), fork.job(b));
         fork.end();
-        return done;
+        return results;
     }
     if rayon::current_thread_index().is_none() {
         return (a(), b());
     }
-    // The first runs here, the second perhaps on another thread.
+    // `a` runs on this thread, which already has the current work. `b` may run on another thread.
     let work = current();
     rayon::join(a, || do_job(work.as_ref(), b))
 }
 
-/// Maps a slice in order, over the caller's rayon pool if there is one.
+/// Maps a slice in order, in parallel if the caller is in a rayon pool.
 pub fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Send) -> Vec<R> {
     use rayon::prelude::*;
     let work = current();
     let f = |item| do_job(work.as_ref(), || f(item));
     if let Some(mut fork) = Fork::begin() {
-        let done = items.iter().map(|item| fork.job(|| f(item))).collect();
+        let results = items.iter().map(|item| fork.job(|| f(item))).collect();
         fork.end();
-        return done;
+        return results;
     }
     if items.len() > 1 && rayon::current_thread_index().is_some() {
         items.par_iter().map(f).collect()
@@ -73,7 +73,7 @@ pub fn map<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync + Send) -> 
     }
 }
 
-/// Sorts by a total order, over the caller's rayon pool if there is one and enough to sort.
+/// Sorts by a total order, in parallel if the caller is in a rayon pool and the slice is large enough.
 pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering + Sync) {
     use rayon::prelude::*;
     if items.len() >= 1 << 13 && rayon::current_thread_index().is_some() {
@@ -83,7 +83,7 @@ pub fn sort_unstable_by<T: Send>(items: &mut [T], compare: impl Fn(&T, &T) -> Or
     }
 }
 
-/// Does something with each item, over the caller's rayon pool if there is one.
+/// Calls `f` with each item, in parallel if the caller is in a rayon pool.
 pub fn each<T: Send>(items: Vec<T>, f: impl Fn(T) + Sync + Send) {
     use rayon::prelude::*;
     let work = current();
@@ -99,13 +99,13 @@ pub fn each<T: Send>(items: Vec<T>, f: impl Fn(T) + Sync + Send) {
     }
 }
 
-/// Number of threads of the caller's pool; one if there is none.
+/// Returns the number of threads in the caller's pool, or 1 without a pool.
 pub fn threads() -> usize {
     schedule::threads().unwrap_or_else(|| rayon::current_thread_index().map_or(1, |_| rayon::current_num_threads()))
 }
 
-/// How many parts a work of `n` pieces is best split into: one for each thread of the caller's pool, none of fewer than
-/// `least` pieces.
+/// Returns the best number of parts for `n` pieces of work: one part per thread of the caller's pool, each with at
+/// least `least` pieces.
 pub fn parts(n: usize, least: usize) -> usize {
     (n / least).clamp(1, threads())
 }

@@ -1,11 +1,11 @@
-//! Where hashers get their secret keys: the one place from which the library crates take hasher states and hash maps.
+//! Hash maps and hasher states with secret keys. All library crates take them from this module.
 //!
-//! Everywhere but in a browser these are the standard library's and foldhash's own. On wasm32-unknown-unknown both of
-//! them make their keys of addresses, which are the same each time a module runs, so whoever writes a profile could
-//! prepare collisions. There the keys are of the browser's random source.
+//! Outside of browsers, these are the standard library's and foldhash's own types. On wasm32-unknown-unknown, both
+//! derive their keys from addresses, which are the same in each run of a module, so the author of a profile could
+//! prepare collisions. There, the keys come from the browser's random source.
 //!
-//! The maps are here since the standard library's take its own state unless told otherwise. They are made with
-//! `default()`: `new()` is of its state alone.
+//! The maps are defined here too, because the standard library's maps default to its own state. Create them with
+//! `default()`: `new()` only exists for the standard state.
 
 #[cfg(not(all(target_arch = "wasm32", target_os = "unknown")))]
 mod system {
@@ -30,33 +30,34 @@ mod system {
     /// A hash set with secret keys.
     pub type HashSet<T, S = RandomState> = std::collections::HashSet<T, S>;
 
-    /// What all states are made of.
-    struct Secret {
+    /// The secret keys and seed of all states.
+    struct HashSecret {
         keys: [u64; 2],
         seed: SharedSeed,
     }
 
-    /// Asked of the browser once. It has an answer on every page and in every worker; without one there is no secret,
-    /// and as in the standard library on any other system, nothing can go on.
+    /// Returns the secret, which is requested from the browser once. Every page and worker has a random source. If it
+    /// fails, the call panics, as the standard library does on other systems.
     #[allow(clippy::expect_used)]
-    fn secret() -> &'static Secret {
-        static SECRET: OnceLock<Secret> = OnceLock::new();
+    fn secret() -> &'static HashSecret {
+        static SECRET: OnceLock<HashSecret> = OnceLock::new();
         SECRET.get_or_init(|| {
             let number = || getrandom::u64().expect("the browser gives random numbers");
-            Secret { keys: [number(), number()], seed: SharedSeed::from_u64(number()) }
+            HashSecret { keys: [number(), number()], seed: SharedSeed::from_u64(number()) }
         })
     }
 
-    /// As the standard library's state: SipHash-1-3, with keys of its own for each state.
+    /// A state like the standard library's: SipHash-1-3, with different keys for each state.
     #[derive(Clone, Debug)]
     pub struct RandomState {
         keys: [u64; 2],
     }
 
     impl RandomState {
-        /// With new keys.
+        /// Creates a state with new keys.
         pub fn new() -> RandomState {
-            // A number more for each state, as in the standard library: what two states say of the same does not agree.
+            // A counter gives each state different keys, as in the standard library. Two states therefore hash the same
+            // value differently.
             static COUNT: AtomicU64 = AtomicU64::new(0);
             let [k0, k1] = secret().keys;
             RandomState { keys: [k0.wrapping_add(COUNT.fetch_add(1, Ordering::Relaxed)), k1] }
@@ -78,17 +79,17 @@ mod system {
         }
     }
 
-    /// A foldhash state with the secret seed, and one of its own.
+    /// Defines a foldhash state with the secret seed and its own per-state seed.
     macro_rules! state {
         ($name:ident, $module:ident) => {
-            /// As foldhash's state, with secret seeds.
+            /// A foldhash state with secret seeds.
             #[derive(Clone, Debug)]
             pub struct $name($module::SeedableRandomState);
 
             impl Default for $name {
                 fn default() -> $name {
-                    let own = RandomState::new().build_hasher().finish();
-                    $name($module::SeedableRandomState::with_seed(own, &secret().seed))
+                    let state_seed = RandomState::new().build_hasher().finish();
+                    $name($module::SeedableRandomState::with_seed(state_seed, &secret().seed))
                 }
             }
 

@@ -83,8 +83,8 @@ const STORE_PREFIXES: [&str; 3] = ["x-amz-", "x-goog-", "x-ms-"];
 /// Replaces the user, the password and the secret parameters of every URL in the text with `***`:
 /// `https://***@host/path?debug=0&token=***`.
 ///
-/// A host whose port is not a number is taken for the beginning of a password with a `/`, `?` or `#` in it, which is
-/// invalid in a URL; then everything up to the text's last `@` is hidden.
+/// If a host has a port that is not a number, it is treated as the start of a password that contains `/`, `?` or `#`.
+/// Such a URL is invalid, and everything up to the last `@` of the text is hidden.
 pub fn redacted(text: &str) -> Cow<'_, str> {
     let mut hidden = Vec::new();
     each_secret(text, |place, _| hidden.push(place));
@@ -92,24 +92,24 @@ pub fn redacted(text: &str) -> Cow<'_, str> {
     without(text, hidden)
 }
 
-/// How a part of a URL is known to be secret.
+/// The reason why a part of a URL is treated as secret.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Secrecy {
     /// The user and the password before the host.
     User,
-    /// A parameter with the name of a secret.
+    /// A parameter whose name sounds like a secret.
     Named,
-    /// A parameter that is not known to be harmless.
+    /// A parameter that is not on the list of harmless parameters.
     Possible,
 }
 
-/// Calls `found` with the range of each secret in the URLs of a text. Ranges may be nested.
-fn each_secret(text: &str, mut found: impl FnMut(Range<usize>, Secrecy)) {
+/// Calls `report` with the range of each secret in the URLs of a text. Ranges may be nested.
+fn each_secret(text: &str, mut report: impl FnMut(Range<usize>, Secrecy)) {
     // A text without whitespace is a name, so its URL extends to its end.
     let is_name = !text.contains(char::is_whitespace);
-    let mut at = 0;
-    while let Some(begin) = text[at..].find("://").map(|place| at + place + 3) {
-        let scheme = text[at..begin - 3].rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let mut position = 0;
+    while let Some(begin) = text[position..].find("://").map(|place| position + place + 3) {
+        let scheme = text[position..begin - 3].rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
         let is_web = ["http", "https"].iter().any(|web| scheme.eq_ignore_ascii_case(web));
         let after = &text[begin..];
         let end = after.find(|c: char| c.is_whitespace() || "/?#".contains(c)).unwrap_or(after.len());
@@ -118,12 +118,12 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>, Secrecy)) {
         // The last colon of `[::1]` does not begin a port.
         let odd = !port.bytes().all(|b| b.is_ascii_digit()) && !authority.ends_with(']');
         let user = authority.rfind('@').or_else(|| after.rfind('@').filter(|_| odd));
-        at = begin;
+        position = begin;
         if let Some(user) = user {
-            found(begin..begin + user, Secrecy::User);
-            at += user;
+            report(begin..begin + user, Secrecy::User);
+            position += user;
         }
-        let rest = &text[at..];
+        let rest = &text[position..];
         // A nested URL is scanned by a later iteration.
         let next = rest.find("://").map_or(rest.len(), |next| {
             let scheme = rest[..next].rfind(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c));
@@ -131,14 +131,14 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>, Secrecy)) {
         });
         let blank = if is_name { rest.len() } else { end_of_url(rest) };
         let Some(query) = rest[..next.min(blank)].find(['?', '#']) else { continue };
-        let mut param = at + query + 1;
-        let end = at + blank;
+        let mut param = position + query + 1;
+        let end = position + blank;
         while param < end {
             let length = text[param..end].find(['&', ';', '#']).unwrap_or(end - param);
             let part = &text[param..param + length];
             let (name, value) = part.split_once('=').map_or(("", part), |(name, value)| (name, value));
             if let Some(secrecy) = secrecy(name, value, is_web) {
-                found(param + length - value.len()..param + length, secrecy);
+                report(param + length - value.len()..param + length, secrecy);
             }
             param += length + 1;
         }
@@ -148,23 +148,23 @@ fn each_secret(text: &str, mut found: impl FnMut(Range<usize>, Secrecy)) {
 /// Returns the end of a URL within a sentence: whitespace, or the quote or bracket around the URL.
 fn end_of_url(text: &str) -> usize {
     let mut chars = text.char_indices().peekable();
-    while let Some((at, c)) = chars.next() {
+    while let Some((position, c)) = chars.next() {
         let is_last = chars.peek().is_none_or(|(_, next)| next.is_whitespace() || ":,;.)".contains(*next));
         if c.is_whitespace() || "\"<>`".contains(c) || (c == '\'' && is_last) {
-            return at;
+            return position;
         }
     }
     text.len()
 }
 
-/// Returns why the value of a URL's parameter must be hidden, or `None` if it need not. A value without a name has the
-/// name "".
+/// Returns why the value of a URL parameter must be hidden, or `None` if it may be shown. A value without a name has
+/// the name "".
 fn secrecy(name: &str, value: &str, is_web: bool) -> Option<Secrecy> {
-    let name = String::from_utf8_lossy(&Plain::of(name).bytes).into_owned();
+    let name = String::from_utf8_lossy(&Plain::from_text(name).bytes).into_owned();
     let name = STORE_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(&name);
     let is_number = value.len() <= 13 && value.bytes().all(|b| b.is_ascii_digit() || b".-".contains(&b));
     let is_harmless = |name: &str| HARMLESS.contains(&name);
-    let possible = |is_it: bool| is_it.then_some(Secrecy::Possible);
+    let possible = |is_secret: bool| is_secret.then_some(Secrecy::Possible);
     match name {
         "signedheaders" => None,
         _ if value.is_empty() || value == HIDDEN => None,
@@ -174,30 +174,30 @@ fn secrecy(name: &str, value: &str, is_web: bool) -> Option<Secrecy> {
     }
 }
 
-/// Replaces these ranges of the text. They are sorted by their start.
+/// Replaces these ranges of the text with [`HIDDEN`]. The ranges must be sorted by their start.
 fn without(text: &str, hidden: Vec<Range<usize>>) -> Cow<'_, str> {
     if hidden.is_empty() {
         return text.into();
     }
-    let (mut shown, mut at) = (String::with_capacity(text.len()), 0);
+    let (mut shown, mut position) = (String::with_capacity(text.len()), 0);
     for place in hidden {
-        if place.end <= at {
+        if place.end <= position {
             continue;
         }
-        if place.start >= at {
-            shown.push_str(&text[at..place.start]);
+        if place.start >= position {
+            shown.push_str(&text[position..place.start]);
             shown.push_str(HIDDEN);
         }
-        at = place.end;
+        position = place.end;
     }
-    shown.push_str(&text[at..]);
+    shown.push_str(&text[position..]);
     shown.into()
 }
 
-/// The minimum length of a secret that is searched for in a message. Shorter texts occur in any word.
+/// The minimum length of a secret to search for in messages. Shorter texts occur in many words.
 const MIN_SECRET_BYTES: usize = 3;
-/// The same for the value of a parameter that may be harmless, such as `mode=cpu`, and for a user without a password, such as
-/// `git@`.
+/// The minimum length for values of parameters that may be harmless, such as `mode=cpu`, and for users without a
+/// password, such as `git@`.
 const MIN_POSSIBLE_BYTES: usize = 8;
 /// The minimum length of a prefix of a secret that is hidden at the end of a message, where the rest may have been cut
 /// off.
@@ -214,7 +214,7 @@ pub struct Secrets(Arc<Vec<Secret>>);
 #[derive(Clone, PartialEq, Eq)]
 struct Secret {
     bytes: Vec<u8>,
-    /// It may be a harmless parameter. Such a text is hidden in messages, but never overwritten in a profile.
+    /// True if this may be a harmless parameter. Such a text is hidden in messages, but never overwritten in a profile.
     is_possible: bool,
 }
 
@@ -225,7 +225,7 @@ impl Secrets {
         each_secret(url, |place, secrecy| {
             let secret = &url[place];
             match (secrecy, secret.split_once(':')) {
-                // A user's name without a password is a token; with a password it is not secret.
+                // A user name without a password is a token. With a password, the name itself is not secret.
                 (Secrecy::User, Some((_, password))) => {
                     secrets.add(secret);
                     secrets.add(password);
@@ -241,7 +241,8 @@ impl Secrets {
         secrets
     }
 
-    /// Adds the header in which clients send the user of a URL: base64 of it, as written and decoded.
+    /// Adds the content of the `Authorization` header that clients send for a URL's user: its base64 encoding, both as
+    /// written and percent-decoded.
     fn add_basic(&mut self, user: &str) {
         let decoded = percent_decoded(user);
         for user in [user.as_bytes(), &decoded] {
@@ -256,13 +257,13 @@ impl Secrets {
     }
 
     fn insert(&mut self, secret: &str, is_possible: bool) {
-        let least = if is_possible { MIN_POSSIBLE_BYTES } else { MIN_SECRET_BYTES };
-        let secret = Secret { bytes: Plain::of(secret).bytes, is_possible };
-        if secret.bytes.len() >= least && !self.0.contains(&secret) {
-            let all = Arc::make_mut(&mut self.0);
-            all.push(secret);
+        let min_bytes = if is_possible { MIN_POSSIBLE_BYTES } else { MIN_SECRET_BYTES };
+        let secret = Secret { bytes: Plain::from_text(secret).bytes, is_possible };
+        if secret.bytes.len() >= min_bytes && !self.0.contains(&secret) {
+            let secrets = Arc::make_mut(&mut self.0);
+            secrets.push(secret);
             // Longest first, because a secret may begin with another secret.
-            all.sort_by_key(|secret| std::cmp::Reverse(secret.bytes.len()));
+            secrets.sort_by_key(|secret| std::cmp::Reverse(secret.bytes.len()));
         }
     }
 
@@ -278,28 +279,29 @@ impl Secrets {
         self
     }
 
-    /// Replaces these secrets and the secrets in URLs in the text. Finds percent-encoded secrets, secrets escaped as in
-    /// XML or JSON, and secrets in another case.
+    /// Replaces these secrets, and secrets in URLs, in the text. Also finds secrets that are percent-encoded, escaped
+    /// as in XML or JSON, or written in another case.
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        let known = without(text, self.places(text));
-        match redacted(&known) {
-            Cow::Borrowed(_) => known,
+        let masked = without(text, self.places(text));
+        match redacted(&masked) {
+            Cow::Borrowed(_) => masked,
             Cow::Owned(shown) => shown.into(),
         }
     }
 
+    /// Returns the ranges of these secrets in the text.
     fn places(&self, text: &str) -> Vec<Range<usize>> {
         if self.0.is_empty() {
             return Vec::new();
         }
-        let plain = Plain::of(text);
-        // The text may have been cut off within an encoding.
+        let plain = Plain::from_text(text);
+        // The text may end within an encoded character.
         let end = plain.bytes.len();
         let last = plain.bytes.iter().rposition(|byte| b"%&\\".contains(byte));
-        let end_of_whole = last.filter(|at| end - at <= MAX_ENCODING_BYTES).unwrap_or(end);
-        let (mut places, mut at) = (Vec::new(), 0);
-        while at < end {
-            let (rest, before) = (&plain.bytes[at..], &plain.bytes[at..end_of_whole.max(at)]);
+        let end_of_whole = last.filter(|position| end - position <= MAX_ENCODING_BYTES).unwrap_or(end);
+        let (mut places, mut position) = (Vec::new(), 0);
+        while position < end {
+            let (rest, before) = (&plain.bytes[position..], &plain.bytes[position..end_of_whole.max(position)]);
             let length = self.0.iter().map(|secret| &secret.bytes).find_map(|secret| {
                 let is_cut = |rest: &[u8]| rest.len() >= MIN_CUT_BYTES && secret.starts_with(rest);
                 match rest.starts_with(secret) {
@@ -309,10 +311,10 @@ impl Secrets {
             });
             let length = length.unwrap_or(0);
             if length > 0 {
-                let place = plain.places[at].start as usize..plain.places[at + length - 1].end as usize;
+                let place = plain.places[position].start as usize..plain.places[position + length - 1].end as usize;
                 places.push(whole_chars(text, place));
             }
-            at += length.max(1);
+            position += length.max(1);
         }
         places
     }
@@ -321,20 +323,22 @@ impl Secrets {
     pub(crate) fn mask(&self, bytes: &mut [u8]) {
         let certain = self.0.iter().filter(|secret| !secret.is_possible).map(|secret| &secret.bytes);
         for secret in certain.filter(|secret| secret.len() >= MIN_MASKED_BYTES) {
-            let is_it = |window: &[u8]| {
+            let matches_secret = |window: &[u8]| {
                 window.iter().zip(secret).all(|(b, s)| match b {
                     b'+' => *s == b' ',
                     b => b.to_ascii_lowercase() == *s,
                 })
             };
             let first = secret[0];
-            let mut at = 0;
-            while at + secret.len() <= bytes.len() {
-                if bytes[at].to_ascii_lowercase() == first && is_it(&bytes[at..at + secret.len()]) {
-                    bytes[at..at + secret.len()].fill(b'*');
-                    at += secret.len();
+            let mut position = 0;
+            while position + secret.len() <= bytes.len() {
+                if bytes[position].to_ascii_lowercase() == first
+                    && matches_secret(&bytes[position..position + secret.len()])
+                {
+                    bytes[position..position + secret.len()].fill(b'*');
+                    position += secret.len();
                 } else {
-                    at += 1;
+                    position += 1;
                 }
             }
         }
@@ -343,12 +347,12 @@ impl Secrets {
 
 /// Undoes one level of percent-encoding.
 fn percent_decoded(text: &str) -> Vec<u8> {
-    let (text, mut bytes, mut at) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
-    while let Some(&byte) = text.get(at) {
-        let decoded = if byte == b'%' { decode_first(&text[at..]) } else { None };
+    let (text, mut bytes, mut position) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+    while let Some(&byte) = text.get(position) {
+        let decoded = if byte == b'%' { decode_first(&text[position..]) } else { None };
         let (byte, length) = decoded.unwrap_or((byte, 1));
         bytes.push(byte);
-        at += length;
+        position += length;
     }
     bytes
 }
@@ -368,18 +372,19 @@ fn whole_chars(text: &str, place: Range<usize>) -> Range<usize> {
 /// The minimum length of a secret that is overwritten in a profile. Shorter secrets may be words or parts of numbers.
 const MIN_MASKED_BYTES: usize = 12;
 
-/// A decoded text in lower case, and the position of each of its bytes in the original text.
+/// A decoded text in lower case, with the position of each of its bytes in the original text.
 struct Plain {
     bytes: Vec<u8>,
     places: Vec<Range<u32>>,
 }
 
 impl Plain {
-    fn of(text: &str) -> Plain {
+    fn from_text(text: &str) -> Plain {
         /// The maximum number of nested encodings to undo.
         const MAX_ROUNDS: usize = 4;
         let bytes = text.as_bytes().to_vec();
-        let mut plain = Plain { places: (0..bytes.len() as u32).map(|at| at..at + 1).collect(), bytes };
+        let mut plain =
+            Plain { places: (0..bytes.len() as u32).map(|position| position..position + 1).collect(), bytes };
         for _ in 0..MAX_ROUNDS {
             let before = plain.bytes.len();
             plain = plain.decoded();
@@ -396,12 +401,12 @@ impl Plain {
     /// Undoes one level of encoding. Drops halves of characters that XML or JSON writes as numbers, because secrets are
     /// ASCII.
     fn decoded(&self) -> Plain {
-        let (mut bytes, mut places, mut at) = (Vec::with_capacity(self.bytes.len()), Vec::new(), 0);
-        while let Some(&first) = self.bytes.get(at) {
-            let (byte, length) = decode_first(&self.bytes[at..]).unwrap_or((first, 1));
+        let (mut bytes, mut places, mut position) = (Vec::with_capacity(self.bytes.len()), Vec::new(), 0);
+        while let Some(&first) = self.bytes.get(position) {
+            let (byte, length) = decode_first(&self.bytes[position..]).unwrap_or((first, 1));
             bytes.push(byte);
-            places.push(self.places[at].start..self.places[at + length - 1].end);
-            at += length;
+            places.push(self.places[position].start..self.places[position + length - 1].end);
+            position += length;
         }
         Plain { bytes, places }
     }
@@ -441,7 +446,7 @@ mod tests {
     use super::{Secrets, redacted};
 
     #[test]
-    fn users_and_passwords_are_not_shown() {
+    fn users_and_passwords_in_urls_are_hidden() {
         for (text, shown) in [
             ("http://u:secret@host:6060/heap?debug=0", "http://***@host:6060/heap?debug=0"),
             ("https://token-secret@host", "https://***@host"),
@@ -449,11 +454,11 @@ mod tests {
             ("zip://in.pb::https://u:secret@host/x.zip", "zip://in.pb::https://***@host/x.zip"),
             ("cannot get 'http://u:secret@h/': no", "cannot get 'http://***@h/': no"),
             ("http://a:secret@h/1 and http://b:secret@h/2", "http://***@h/1 and http://***@h/2"),
-            // Invalid, and hidden all the same.
+            // Invalid URLs are hidden too.
             ("http://u:secret/1@host/heap", "http://***@host/heap"),
             ("http://u:se#secret?@host/heap", "http://***@host/heap"),
             ("http://u:se secret@host/heap", "http://***@host/heap"),
-            // Nothing to hide.
+            // URLs without secrets.
             ("http://localhost:6060/pkg@v1.2/heap", "http://localhost:6060/pkg@v1.2/heap"),
             ("http://[::1]:6060/a@b", "http://[::1]:6060/a@b"),
             ("http://[::1]/a@b", "http://[::1]/a@b"),
@@ -490,7 +495,7 @@ mod tests {
             ("http://h/?token=http://u:SECRET@h/&t=S", "http://h/?token=***&t=***"),
             ("http://u:p@h/x?token=S&debug=1", "http://***@h/x?token=***&debug=1"),
             ("pyroscope://h/{}?token=SECRET&type=cpu", "pyroscope://h/{}?token=***&type=cpu"),
-            // Nothing to hide.
+            // URLs without secrets.
             ("http://h/heap?debug=0&seconds=30&gc=1", "http://h/heap?debug=0&seconds=30&gc=1"),
             ("http://h/x?build=9fceb02&raw#top", "http://h/x?build=9fceb02&raw#***"),
             (r#"pyroscope://h/{a="b?c"}?type=cpu&from=-1h"#, r#"pyroscope://h/{a="b?c"}?type=cpu&from=-1h"#),
@@ -533,18 +538,18 @@ mod tests {
         assert_eq!(bytes, b"x **************** sixteen");
     }
 
-    /// A server can quote the header, in which the user and the password stand in base64.
+    /// Checks a quote of the header, which contains the user and the password in base64.
     #[test]
-    fn the_header_of_a_user_is_hidden() {
+    fn basic_authorization_of_a_user_is_hidden() {
         let secrets = Secrets::of_url("https://u:s3cr%65t@h/x");
         let text = "401: Basic dTpzM2NyJTY1dA== or dTpzM2NyZXQ=";
         assert_eq!(secrets.redact(text), "401: Basic *** or ***");
         assert_eq!(Secrets::of_url("https://a-long-token@h").redact("Basic YS1sb25nLXRva2VuOg=="), "Basic ***");
     }
 
-    /// Parameters that are hidden to be sure are often words that names and messages have as well.
+    /// Parameters that are hidden as a precaution are often words that also occur in names and messages.
     #[test]
-    fn parameters_that_may_be_harmless_change_no_profile_and_no_short_word() {
+    fn possibly_harmless_parameters_do_not_mask_profiles_or_short_words() {
         let secrets = Secrets::of_url("http://h/p?class=org.apache.spark.executor.Executor&mode=cpu");
         let name = b"org.apache.spark.executor.Executor";
         let mut bytes = name.to_vec();

@@ -1,16 +1,16 @@
-//! Untrusted text, made safe to show: every text that reaches a person goes through this one function.
+//! Makes untrusted text safe to show. Every text that reaches a person goes through [`sanitize`].
 //!
-//! Names, units, comments, labels, file names, source lines, error messages and a server's answers are untrusted.
-//! They could move the cursor of a terminal and hide lines, reverse the order of letters in a comment, or give commands
-//! in a CI log. Formats for machines (JSON, CSV, profiles) keep them exactly.
+//! Names, units, comments, labels, file names, source lines, error messages and a server's answers are untrusted. They
+//! could move a terminal's cursor to hide lines, reverse the order of characters in a comment, or issue commands in a
+//! CI log. Machine-readable formats (JSON, CSV, profiles) keep such texts exactly.
 //!
-//! One character is replaced by one other, U+FFFD, so widths and lengths stay. Escaping for HTML, Markdown and the like
-//! is each format's own and comes after this.
+//! Each harmful character is replaced by U+FFFD, so widths and lengths do not change. Formats such as HTML and Markdown
+//! apply their own escaping afterwards.
 
 use std::borrow::Cow;
 
-/// True for characters that must not be shown: control characters (line breaks too), those that change the direction of
-/// text, invisible ones, and those that XML can't hold.
+/// Returns true for characters that must not be shown: control characters (including line breaks), characters that
+/// change the text direction, invisible characters, and characters that XML cannot represent.
 pub fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -19,24 +19,24 @@ pub fn is_harmful(c: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-/// The text without anything that a terminal, a viewer or a CI log would act on: harmful characters, and the marks of
-/// commands to the runners of GitHub (`::error::`, `##[error]`), Azure and TeamCity, become U+FFFD.
+/// Replaces everything with U+FFFD that a terminal, a viewer or a CI log would act on: harmful characters, and the
+/// markers of commands for the runners of GitHub (`::error::`, `##[error]`), Azure and TeamCity.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
-    // Nearly all names are printable ASCII without those marks.
+    // Fast path: nearly all names are printable ASCII without these markers.
     let is_plain = text.bytes().all(|b| matches!(b, b' '..=b'~')) && !text.contains("##") && !text.contains("::");
     if is_plain {
         return text.into();
     }
     let command = leading_command(text);
-    let is_unsafe = |(at, c): (usize, char)| is_harmful(c) || Some(at) == command || is_marked(&text[at..]);
+    let is_unsafe = |(index, c): (usize, char)| is_harmful(c) || Some(index) == command || is_marked(&text[index..]);
     if !text.char_indices().any(is_unsafe) {
         return text.into();
     }
-    text.char_indices().map(|(at, c)| if is_unsafe((at, c)) { '\u{fffd}' } else { c }).collect()
+    text.char_indices().map(|(index, c)| if is_unsafe((index, c)) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Where a command of GitHub begins that stands at the start of a line, after blanks: `::name::`, `::name key=value::`.
-/// A C++ name such as `::operator new(unsigned long)` is not one.
+/// Returns the position of a GitHub command at the start of a line, after whitespace: `::name::` or
+/// `::name key=value::`. A C++ name such as `::operator new(unsigned long)` is not a command.
 fn leading_command(text: &str) -> Option<usize> {
     let is_blank = |c: char| c.is_whitespace() || is_harmful(c);
     let line = text.trim_start_matches(is_blank);
@@ -46,7 +46,8 @@ fn leading_command(text: &str) -> Option<usize> {
     (is_command && rest.contains("::")).then_some(text.len() - line.len())
 }
 
-/// True at a command that may stand anywhere in a line: `##[error]`, `##vso[task]`, `##teamcity[x]`.
+/// Returns true if the text starts with a command that may occur anywhere in a line: `##[error]`, `##vso[task]`,
+/// `##teamcity[x]`.
 fn is_marked(text: &str) -> bool {
     let Some(rest) = text.strip_prefix("##") else { return false };
     rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).starts_with('[')
@@ -57,7 +58,7 @@ mod tests {
     use super::sanitize;
 
     #[test]
-    fn what_is_obeyed_is_replaced() {
+    fn control_characters_and_ci_commands_are_replaced() {
         for (text, shown) in [
             ("plain", "plain"),
             ("naïve→ 名前", "naïve→ 名前"),

@@ -1,25 +1,24 @@
-//! Units of measurement: which belong together, and how they convert and print.
+//! Units of measurement: conversion and printing.
 //!
-//! The tables and the rules (aliases, powers of 1024 for bytes, a plural `s`) are pprof's, so that
-//! numbers print alike. Factors are integers of each family's smallest unit, so converting to a finer
-//! unit is exact.
+//! The tables and rules (aliases, powers of 1024 for bytes, a plural `s`) are pprof's, so numbers print like in pprof.
+//! Factors are integers in each family's smallest unit, so conversion to a finer unit is exact.
 
-/// One unit: how it prints, what it is also called, and how many of the family's smallest it is.
-struct Unit {
+/// A unit: its symbol, its aliases, and its size in the family's smallest unit.
+struct UnitEntry {
     symbol: &'static str,
     aliases: &'static [&'static str],
     factor: i128,
 }
 
-/// Units that convert into each other.
+/// A family of units that convert into each other.
 pub struct Family {
-    units: &'static [Unit],
-    /// The unit in which values are shown that are too small for all others (pprof: seconds, bytes).
+    units: &'static [UnitEntry],
+    /// The unit for values that are too small for all other units (in pprof: seconds, bytes).
     default: usize,
 }
 
-const fn unit(symbol: &'static str, aliases: &'static [&'static str], factor: i128) -> Unit {
-    Unit { symbol, aliases, factor }
+const fn unit(symbol: &'static str, aliases: &'static [&'static str], factor: i128) -> UnitEntry {
+    UnitEntry { symbol, aliases, factor }
 }
 
 static FAMILIES: [Family; 3] = [
@@ -60,14 +59,14 @@ static FAMILIES: [Family; 3] = [
     },
 ];
 
-/// A unit that is known, by its family and its place in it.
+/// A known unit: its family and its index in the family.
 #[derive(Clone, Copy)]
 pub struct Known {
     family: &'static Family,
     index: usize,
 }
 
-/// Looks a unit up by any of its names; `None` if pprof does not know it either (`count`, `objects`).
+/// Finds a unit by any of its names. Returns `None` for units that pprof does not know either (`count`, `objects`).
 pub fn find(name: &str) -> Option<Known> {
     let name = name.to_lowercase();
     let name = if name.chars().count() > 2 { name.strip_suffix('s').unwrap_or(&name) } else { &name };
@@ -78,50 +77,50 @@ pub fn find(name: &str) -> Option<Known> {
 }
 
 impl Known {
-    fn unit(self) -> &'static Unit {
+    fn unit(self) -> &'static UnitEntry {
         &self.family.units[self.index]
     }
 
-    /// True if the two convert into each other.
+    /// Returns true if the two units convert into each other.
     pub fn same_family(self, other: Known) -> bool {
         std::ptr::eq(self.family, other.family)
     }
 
-    /// How many of the family's smallest unit this is.
+    /// Returns the size of the unit in the family's smallest unit.
     pub fn factor(self) -> i128 {
         self.unit().factor
     }
 }
 
-/// A value and the unit it is shown in.
+/// A value with the unit for showing it.
 #[derive(Clone, Copy)]
 pub struct Scaled {
-    /// In the unit of `symbol`.
+    /// The value, in the unit of `symbol`.
     pub value: f64,
-    /// How the unit prints.
+    /// The symbol of the unit.
     pub symbol: &'static str,
 }
 
-/// The unit that suits a value: the largest in which it is at least 1.
-fn suited(value: f64, from: Known) -> Known {
+/// Returns the best unit for a value: the largest unit that gives a value of at least 1.
+fn best_unit(value: f64, from: Known) -> Known {
     let smallest = value.abs() * from.factor() as f64;
     let index = from.family.units.iter().rposition(|u| smallest / u.factor as f64 >= 1.0);
     Known { family: from.family, index: index.unwrap_or(from.family.default) }
 }
 
-/// A value in the unit that suits it. An unknown unit has no symbol, as in pprof.
+/// Converts a value to its best unit. An unknown unit has an empty symbol, as in pprof.
 pub fn scale_auto(value: i64, unit: &str) -> Scaled {
     match find(unit) {
         Some(from) => {
-            let to = suited(value as f64, from);
+            let to = best_unit(value as f64, from);
             Scaled { value: value as f64 * from.factor() as f64 / to.factor() as f64, symbol: to.unit().symbol }
         }
         None => Scaled { value: value as f64, symbol: "" },
     }
 }
 
-/// `Scale(value, from, to)` of pprof, which its range filters compare with: the value in unit `to`,
-/// and the name of the unit that came out of it.
+/// Converts a value like pprof's `Scale(value, from, to)`, which pprof's range filters use. Returns the value and the
+/// name of the resulting unit.
 pub fn convert(value: i64, from: &str, to: &str) -> (f64, String) {
     match (find(from), find(to)) {
         (Some(from), to) => {
@@ -136,20 +135,22 @@ pub fn convert(value: i64, from: &str, to: &str) -> (f64, String) {
     }
 }
 
-/// For callers that scale values themselves: the symbols of a unit's family, how many of `unit` each is, and which
-/// of them shows values that are too small for all. `None` if the unit is unknown.
+/// Returns the units of a unit's family, for callers that scale values themselves: the symbol of each unit and its size
+/// in `unit`, and the index of the unit for values that are too small for all others. Returns `None` if the unit is
+/// unknown.
 pub fn family(unit: &str) -> Option<(Vec<(&'static str, f64)>, usize)> {
     let from = find(unit)?;
     let units = from.family.units.iter().map(|u| (u.symbol, u.factor as f64 / from.factor() as f64));
     Some((units.collect(), from.family.default))
 }
 
-/// Two decimals, of which a trailing `.00` is cut, and the unit; zero has none.
+/// Formats a value with two decimals and its unit. Omits a trailing `.00`, and the unit of zero.
 pub fn format(scaled: Scaled) -> String {
     with_symbol(format!("{:.2}", scaled.value), scaled.symbol)
 }
 
-/// As [`format`], but less than 1 with three significant digits, of which zeros beyond the second decimal are cut.
+/// Formats like [`format`], but values less than 1 with three significant digits. Omits trailing zeros after the second
+/// decimal.
 fn format_significant(scaled: Scaled) -> String {
     let decimals = match scaled.value.abs() {
         v if v < 0.01 => 5,
@@ -158,8 +159,8 @@ fn format_significant(scaled: Scaled) -> String {
         _ => 2,
     };
     let mut digits = format!("{:.decimals$}", scaled.value);
-    let least = digits.len() - (decimals - 2);
-    digits.truncate(digits.trim_end_matches('0').len().max(least));
+    let min_len = digits.len() - (decimals - 2);
+    digits.truncate(digits.trim_end_matches('0').len().max(min_len));
     with_symbol(digits, scaled.symbol)
 }
 
@@ -170,7 +171,7 @@ fn with_symbol(digits: String, symbol: &str) -> String {
     }
 }
 
-/// A value in the unit that suits it; one of an unknown unit in digits, all of them.
+/// Formats a value in its best unit. A value with an unknown unit is formatted with all its digits.
 pub fn show(value: i64, unit: &str) -> String {
     match find(unit) {
         Some(_) => format(scale_auto(value, unit)),
@@ -178,76 +179,78 @@ pub fn show(value: i64, unit: &str) -> String {
     }
 }
 
-/// As [`show`], of a value that need not be whole; of an unknown unit with two decimals.
+/// Formats like [`show`], for values that need not be integers. A value with an unknown unit has two decimals.
 pub fn show_real(value: f64, unit: &str) -> String {
     format(match find(unit) {
         Some(from) => {
-            let to = suited(value, from);
+            let to = best_unit(value, from);
             Scaled { value: value * from.factor() as f64 / to.factor() as f64, symbol: to.unit().symbol }
         }
         None => Scaled { value, symbol: "" },
     })
 }
 
-/// Asks for the unit that suits each value by itself.
+/// The unit name that selects the best unit for each value.
 pub const AUTO: &str = "auto";
 
-/// All units, as they print.
+/// Iterates over the symbols of all units.
 pub fn symbols() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().flat_map(|family| family.units.iter().map(|unit| unit.symbol))
 }
 
-/// What is less in a column's unit is shown in the unit that suits it: it would be zero, or nearly.
-const LEAST: f64 = 0.005;
+/// The minimum value to show in a column's unit. Smaller values would print as zero or nearly zero, so they use their
+/// own best unit.
+const MIN_IN_COLUMN_UNIT: f64 = 0.005;
 
-/// One unit for a column of numbers, so that they compare at a glance.
+/// A common unit for a column of numbers, which makes them easy to compare.
 #[derive(Clone, Copy)]
 pub struct ColumnUnit {
     from: Option<Known>,
-    /// `None`: that which suits each value.
+    /// The column's unit; `None` to use the best unit for each value.
     to: Option<Known>,
-    /// Asked for, so that no value is shown in another one.
-    asked: bool,
+    /// True if the user chose the unit, so that all values use it.
+    is_explicit: bool,
 }
 
 impl ColumnUnit {
-    /// The unit that suits the largest of the values shown, which so has at least three significant digits. pprof takes
-    /// one for a whole report, from the smallest value and the total: seconds of difference between hours become
-    /// `0.02hrs`.
+    /// Returns the best unit for the largest value in the column, so that this value has at least three significant
+    /// digits. pprof derives a single unit for the whole report from the smallest value and the total, which shows
+    /// seconds of difference between hours as `0.02hrs`.
     pub fn for_values(unit: &str, shown: impl Iterator<Item = i64>) -> ColumnUnit {
-        let Some(from) = find(unit) else { return ColumnUnit { from: None, to: None, asked: false } };
+        let Some(from) = find(unit) else { return ColumnUnit { from: None, to: None, is_explicit: false } };
         let largest = shown.map(i64::unsigned_abs).max().unwrap_or(0);
-        ColumnUnit { from: Some(from), to: Some(suited(largest as f64, from)), asked: false }
+        ColumnUnit { from: Some(from), to: Some(best_unit(largest as f64, from)), is_explicit: false }
     }
 
-    /// The unit that a user asks for, if values of `unit` convert to it; [`AUTO`] is none for all.
+    /// Returns the unit that the user chose, if values in `unit` convert to it. [`AUTO`] uses the best unit for each
+    /// value.
     pub fn asked(unit: &str, to: &str) -> Option<ColumnUnit> {
         let from = find(unit)?;
         let to = if to == AUTO { None } else { Some(find(to).filter(|to| to.same_family(from))?) };
-        Some(ColumnUnit { from: Some(from), to, asked: true })
+        Some(ColumnUnit { from: Some(from), to, is_explicit: true })
     }
 
-    /// For callers that scale values themselves: how the unit prints, and how many of the values' own it is. `None` if
-    /// theirs is unknown, or if each value has a unit of its own.
+    /// Returns the unit's symbol and its size in the values' unit, for callers that scale values themselves. Returns
+    /// `None` if the values' unit is unknown, or if each value has its own best unit.
     pub fn scale(self) -> Option<(&'static str, f64)> {
         let (from, to) = (self.from?, self.to?);
         Some((to.unit().symbol, to.factor() as f64 / from.factor() as f64))
     }
 
-    /// A value in the column's unit, as text, with at least three significant digits where it has them; one that would be
-    /// nearly 0 is shown in the unit that suits it. In a unit that was asked for all values have two decimals, as in pprof.
+    /// Formats a value in the column's unit, with at least three significant digits if it has them. A value that would
+    /// be nearly 0 uses its best unit instead. If the user chose the unit, all values have two decimals, as in pprof.
     pub fn format(self, value: i64) -> String {
         let Some(from) = self.from else { return value.to_string() };
-        let to = self.to.unwrap_or_else(|| suited(value as f64, from));
+        let to = self.to.unwrap_or_else(|| best_unit(value as f64, from));
         let in_unit = |to: Known| Scaled {
             value: value as f64 * from.factor() as f64 / to.factor() as f64,
             symbol: to.unit().symbol,
         };
-        if self.asked {
+        if self.is_explicit {
             return format(in_unit(to));
         }
         let scaled = in_unit(to);
-        let to = if scaled.value.abs() < LEAST { suited(value as f64, from) } else { to };
+        let to = if scaled.value.abs() < MIN_IN_COLUMN_UNIT { best_unit(value as f64, from) } else { to };
         format_significant(in_unit(to))
     }
 }
@@ -267,7 +270,7 @@ mod tests {
         assert_eq!(column("nanoseconds", &[54_310_000_000, -12 * second]), ["54.31s", "-12s"]);
         assert_eq!(column("nanoseconds", &[28_834 * second, -58 * second]), ["8.01hrs", "-0.0161hrs"]);
         assert_eq!(column("nanoseconds", &[2_076_818_260, 260]), ["2.08s", "260ns"]);
-        // Three significant digits of what is less than one.
+        // Values less than one have three significant digits.
         let small = [second, second / 2, 139_000_000, 20_000_000, 5_123_456, 4_999_999];
         assert_eq!(column("nanoseconds", &small), ["1s", "0.50s", "0.139s", "0.02s", "0.00512s", "5ms"]);
         assert_eq!(column("nanoseconds", &[0, i64::MIN]), ["0", "-2562047.79hrs"]);
@@ -277,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_is_asked_for_is_that_of_all_values() {
+    fn an_explicit_unit_applies_to_all_values() {
         let asked = |unit: &str, to: &str| {
             ColumnUnit::asked(unit, to).map(|unit| [1_500_000, 1].map(|v| unit.format(v)).join(" "))
         };

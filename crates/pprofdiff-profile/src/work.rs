@@ -1,16 +1,19 @@
-//! A handle on work that is under way: stops it, and says what it is doing.
+//! Cancellation and progress of long calls.
 //!
-//! The handle is the thread's while [`Work::run`] runs, and that of every job that `parallel.rs` starts for it. The engine's
-//! loops [`poll`] between chunks of counted work. Once the handle is stopped, the next poll unwinds to [`Work::run`], which
-//! returns an error of the kind [`ErrorKind::Interrupted`]. Unwinding, as rust-analyzer cancels its queries, and not an error
-//! that each function hands on: views can't fail on their input and return no `Result`, and callers that turn errors into
-//! something else (a build of a series that is left out) must not turn this one. It is no panic: no hook runs, nothing is
-//! printed, and where panics abort (`panic = "abort"`, as in the browser) nothing is ever stopped.
+//! [`Work::run`] makes a [`Work`] handle current for its thread, and for every job that `parallel.rs` starts for it.
+//! The engine's loops call [`poll`] at regular intervals. After [`Work::stop`], the next poll unwinds to [`Work::run`],
+//! which returns an error of the kind [`ErrorKind::Interrupted`].
 //!
-//! What outlives an interrupted call must be whole at each poll: files are renamed when they are written, caches get whole
-//! answers.
+//! Cancellation unwinds the stack, as rust-analyzer does for its queries, instead of returning an error through every
+//! function. Views cannot fail on their input, so they return no `Result`. Some callers also handle errors themselves
+//! (a series omits a build that fails to load), and they must not handle a cancellation. The unwinding is not a panic:
+//! it runs no panic hook and prints nothing. Where panics abort (`panic = "abort"`, as in the browser), cancellation
+//! does not work.
 //!
-//! What can't be cut into chunks is a library's, and bounded: a member of gzip, a picture's layout, a sort.
+//! Data that outlives an interrupted call must be consistent at each poll. Files are therefore renamed once they are
+//! complete, and caches store complete answers only.
+//!
+//! Library calls cannot be divided by polls, but each is bounded: one gzip member, the layout of one picture, one sort.
 
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
@@ -20,23 +23,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Units of work (records, rows, steps of a search) from one poll to the next: some ten milliseconds' worth at most.
+/// The units of work (records, rows, steps of a search) between two polls. They take about ten milliseconds at most.
 const UNITS_PER_POLL: u32 = 1 << 14;
-/// The same for bytes that are read.
+/// The number of bytes that are read or written between two polls.
 const BYTES_PER_POLL: usize = 256 << 10;
 
-/// Work that is under way, or is to begin; clones are the same work.
+/// A handle for a call that is running or about to run. Clones refer to the same call.
 #[derive(Debug, Clone)]
-pub struct Work(Arc<State>);
+pub struct Work(Arc<WorkState>);
 
 #[derive(Debug)]
-struct State {
+struct WorkState {
     is_stopped: AtomicBool,
     polls: AtomicU64,
-    /// The poll at which it stops by itself.
+    /// The number of polls after which the work stops by itself. Only tests set it.
     last_poll: AtomicU64,
     phase: Mutex<Option<&'static str>>,
-    /// Within which it began: it stops with it.
+    /// The work during which this work was created. It stops together with that work.
     outer: Option<Work>,
 }
 
@@ -44,7 +47,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Work>> = const { RefCell::new(None) };
 }
 
-/// What unwinds, from a poll to the handle whose work was stopped.
+/// The unwinding payload, sent from a poll to the handle whose work was stopped.
 struct Stopped(Work);
 
 impl Default for Work {
@@ -54,9 +57,10 @@ impl Default for Work {
 }
 
 impl Work {
-    /// A handle on work that is still to begin. Begun within other work, it stops with that.
+    /// Creates a handle for work that has not begun. If it is created while other work runs, it stops together with
+    /// that work.
     pub fn new() -> Work {
-        Work(Arc::new(State {
+        Work(Arc::new(WorkState {
             is_stopped: AtomicBool::new(false),
             polls: AtomicU64::new(0),
             last_poll: AtomicU64::new(u64::MAX),
@@ -65,27 +69,28 @@ impl Work {
         }))
     }
 
-    /// Ends the work at the next poll of each of its threads. It can't be begun again.
+    /// Stops the work at the next poll of each of its threads. Stopped work cannot be restarted.
     pub fn stop(&self) {
         self.0.is_stopped.store(true, Relaxed);
     }
 
-    /// True once it was stopped, or what it is part of.
+    /// Returns true if this work was stopped, or if the work around it was stopped.
     pub fn is_stopped(&self) -> bool {
         self.0.is_stopped.load(Relaxed) || self.0.outer.as_ref().is_some_and(Work::is_stopped)
     }
 
-    /// What it is doing, in one word such as `explaining`; `None` before the first phase.
+    /// Returns the current phase in one word, such as `explaining`; `None` before the first phase.
     pub fn phase(&self) -> Option<&'static str> {
         *self.0.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does the work on this thread, and on the rayon pool that it belongs to.
+    /// Runs `work` on this thread, and its jobs on the rayon pool of this thread.
     ///
     /// # Errors
-    /// [`ErrorKind::Interrupted`] if it was stopped before it was done.
+    /// Fails with [`ErrorKind::Interrupted`] if the work was stopped before it finished.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
-        // What is half made is dropped, or whole at each poll; see the module.
+        // Unwinding is safe here: incomplete results are dropped, and shared data is consistent at each poll (see the
+        // module comment).
         let result = catch_unwind(AssertUnwindSafe(|| enter(Some(self), work)));
         result.or_else(|payload| match payload.downcast::<Stopped>() {
             Ok(stopped) if Arc::ptr_eq(&stopped.0.0, &self.0) => Err(interrupted()),
@@ -94,13 +99,13 @@ impl Work {
         })
     }
 
-    /// How often its loops have asked whether to go on.
+    /// Returns the number of polls so far.
     #[doc(hidden)]
     pub fn polls(&self) -> u64 {
         self.0.polls.load(Relaxed)
     }
 
-    /// Stops it at a poll, counted from 0: for tests, which stop work without a clock.
+    /// Stops the work at the given poll, counted from 0. Tests use it to stop work without a clock.
     #[doc(hidden)]
     pub fn stop_at_poll(&self, poll: u64) {
         self.0.last_poll.store(poll, Relaxed);
@@ -114,7 +119,7 @@ impl Work {
     }
 
     fn end_if_stopped(&self) {
-        // A thread that unwinds already would abort.
+        // A second unwinding during an unwinding would abort the process.
         if cfg!(panic = "unwind") && self.is_stopped() && !std::thread::panicking() {
             resume_unwind(Box::new(Stopped(self.clone())));
         }
@@ -125,16 +130,16 @@ fn interrupted() -> Error {
     Error::new(ErrorKind::Interrupted, "interrupted")
 }
 
-/// The work that this thread is part of.
+/// Returns this thread's current work.
 pub(crate) fn current() -> Option<Work> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }
 
-/// Runs something as part of a work, and then what this thread did before: one that waits for another thread helps out with
-/// jobs of other work.
+/// Runs `run` with `work` as the current work, then restores the previous one. A rayon thread that waits in `join` may
+/// execute a job of other work.
 fn enter<T>(work: Option<&Work>, run: impl FnOnce() -> T) -> T {
-    struct Back(Option<Work>);
-    impl Drop for Back {
+    struct Restore(Option<Work>);
+    impl Drop for Restore {
         fn drop(&mut self) {
             CURRENT.with(|current| *current.borrow_mut() = self.0.take());
         }
@@ -147,17 +152,17 @@ fn enter<T>(work: Option<&Work>, run: impl FnOnce() -> T) -> T {
     if is_same {
         return run();
     }
-    let _back = Back(CURRENT.with(|current| current.replace(work.cloned())));
+    let _restore = Restore(CURRENT.with(|current| current.replace(work.cloned())));
     run()
 }
 
-/// Ends the thread's work here if it was stopped. Costs some nanoseconds: call it between chunks of work, and not while
-/// something that outlives the work is half changed.
+/// Stops the thread's work at this point if it was cancelled. A poll costs some nanoseconds. Call it between chunks of
+/// work, and never while data that outlives the work is inconsistent.
 pub fn poll() {
     let _ = CURRENT.try_with(|current| current.borrow().as_ref().map(Work::poll));
 }
 
-/// Does a job of a work, unless that was stopped: jobs that other threads have not begun then end before they do anything.
+/// Runs a job of the given work. If the work was stopped, jobs that have not begun end at once.
 pub(crate) fn do_job<T>(work: Option<&Work>, job: impl FnOnce() -> T) -> T {
     enter(work, || {
         if let Some(work) = work {
@@ -167,7 +172,7 @@ pub(crate) fn do_job<T>(work: Option<&Work>, job: impl FnOnce() -> T) -> T {
     })
 }
 
-/// Says what the thread's work is doing from here on, in one word for people.
+/// Sets the current phase of the thread's work, in one word for the user.
 pub fn begin_phase(name: &'static str) {
     if let Some(work) = current() {
         *work.0.phase.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
@@ -175,19 +180,20 @@ pub fn begin_phase(name: &'static str) {
     }
 }
 
-/// [`poll`] out of the way of an inner loop; it takes no reference, so that the loop's counter may stay in a register.
+/// Calls [`poll`] outside of an inner loop's code. The function has no parameters, so the loop's counter can stay in a
+/// register.
 #[cold]
 #[inline(never)]
 fn poll_aside() {
     poll();
 }
 
-/// Counts the work of a loop, and polls from time to time.
+/// A counter for the units of work in a loop that polls at regular intervals.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Pace(u32);
 
 impl Pace {
-    /// So much more will be done: one for a record or a row.
+    /// Counts the units that the loop is about to process: one for a record or a row.
     #[inline(always)]
     pub fn step(&mut self, units: usize) {
         self.0 = self.0.saturating_add(units as u32);
@@ -198,7 +204,8 @@ impl Pace {
     }
 }
 
-/// Polls as bytes are read: by bytes, since long records are more work.
+/// A counter for loops over the bytes of a buffer that polls at regular intervals. It counts bytes, because long
+/// records take more work.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BytePace(usize);
 
@@ -209,7 +216,7 @@ impl Default for BytePace {
 }
 
 impl BytePace {
-    /// So many bytes are left, no more than before.
+    /// Receives the number of bytes that remain, which must not grow from call to call.
     #[inline(always)]
     pub fn left(&mut self, bytes: usize) {
         if bytes < self.0 {
@@ -219,7 +226,7 @@ impl BytePace {
     }
 }
 
-/// Reads, and polls before it does.
+/// A reader that polls before each read.
 pub(crate) struct PolledRead<R>(pub R);
 
 impl<R: Read> Read for PolledRead<R> {
@@ -229,11 +236,11 @@ impl<R: Read> Read for PolledRead<R> {
     }
 }
 
-/// Writes, and polls from time to time.
+/// A writer that polls at regular intervals.
 pub struct PolledWrite<W>(W, usize);
 
 impl<W> PolledWrite<W> {
-    /// Around another writer.
+    /// Wraps another writer.
     pub fn new(inner: W) -> PolledWrite<W> {
         PolledWrite(inner, 0)
     }
@@ -254,7 +261,7 @@ impl<W: Write> Write for PolledWrite<W> {
     }
 }
 
-/// The same items; polls from time to time.
+/// Yields the same items, and polls at regular intervals.
 pub fn paced<I: IntoIterator>(items: I) -> impl Iterator<Item = I::Item> {
     let mut pace = Pace::default();
     items.into_iter().inspect(move |_| pace.step(1))
@@ -285,32 +292,32 @@ mod tests {
         })));
         assert_eq!((rounds.get(), work.polls(), work.is_stopped()), (4, 6, true));
         assert!(is_interrupted(work.run(poll)));
-        // Outside nothing is stopped.
+        // Outside of any work, a poll does nothing.
         poll();
     }
 
     #[test]
-    fn jobs_are_part_of_the_work_that_started_them() {
+    fn jobs_belong_to_the_work_that_started_them() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build();
         let Ok(pool) = pool else { return };
         let (stopped, other) = (Work::new(), Work::new());
         stopped.stop();
         let jobs: Vec<u32> = (0..1000).collect();
-        let busy = |work: &Work| {
+        let poll_in_jobs = |work: &Work| {
             work.run(|| {
                 let both = || parallel::map(&jobs, |_| (0..50).for_each(|_| poll()));
                 parallel::join(both, both)
             })
         };
-        // Threads that wait for jobs of one take jobs of the other meanwhile.
-        let results = pool.install(|| parallel::map(&[&stopped, &other, &stopped, &other], |work| busy(work)));
+        // A thread that waits for a job of one work may execute jobs of another work.
+        let results = pool.install(|| parallel::map(&[&stopped, &other, &stopped, &other], |work| poll_in_jobs(work)));
         let results: Vec<bool> = results.into_iter().map(is_interrupted).collect();
         assert_eq!(results, [true, false, true, false]);
         assert!(other.polls() >= 200_000 && stopped.polls() < 100, "{} {}", other.polls(), stopped.polls());
     }
 
     #[test]
-    fn inner_work_stops_with_the_outer_one_and_not_the_other_way_round() {
+    fn inner_work_stops_with_outer_work_but_not_the_reverse() {
         let outer = Work::new();
         let ended = outer.run(|| {
             let inner = Work::new();
@@ -325,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn panics_stay_panics() {
+    fn panics_are_not_converted_to_interruptions() {
         let work = Work::new();
         work.stop();
         let panic = catch_unwind(AssertUnwindSafe(|| work.run(|| resume_unwind(Box::new(7)))));

@@ -1,6 +1,7 @@
-//! The page as a folder for any file server, and its size; see `make`.
+//! Writes the page into a folder for any file server, and prints its size. The script `make` calls it.
 //!
-//! Arguments: the module that cargo made for wasm32-unknown-unknown, DIR, and the bytes that the module may have with gzip.
+//! Arguments: the module that cargo built for wasm32-unknown-unknown, the folder, and the maximum size of the gzipped
+//! module in bytes.
 
 use std::error::Error;
 use std::fs;
@@ -11,7 +12,7 @@ use wasm_bindgen_cli_support::Bindgen;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [module, dir, max_packed @ ..] = arguments.as_slice() else {
+    let [module, dir, max_gzipped @ ..] = arguments.as_slice() else {
         return Err("arguments: MODULE DIR [BYTES]".into());
     };
     fs::create_dir_all(dir)?;
@@ -22,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .remove_name_section(true)
         .remove_producers_section(true)
         .generate(dir)?;
-    let [worker, keeper] = WORKER;
+    let [worker, service_worker] = WORKER;
     let mut files: Vec<(&str, Vec<u8>)> = ASSETS.iter().map(|asset| (asset.name, asset.content.to_vec())).collect();
     files.push(("index.html", index(Engine::Worker).into_bytes()));
     files.push(("style.css", style().into_bytes()));
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::create_dir_all(path.parent().unwrap_or(dir))?;
         fs::write(path, content)?;
     }
-    // What the page keeps for days without a network: all, under a name that changes with it.
+    // The service worker keeps all files for offline use, under a version that changes with their content.
     let mut names: Vec<&str> = files.iter().map(|(name, _)| *name).collect();
     names.extend(["pprofdiff_web.js", "pprofdiff_web_bg.wasm", "./"]);
     names.sort_unstable();
@@ -40,16 +41,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     for name in names.iter().filter(|name| **name != "./") {
         version.update(&fs::read(dir.join(name))?);
     }
-    let keeper = keeper.replace("{version}", &format!("{:08x}", version.sum()));
-    fs::write(dir.join("sw.js"), keeper.replace("{files}", &format!("{names:?}")))?;
+    let service_worker = service_worker.replace("{version}", &format!("{:08x}", version.sum()));
+    fs::write(dir.join("sw.js"), service_worker.replace("{files}", &format!("{names:?}")))?;
     let module = fs::read(dir.join("pprofdiff_web_bg.wasm"))?;
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    std::io::Write::write_all(&mut packed, &module)?;
-    let packed = packed.finish()?.len();
-    println!("{}: a module of {} bytes, {packed} with gzip", dir.display(), module.len());
-    match max_packed.first() {
-        Some(max) if packed > max.display().to_string().parse()? => {
-            Err(format!("that is more than {} with gzip, which a page may ask of a visitor", max.display()).into())
+    let mut gzipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut gzipped, &module)?;
+    let gzipped = gzipped.finish()?.len();
+    println!("{}: a module of {} bytes, {gzipped} with gzip", dir.display(), module.len());
+    match max_gzipped.first() {
+        Some(max) if gzipped > max.display().to_string().parse()? => {
+            Err(format!("the gzipped module is larger than {} bytes, the limit for a page", max.display()).into())
         }
         _ => Ok(()),
     }

@@ -1,16 +1,16 @@
-//! The page's files: what surrounds the report. Those of `pprofdiff serve` and those of a file server are the same, but
-//! for the engine, which is the server or a worker.
+//! The files of the page around the report. `pprofdiff serve` and a static file server use the same files; only the
+//! engine differs, which is either the server or a web worker.
 
 use pprofdiff_report::{page_hashes, page_style};
 
-/// One of the page's files.
+/// A file of the page.
 #[derive(Debug, Clone, Copy)]
 pub struct Asset {
-    /// Below the page's address.
+    /// The path, relative to the page's address.
     pub name: &'static str,
-    /// Its type, for who serves it.
+    /// The content type for HTTP responses.
     pub content_type: &'static str,
-    /// What it holds.
+    /// The content of the file.
     pub content: &'static [u8],
 }
 
@@ -18,7 +18,7 @@ const fn asset(name: &'static str, content_type: &'static str, content: &'static
     Asset { name, content_type, content }
 }
 
-/// The files besides [`index`] and [`style`].
+/// The page's files except [`index`] and [`style`].
 pub const ASSETS: &[Asset] = &[
     asset("app.js", "text/javascript; charset=utf-8", include_bytes!("page/app.js")),
     asset("engine.js", "text/javascript; charset=utf-8", include_bytes!("page/engine.js")),
@@ -26,26 +26,26 @@ pub const ASSETS: &[Asset] = &[
     asset("example/branch.pb.gz", "application/octet-stream", include_bytes!("page/example/branch.pb.gz")),
 ];
 
-/// The thread of the engine in a browser, and what keeps the page there: a template, with marks for the version and the
-/// list of files.
+/// The scripts for a static file server: the web worker that runs the engine, and the service worker that keeps the
+/// page available offline. The service worker is a template with placeholders for the version and the list of files.
 pub const WORKER: [&str; 2] = [include_str!("page/worker.js"), include_str!("page/sw.js")];
 
-/// What answers the page.
+/// The engine that answers the page's questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// The module, in a worker of the page.
+    /// The WebAssembly module in a web worker.
     Worker,
-    /// The server that the page comes from.
+    /// The server that sent the page.
     Server,
 }
 
-/// The style: the report's, and what is around it.
+/// Returns the style sheet: the report's style and the style of the page around it.
 pub fn style() -> String {
     page_style().to_owned() + include_str!("page/style.css")
 }
 
-/// The page itself. Its policy allows its own files and the report, which is framed and may run its one script; nothing
-/// else is loaded or sent.
+/// Returns the page itself. Its content security policy allows the page's own files and the framed report with its
+/// single script. Everything else is neither loaded nor sent.
 pub fn index(engine: Engine) -> String {
     let [script, style] = page_hashes();
     let (name, compiles, promise) = match engine {

@@ -1,11 +1,14 @@
-//! The page that compares the profiles dropped on it. [`Session`] is its engine: in a browser as WebAssembly, and behind
-//! `pprofdiff serve`. [`index`], [`style`], [`ASSETS`] and [`WORKER`] are its files; `bundle/` puts them into a folder.
+//! The web page that compares profiles dropped on it.
 //!
-//! One session, two engines, which answer the same few operations. A report does not hold the module: with two profiles
-//! of 50,000 samples it would be 8.7 MB instead of 3.0, and show nothing for seconds.
+//! [`Session`] is the page's engine. It runs as WebAssembly in a browser, or behind `pprofdiff serve`. [`index`],
+//! [`style`], [`ASSETS`] and [`WORKER`] are the page's files, which the example `bundle` writes into a folder.
 //!
-//! The report stays one file, saved, dropped or served: this page shows it in a frame and asks for another whole one,
-//! so nothing of it is written twice.
+//! Both engines use the same session type and support the same few operations.
+//!
+//! The report stays a single file, whether it is saved, dropped or served. This page shows it in a frame and requests a
+//! complete new report for each question, so the report's code exists only once. The report does not contain the
+//! WebAssembly module: with two profiles of 50,000 samples, it would be 8.7 MB instead of 3.0 MB, and would show
+//! nothing for seconds.
 
 mod assets;
 mod session;

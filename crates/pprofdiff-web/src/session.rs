@@ -1,7 +1,7 @@
-//! What a person is comparing: files, which of them stand on which side, and questions asked of them.
+//! A comparison session: the files, their sides, and the questions about them.
 //!
-//! Files are read once and asked often. Of a series only the packed files are kept: it is read anew for each query, as
-//! everywhere.
+//! Each file is read once and then answers many questions. A series keeps only the compressed files in memory, because
+//! it is read again for each query, as everywhere in pprofdiff.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -15,16 +15,17 @@ use pprofdiff_report::{Format, Request, Style, View};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// What is asked of the sides, in the words of the command's options.
+/// A question about the sides. Its fields have the same names as the command's options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Question {
-    /// Add up the files of a side, instead of taking them as runs.
+    /// True to add up the files of each side instead of treating them as runs.
     pub sum: bool,
-    /// Which samples and frames take part.
+    /// The filters for samples and frames.
     pub filters: Filters,
-    /// The options of a query by their names: switches as booleans, all else as texts, of which an empty one is none.
+    /// The query options by name. Flags are booleans, and all other options are texts. An empty text means that the
+    /// option is not set.
     #[serde(flatten)]
     pub options: Map<String, Value>,
 }
@@ -34,7 +35,7 @@ impl Question {
         let mut query = Query::default().with_filters(self.filters.clone());
         for (name, value) in &self.options {
             let option = options().find(|option| option.name == name);
-            let option = option.ok_or_else(|| Error::query(format!("the page asks for no {name:?}")))?;
+            let option = option.ok_or_else(|| Error::query(format!("the page has no option {name:?}")))?;
             let value = match (value, (option.kind)()) {
                 (Value::Bool(on), OptionKind::Flag) => OptionValue::Flag(*on),
                 (Value::String(text), _) if text.is_empty() => continue,
@@ -50,29 +51,30 @@ impl Question {
     }
 }
 
-/// The options that the page asks for, besides filters.
+/// Returns the options that the page offers besides filters.
 fn options() -> impl Iterator<Item = OptionRow<Query>> {
     Query::options().filter(|option| option.heading == Heading::Selection)
 }
 
-/// Which files are compared, by their numbers.
+/// The files to compare, by their numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sides {
-    /// Two sides, each of one file or of several runs; without a base one profile by itself.
+    /// Two sides of one file or several runs each. With an empty base, a single profile is shown.
     Diff {
-        /// The side that is compared with.
+        /// The base side.
         base: Vec<usize>,
-        /// The other.
+        /// The new side.
         new: Vec<usize>,
     },
-    /// Builds, in the order of their names.
+    /// A series of builds, sorted by name.
     Series(Vec<usize>),
-    /// Builds, in this order.
+    /// A series of builds in the given order.
     Given(Vec<usize>),
 }
 
-/// What the page offers for each field of a [`Question`] and as formats to save, from the tables of the engine.
+/// Returns the choices that the page offers for each field of a [`Question`], and the formats for saving. They come
+/// from the engine's tables.
 pub fn choices() -> Value {
     let options = options().map(|option| {
         let (kind, values) = match (option.kind)() {
@@ -84,11 +86,12 @@ pub fn choices() -> Value {
     });
     let filters = Filters::ALL.iter();
     let filters = filters.map(|f| json!({"name": f.name, "about": f.about, "value": f.kind.value_name()}));
-    let saved = |asks: [View; 2]| {
+    let saved_formats = |views: [View; 2]| {
         let mut formats = Vec::new();
         for format in Format::all() {
-            let can = asks.iter().any(|view| (format.shows)(&Request::default().asking(view.clone())).is_some());
-            if can {
+            let is_supported =
+                views.iter().any(|view| (format.shows)(&Request::default().asking(view.clone())).is_some());
+            if is_supported {
                 let ending = format.extensions[0];
                 formats.push(json!({"name": format.name, "about": format.about, "ending": ending}));
             }
@@ -99,23 +102,23 @@ pub fn choices() -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "options": options.collect::<Vec<_>>(),
         "filters": filters.collect::<Vec<_>>(),
-        "diff": saved([table(), View::Stacks { by_labels: false, limit: None }]),
-        "series": saved([lasting(), steps()]),
+        "diff": saved_formats([table_view(), View::Stacks { by_labels: false, limit: None }]),
+        "series": saved_formats([shifts_view(), movers_view()]),
     })
 }
 
-/// The largest number of files.
+/// The maximum number of files.
 const MAX_FILES: usize = 10_000;
 
-struct File {
+struct SessionFile {
     source: Source,
-    /// Once it was read as part of a side.
+    /// The profile, after it has been read as part of a side.
     profile: OnceLock<Arc<Profile>>,
 }
 
-impl File {
-    /// The profile. Two sessions that ask for it at once may both read it: one that waited for the other could be a
-    /// thread that helps out within the other's own work.
+impl SessionFile {
+    /// Returns the profile, and reads it on first use. Two sessions may both read it if they need it at the same time.
+    /// A lock would be unsafe: the waiting thread could be executing a job for the thread that holds the lock.
     fn read(&self, load: &LoadOptions) -> Result<&Arc<Profile>> {
         if let Some(profile) = self.profile.get() {
             return Ok(profile);
@@ -125,76 +128,77 @@ impl File {
     }
 }
 
-enum Open {
+enum OpenComparison {
     Diff(Diff),
     Series { builds: Vec<(String, Source)>, order: Order, read: Option<Box<(Query, Series)>> },
 }
 
-/// Files, sides and answers; see the module.
+/// A comparison session with its files, sides and answers; see the module comment.
 #[derive(Default)]
 pub struct Session {
-    files: Vec<Arc<File>>,
-    /// What is compared, or is to be.
+    files: Vec<Arc<SessionFile>>,
+    /// The current or planned sides.
     sides: Option<Sides>,
-    open: Option<Open>,
+    open: Option<OpenComparison>,
     load: LoadOptions,
 }
 
 impl Session {
-    /// A session without files; each is read with these options.
+    /// Creates a session without files. Files will be read with these options.
     pub fn new(load: LoadOptions) -> Session {
         Session { load, ..Session::default() }
     }
 
-    /// Another session with the same files, which are read once for both, and the same plan.
+    /// Returns a session with the same files and planned sides. Both sessions share the profiles that either of them
+    /// reads.
     pub fn fork(&self) -> Session {
         Session { files: self.files.clone(), sides: self.sides.clone(), open: None, load: self.load.clone() }
     }
 
-    /// Another session, with the same options and without files.
+    /// Returns a session with the same options but without files.
     pub fn fork_empty(&self) -> Session {
         Session::new(self.load.clone())
     }
 
-    /// Takes a file; its number. It is not read yet.
+    /// Adds a file without reading it, and returns its number.
     ///
     /// # Errors
-    /// Too many files.
+    /// Fails if there are too many files.
     pub fn add(&mut self, source: Source) -> Result<usize> {
         if self.files.len() >= MAX_FILES {
-            return Err(Error::query(format!("there are {MAX_FILES} files already, which is the most")));
+            return Err(Error::query(format!("there are already {MAX_FILES} files, which is the maximum")));
         }
         let source = match source {
-            // A series hands its files on with each question: not the bytes themselves.
+            // A series clones its sources for each question, so share the bytes instead of copying them.
             Source::Bytes(name, bytes) => {
                 let bytes = Arc::new(bytes);
                 Source::Fetch(name, Fetch::new(move || Ok(bytes.to_vec())))
             }
             other => other,
         };
-        self.files.push(Arc::new(File { source, profile: OnceLock::new() }));
+        self.files.push(Arc::new(SessionFile { source, profile: OnceLock::new() }));
         Ok(self.files.len() - 1)
     }
 
-    /// What the files are called.
+    /// Returns the names of the files.
     pub fn names(&self) -> Vec<String> {
         self.files.iter().map(|file| file.source.name()).collect()
     }
 
-    /// What is compared, or is to be.
+    /// Returns the current or planned sides.
     pub fn sides(&self) -> Option<&Sides> {
         self.sides.as_ref()
     }
 
-    /// Says what is to be compared, without reading it yet.
+    /// Sets the planned sides without reading any file.
     pub fn plan(&mut self, sides: Sides) {
         self.sides = Some(sides);
     }
 
-    /// Reads a file of a side, unless that has been done.
+    /// Reads a file of a side, unless it has already been read.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Fails if the file cannot be read.
     pub fn read(&self, file: usize) -> Result<()> {
         self.profile(file).map(drop)
     }
@@ -204,54 +208,58 @@ impl Session {
         file.read(&self.load).cloned()
     }
 
-    /// Says what is compared, and returns which sample types there are, each with its unit. Files of sides are read if they
-    /// were not; those of a series when something is asked. Builds of two names have no order ([`two_names`]): the `names` that
-    /// are returned then say which files are which, and nothing is opened.
+    /// Sets the sides and returns their sample types with units. Files of a diff are read now if necessary, and files
+    /// of a series when a question is asked.
+    ///
+    /// Builds with two different names have no common order ([`two_names`]). In this case, the result lists the files
+    /// of each name under `names`, and the sides do not change.
     ///
     /// # Errors
-    /// A side without files; what is wrong with a file; sides that can't be compared. What was compared before still is.
+    /// Fails if a side has no files, if a file cannot be read, or if the sides cannot be compared. The previous
+    /// comparison then stays open.
     pub fn compare(&mut self, sides: &Sides) -> Result<Value> {
         if let Sides::Series(files) = sides {
             let mut builds = self.builds(files)?;
             sort_builds(&mut builds);
             if let Some(names) = two_names(builds.iter().map(|(key, _)| key.as_str())) {
-                let named = names.map(|places| {
+                let groups = names.map(|places| {
                     let builds: Vec<_> = places.into_iter().map(|place| &builds[place]).collect();
                     let ends =
                         builds.first().zip(builds.last()).map(|(first, last)| format!("{} to {}", first.0, last.0));
                     json!({"name": ends, "files": builds.iter().map(|(_, file)| file).collect::<Vec<_>>()})
                 });
-                return Ok(json!({"types": [], "names": named}));
+                return Ok(json!({"types": [], "names": groups}));
             }
         }
         if self.open.is_none() || self.sides.as_ref() != Some(sides) {
-            self.open = Some(self.opened(sides)?);
+            self.open = Some(self.open_sides(sides)?);
             self.sides = Some(sides.clone());
         }
         let types = match &self.open {
-            Some(Open::Diff(diff)) => diff.sample_types(),
-            // Known when it is read, and its page has them.
+            Some(OpenComparison::Diff(diff)) => diff.sample_types(),
+            // The types of a series are known after it is read, and its report contains them.
             _ => Vec::new(),
         };
         Ok(json!({"types": types}))
     }
 
-    /// The keys of builds, with the numbers of their files.
+    /// Returns the keys of builds with the numbers of their files.
     fn builds(&self, files: &[usize]) -> Result<Vec<(String, usize)>> {
         let names = files.iter().map(|&file| Some(PathBuf::from(self.files.get(file)?.source.name())));
         let names = names.collect::<Option<Vec<_>>>().ok_or_else(|| Error::query("there is no such file"))?;
         Ok(file_builds(&names).into_iter().map(|(key, _)| key).zip(files.iter().copied()).collect())
     }
 
-    fn opened(&self, sides: &Sides) -> Result<Open> {
+    /// Reads the files of the sides and opens the comparison.
+    fn open_sides(&self, sides: &Sides) -> Result<OpenComparison> {
         Ok(match sides {
             Sides::Diff { base, new } => {
                 let side = |files: &[usize]| files.iter().map(|&file| self.profile(file)).collect::<Result<Vec<_>>>();
                 let (base, new) = (side(base)?, side(new)?);
-                Open::Diff(match (base.as_slice(), new.as_slice()) {
+                OpenComparison::Diff(match (base.as_slice(), new.as_slice()) {
                     (_, []) => return Err(Error::query("there is nothing to compare: the new side has no file")),
                     ([], [one]) => Diff::of_profile(one)?,
-                    ([], _) => return Err(Error::query("several profiles need a base, or are a series of builds")),
+                    ([], _) => return Err(Error::query("several profiles need a base; or open them as a series")),
                     (base, new) => Diff::new(base, new)?,
                 })
             }
@@ -262,27 +270,27 @@ impl Session {
                     sort_builds(&mut builds);
                 }
                 let source = |(key, file): (String, usize)| (key, self.files[file].source.clone());
-                Open::Series { builds: builds.into_iter().map(source).collect(), order, read: None }
+                OpenComparison::Series { builds: builds.into_iter().map(source).collect(), order, read: None }
             }
         })
     }
 
-    /// The answer to a question, in a format: of `html` the report, of others the table, the picture, the profile or the
-    /// stacks.
+    /// Answers a question in the given format. `html` returns the report. Other formats return the table, the picture,
+    /// the profile or the stacks.
     ///
     /// # Errors
-    /// A question without an answer; a format that can't hold it; nothing to compare.
+    /// Fails if the question is invalid, if the format cannot represent the answer, or if there is nothing to compare.
     pub fn answer(&mut self, question: &Question, format: &str) -> Result<Vec<u8>> {
         let (format, query) = (Format::named(format)?, question.query()?);
         let request = |view: View| Request { query: query.clone(), view }.for_format(format);
         let report = match &mut self.open {
             None => return Err(Error::query("there is nothing to compare yet")),
-            Some(Open::Diff(diff)) => {
+            Some(OpenComparison::Diff(diff)) => {
                 let diff = if question.sum { diff.clone().summed() } else { diff.clone() };
                 let stacks = || request(View::Stacks { by_labels: false, limit: None });
-                request(table()).or_else(|_| stacks())?.answer(&diff)?
+                request(table_view()).or_else(|_| stacks())?.answer(&diff)?
             }
-            Some(Open::Series { builds, order, read }) => {
+            Some(OpenComparison::Series { builds, order, read }) => {
                 if read.as_ref().is_none_or(|read| read.0 != query) {
                     let options = SeriesOptions::default().with_load(self.load.clone()).with_order(*order);
                     *read = None;
@@ -291,7 +299,7 @@ impl Session {
                 }
                 let Some(read) = read else { return Err(Error::query("the series could not be read")) };
                 let series = &read.1;
-                let view = if series.is_history() { lasting() } else { steps() };
+                let view = if series.is_history() { shifts_view() } else { movers_view() };
                 request(view)?.answer_series(series, &self.load)?
             }
         };
@@ -301,14 +309,14 @@ impl Session {
     }
 }
 
-fn table() -> View {
+fn table_view() -> View {
     View::Top { sort: Sort::Flat, limit: None, significant: false }
 }
 
-fn lasting() -> View {
+fn shifts_view() -> View {
     View::Shifts { sort: Sort::Flat, limit: None, explain: None }
 }
 
-fn steps() -> View {
+fn movers_view() -> View {
     View::Movers { sort: Sort::Flat, limit: None }
 }

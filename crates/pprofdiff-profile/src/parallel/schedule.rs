@@ -1,41 +1,43 @@
-//! What a call would take on more cores than there are. It runs on this thread alone, as if the pool had so many threads;
-//! its jobs run one after the other, each is timed, and then they are put on so many cores. For benchmarks (the feature
-//! `schedule`): a build without it has none of this.
+//! Estimates the duration of a call on more cores than the machine has. Only benchmarks use it (feature `schedule`).
 //!
-//! Jobs have nothing in common in such a schedule: no memory bandwidth, cache or lock. So it says what the division into jobs
-//! allows, not what a machine gives. A sort counts as one job, though a pool divides it.
+//! The call runs on this thread alone, as if the pool had the given number of threads. Its jobs run one after another,
+//! and each job is timed. Afterwards, the jobs are scheduled on the simulated cores.
+//!
+//! The simulation ignores contention for memory bandwidth, caches and locks. The estimate therefore shows the
+//! parallelism of the code, and a real machine is slower. A sort counts as a single job, although a pool would divide
+//! it.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// Part of what one thread does.
-enum Step {
-    /// Nothing else can be done meanwhile.
+/// A step in the work of one thread.
+enum ScheduleStep {
+    /// Work that nothing else can overlap.
     Alone(Duration),
-    /// Jobs that may run at the same time, and are waited for.
-    Fork(Vec<Vec<Step>>),
+    /// Jobs that may run in parallel. The thread waits for all of them.
+    Fork(Vec<Vec<ScheduleStep>>),
 }
 
-/// What a call did.
+/// The recorded steps of a call.
 pub struct Schedule {
     cores: usize,
-    steps: Vec<Step>,
+    steps: Vec<ScheduleStep>,
 }
 
 struct Recorder {
     cores: usize,
     clock: fn() -> Duration,
-    steps: Vec<Step>,
+    steps: Vec<ScheduleStep>,
     since: Duration,
 }
 
 impl Recorder {
-    /// What was done since the last job.
+    /// Records the work since the last job.
     fn note(&mut self) {
         let now = (self.clock)();
-        self.steps.push(Step::Alone(now.saturating_sub(self.since)));
+        self.steps.push(ScheduleStep::Alone(now.saturating_sub(self.since)));
         self.since = now;
     }
 
@@ -52,19 +54,19 @@ fn recording<R>(f: impl FnOnce(&mut Recorder) -> R) -> Option<R> {
     RECORDER.with_borrow_mut(|recorder| recorder.as_mut().map(f))
 }
 
-/// How many threads the call takes its pool to have, while it is recorded.
+/// Returns the number of simulated threads, if the call is being recorded.
 pub(super) fn threads() -> Option<usize> {
     recording(|recorder| recorder.cores)
 }
 
-/// Jobs of which one waits for another no more than it must.
+/// A set of jobs that may run in parallel.
 pub(super) struct Fork {
-    before: Vec<Step>,
-    jobs: Vec<Vec<Step>>,
+    before: Vec<ScheduleStep>,
+    jobs: Vec<Vec<ScheduleStep>>,
 }
 
 impl Fork {
-    /// Nothing unless the call is recorded.
+    /// Begins a set of jobs. Returns `None` if the call is not being recorded.
     pub(super) fn begin() -> Option<Fork> {
         recording(|recorder| {
             recorder.note();
@@ -72,103 +74,104 @@ impl Fork {
         })
     }
 
-    /// Does a job.
+    /// Runs and times a job.
     pub(super) fn job<R>(&mut self, job: impl FnOnce() -> R) -> R {
         recording(Recorder::begin);
-        let done = job();
+        let result = job();
         self.jobs.extend(recording(|recorder| {
             recorder.note();
             std::mem::take(&mut recorder.steps)
         }));
-        done
+        result
     }
 
-    /// All are done.
+    /// Ends the set of jobs and records it.
     pub(super) fn end(mut self) {
         recording(|recorder| {
-            self.before.push(Step::Fork(self.jobs));
+            self.before.push(ScheduleStep::Fork(self.jobs));
             recorder.steps = self.before;
             recorder.begin();
         });
     }
 }
 
-/// Calls `f` as if it ran in a pool of so many threads, and records what it does by a clock: best this thread's own, which
-/// stands still while others have the processor.
+/// Calls `f` as if it ran in a pool with `cores` threads, and records its steps with `clock`. The best clock is the
+/// thread's CPU time, which stops while other threads use the processor.
 pub fn record<R>(cores: usize, clock: fn() -> Duration, f: impl FnOnce() -> R) -> (R, Schedule) {
     RECORDER.set(Some(Recorder { cores, clock, steps: Vec::new(), since: clock() }));
-    let done = f();
+    let result = f();
     recording(Recorder::note);
     let steps = RECORDER.take().map_or_else(Vec::new, |recorder| recorder.steps);
-    (done, Schedule { cores, steps })
+    (result, Schedule { cores, steps })
 }
 
-/// A job that has begun, or can.
+/// A job that is running or ready to run.
 struct Job<'a> {
-    steps: std::slice::Iter<'a, Step>,
-    /// Who waits for it, and how many jobs it waits for itself.
+    steps: std::slice::Iter<'a, ScheduleStep>,
+    /// The job that waits for this job.
     parent: Option<usize>,
+    /// The number of jobs that must finish before this job continues.
     waits: usize,
 }
 
 impl Schedule {
-    /// The time of all jobs, one after the other.
+    /// Returns the total time of all jobs on a single core.
     pub fn work(&self) -> Duration {
-        fn of(steps: &[Step]) -> Duration {
-            let time = |step: &Step| match step {
-                Step::Alone(time) => *time,
-                Step::Fork(jobs) => jobs.iter().map(|job| of(job)).sum(),
+        fn total(steps: &[ScheduleStep]) -> Duration {
+            let time = |step: &ScheduleStep| match step {
+                ScheduleStep::Alone(time) => *time,
+                ScheduleStep::Fork(jobs) => jobs.iter().map(|job| total(job)).sum(),
             };
             steps.iter().map(time).sum()
         }
-        of(&self.steps)
+        total(&self.steps)
     }
 
-    /// The time from the first to the last on the cores that it was recorded for. A core that is free takes the job that
-    /// became possible last, and the last of several jobs goes on with what waited for them: as in a pool, no core idles
-    /// while there is a job.
+    /// Returns the time from start to end on the simulated cores. A free core takes the job that became ready last. The
+    /// core that finishes the last of several parallel jobs continues their waiting parent job. No core
+    /// idles while a job is ready, as in a rayon pool.
     pub fn time(&self) -> Duration {
         let mut jobs = vec![Job { steps: self.steps.iter(), parent: None, waits: 0 }];
         let (mut ready, mut running) = (vec![0], BinaryHeap::new());
         let (mut now, mut free) = (Duration::ZERO, self.cores);
         loop {
             while free > 0
-                && let Some(mut at) = ready.pop()
+                && let Some(mut job) = ready.pop()
             {
-                // A core follows a job down its forks until there is something to do.
+                // The core descends into forks until it finds work.
                 loop {
-                    match jobs[at].steps.next() {
-                        Some(Step::Alone(time)) => {
-                            running.push(Reverse((now + *time, at)));
+                    match jobs[job].steps.next() {
+                        Some(ScheduleStep::Alone(time)) => {
+                            running.push(Reverse((now + *time, job)));
                             free -= 1;
                             break;
                         }
-                        Some(Step::Fork(forked)) if forked.is_empty() => {}
-                        Some(Step::Fork(forked)) => {
+                        Some(ScheduleStep::Fork(forked)) if forked.is_empty() => {}
+                        Some(ScheduleStep::Fork(forked)) => {
                             let first = jobs.len();
-                            jobs[at].waits = forked.len();
+                            jobs[job].waits = forked.len();
                             jobs.extend(forked.iter().map(|steps| Job {
                                 steps: steps.iter(),
-                                parent: Some(at),
+                                parent: Some(job),
                                 waits: 0,
                             }));
                             ready.extend((first..jobs.len()).rev());
                             break;
                         }
                         None => {
-                            let Some(parent) = jobs[at].parent else { return now };
+                            let Some(parent) = jobs[job].parent else { return now };
                             jobs[parent].waits -= 1;
                             if jobs[parent].waits > 0 {
                                 break;
                             }
-                            at = parent;
+                            job = parent;
                         }
                     }
                 }
             }
-            let Some(Reverse((time, at))) = running.pop() else { return now };
+            let Some(Reverse((time, job))) = running.pop() else { return now };
             (now, free) = (time, free + 1);
-            ready.push(at);
+            ready.push(job);
         }
     }
 }
@@ -177,27 +180,27 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    fn alone(milliseconds: u64) -> Step {
-        Step::Alone(Duration::from_millis(milliseconds))
+    fn alone(milliseconds: u64) -> ScheduleStep {
+        ScheduleStep::Alone(Duration::from_millis(milliseconds))
     }
 
-    fn on(cores: usize, steps: Vec<Step>) -> (u128, u128) {
+    fn on(cores: usize, steps: Vec<ScheduleStep>) -> (u128, u128) {
         let schedule = Schedule { cores, steps };
         (schedule.work().as_millis(), schedule.time().as_millis())
     }
 
     #[test]
-    fn jobs_are_put_on_cores() {
+    fn jobs_are_scheduled_on_cores() {
         let steps = || {
-            let inner = vec![alone(5), Step::Fork(vec![vec![alone(20)], vec![alone(20)]]), alone(5)];
-            vec![alone(10), Step::Fork(vec![inner, vec![alone(30)], vec![]]), alone(1)]
+            let inner = vec![alone(5), ScheduleStep::Fork(vec![vec![alone(20)], vec![alone(20)]]), alone(5)];
+            vec![alone(10), ScheduleStep::Fork(vec![inner, vec![alone(30)], vec![]]), alone(1)]
         };
         assert_eq!(on(1, steps()), (91, 91));
-        // 10, then 5 + 20 + 5 beside 30, after which a core has the other 20 to do: 5 + 20 + 20 + 5.
+        // 10, then 5 + 20 + 5 beside 30. The second core then has 20 left: 5 + 20 + 20 + 5.
         assert_eq!(on(2, steps()), (91, 61));
         assert_eq!(on(3, steps()), (91, 41));
         assert_eq!(on(64, steps()), (91, 41));
-        assert_eq!(on(2, vec![Step::Fork(Vec::new()), alone(7)]), (7, 7));
+        assert_eq!(on(2, vec![ScheduleStep::Fork(Vec::new()), alone(7)]), (7, 7));
     }
 
     thread_local! {
@@ -205,21 +208,21 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_in_jobs_is_recorded() {
+    fn work_inside_jobs_is_recorded() {
         let busy = |milliseconds| NOW.set(NOW.get() + milliseconds);
         let (sum, schedule) = record(
             4,
             || Duration::from_millis(NOW.get()),
             || {
                 busy(3);
-                let of = |n: &u64| {
+                let run_job = |n: &u64| {
                     busy(10);
                     let ((), one) = super::super::join(|| busy(20), || 1);
                     busy(*n);
                     n + one
                 };
                 assert_eq!(super::super::threads(), 4);
-                let sum = super::super::map(&[1, 2, 3], of).iter().sum::<u64>();
+                let sum = super::super::map(&[1, 2, 3], run_job).iter().sum::<u64>();
                 super::super::each(vec![5, 5], busy);
                 sum
             },

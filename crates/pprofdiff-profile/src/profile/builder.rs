@@ -1,9 +1,9 @@
-//! Builds profiles record by record: for readers of other formats (`format/folded.rs` is an example), for other tools,
-//! and for tests.
+//! Builds profiles record by record. Readers of other formats (such as `format/folded.rs`), other tools and tests use
+//! this module.
 //!
-//! Strings, functions, mappings and locations are interned, so a caller may give the same one repeatedly. Samples
-//! are kept as given. [`ProfileBuilder::build`] writes a message and loads it, so what is built is checked by the
-//! same code as what is read, and is as valid.
+//! Strings, functions, mappings and locations are interned, so a caller may add equal records repeatedly. Samples are
+//! kept as given. [`ProfileBuilder::build`] encodes a message and loads it, so a built profile passes the same checks
+//! as a file.
 
 use super::message::{About, MessageWriter, Tables};
 use super::{Header, Label, Mapping, NONE, Profile, Sampled, StringId, ValueType};
@@ -12,32 +12,32 @@ use crate::interner::{Interner, Sequences};
 use crate::random::RandomState;
 use crate::work::Pace;
 
-/// A function of one [`ProfileBuilder`].
+/// The ID of a function in one [`ProfileBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FunctionId(u32);
 
-/// A mapping of one [`ProfileBuilder`].
+/// The ID of a mapping in one [`ProfileBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MappingId(u32);
 
-/// A location of one [`ProfileBuilder`].
+/// The ID of a location in one [`ProfileBuilder`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LocationId(pub(crate) u32);
 
-/// One line of a location: a function, and where in it.
+/// One line of a location: a function, and a position in its source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct BuilderLine {
     /// The function.
     pub function: FunctionId,
-    /// The line number; 0 if it is not known.
+    /// The line number; 0 if unknown.
     pub line: i64,
-    /// The column; 0 if it is not known.
+    /// The column; 0 if unknown.
     pub column: i64,
 }
 
 impl BuilderLine {
-    /// With a column.
+    /// Sets the column.
     #[must_use]
     pub fn with_column(mut self, column: i64) -> Self {
         self.column = column;
@@ -46,7 +46,7 @@ impl BuilderLine {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Function {
+struct BuilderFunction {
     name: StringId,
     system_name: StringId,
     file: StringId,
@@ -54,15 +54,15 @@ struct Function {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Location {
-    /// [`NONE`] if there is none.
+struct BuilderLocation {
+    /// The index of the mapping; [`NONE`] if the location is not mapped.
     mapping: u32,
     address: u64,
     lines: u32,
 }
 
-/// Builds a [`Profile`]. Ids are numbers of one builder: another builder may not have them, which is an error, or
-/// have something else under them.
+/// A builder for a [`Profile`]. IDs are only valid in the builder that returned them. Another builder rejects them, or
+/// uses them for different records.
 ///
 /// ```
 /// use pprofdiff_profile::builder::ProfileBuilder;
@@ -83,11 +83,11 @@ pub struct ProfileBuilder {
     strings: Sequences<u8, RandomState>,
     types: Vec<(StringId, StringId)>,
     mappings: Vec<Mapping>,
-    functions: Interner<Function, RandomState>,
+    functions: Interner<BuilderFunction, RandomState>,
     lines: Sequences<BuilderLine, RandomState>,
-    locations: Interner<Location, RandomState>,
+    locations: Interner<BuilderLocation, RandomState>,
     header: Header,
-    samples: Vec<Sample>,
+    samples: Vec<SampleEnds>,
     stacks: Vec<u32>,
     values: Vec<i64>,
     labels: Vec<Label>,
@@ -95,9 +95,9 @@ pub struct ProfileBuilder {
     pace: Pace,
 }
 
-/// Where a sample's parts end in the builder's arrays.
+/// The ends of a sample's parts in the builder's arrays.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sample {
+struct SampleEnds {
     stack: usize,
     values: usize,
     labels: usize,
@@ -106,7 +106,7 @@ struct Sample {
 impl Default for ProfileBuilder {
     fn default() -> ProfileBuilder {
         let mut strings = Sequences::default();
-        // Entry 0 of every string table is empty.
+        // The first entry of every string table must be empty.
         strings.number(b"");
         ProfileBuilder {
             strings,
@@ -127,52 +127,52 @@ impl Default for ProfileBuilder {
 }
 
 impl ProfileBuilder {
-    /// A profile without anything.
+    /// Creates a builder for an empty profile.
     pub fn new() -> ProfileBuilder {
         ProfileBuilder::default()
     }
 
-    /// A string's number, for labels, mappings and headers. Any bytes will do.
+    /// Returns the ID of a string for labels, mappings and headers. The string may contain any bytes.
     pub fn string(&mut self, text: impl AsRef<[u8]>) -> StringId {
         StringId(self.strings.number(text.as_ref()))
     }
 
-    /// Adds a sample type, such as `("cpu", "nanoseconds")`. Every sample has a value of each.
+    /// Adds a sample type, such as `("cpu", "nanoseconds")`. Every sample has a value for each sample type.
     pub fn sample_type(&mut self, kind: &str, unit: &str) {
         let t = (self.string(kind), self.string(unit));
         self.types.push(t);
     }
 
-    /// Everything that is not a table: times, period, comments, the default sample type. Strings are of
-    /// [`ProfileBuilder::string`].
+    /// Returns the fields outside the tables: times, period, comments, the default sample type. Create their strings
+    /// with [`ProfileBuilder::string`].
     pub fn header(&mut self) -> &mut Header {
         &mut self.header
     }
 
-    /// What a period counts, and events between two samples.
+    /// Sets the type and unit of the period, and the number of events between two samples.
     pub fn period(&mut self, kind: &str, unit: &str, period: i64) {
         let kind = ValueType { kind: self.string(kind), unit: self.string(unit) };
         (self.header.period_type, self.header.period) = (Some(kind), period);
     }
 
-    /// Adds a mapped binary; the first is the main one.
+    /// Adds a mapped binary. The first mapping is the main binary.
     pub fn mapping(&mut self, mapping: Mapping) -> MappingId {
         self.mappings.push(mapping);
         MappingId(self.mappings.len() as u32 - 1)
     }
 
-    /// A mapping that was added, to correct it.
+    /// Returns a mapping that was added, so that the caller can correct it.
     pub fn mapping_mut(&mut self, id: MappingId) -> Option<&mut Mapping> {
         self.mappings.get_mut(id.0 as usize)
     }
 
-    /// A function by its name, file and first line (0 if it is not known).
+    /// Adds a function with its name, file and first line (0 if unknown).
     pub fn function(&mut self, name: impl AsRef<[u8]>, file: impl AsRef<[u8]>, start_line: i64) -> FunctionId {
         let name = name.as_ref();
         self.function_of_system(name, name, file.as_ref(), start_line)
     }
 
-    /// A function that the linker calls something else.
+    /// Adds a function that has a different name in the linker's symbol table.
     pub(crate) fn function_of_system(
         &mut self,
         name: &[u8],
@@ -181,32 +181,33 @@ impl ProfileBuilder {
         start_line: i64,
     ) -> FunctionId {
         let [name, system_name, file] = [name, system, file].map(|text| self.string(text));
-        FunctionId(self.functions.number(Function { name, system_name, file, start_line }))
+        FunctionId(self.functions.number(BuilderFunction { name, system_name, file, start_line }))
     }
 
-    /// A line of a function, without a column.
+    /// Returns a line of a function, without a column.
     pub fn line(&self, function: FunctionId, line: i64) -> BuilderLine {
         BuilderLine { function, line, column: 0 }
     }
 
-    /// A location: an address (0 if it is not known) and the lines there, the innermost inlined function first.
+    /// Adds a location with its address (0 if unknown) and its lines. The innermost inlined function comes first.
     ///
     /// # Errors
-    /// A mapping or a function that this builder does not have.
+    /// Fails if this builder does not have the mapping or a function.
     pub fn location(&mut self, mapping: Option<MappingId>, address: u64, lines: &[BuilderLine]) -> Result<LocationId> {
-        let known_mapping = mapping.is_none_or(|m| (m.0 as usize) < self.mappings.len());
-        if !known_mapping || lines.iter().any(|l| l.function.0 as usize >= self.functions.values.len()) {
-            return Err(foreign());
+        let is_own_mapping = mapping.is_none_or(|m| (m.0 as usize) < self.mappings.len());
+        if !is_own_mapping || lines.iter().any(|l| l.function.0 as usize >= self.functions.values.len()) {
+            return Err(foreign_id_error());
         }
         let lines = self.lines.number(lines);
-        let location = Location { mapping: mapping.map_or(NONE, |m| m.0), address, lines };
+        let location = BuilderLocation { mapping: mapping.map_or(NONE, |m| m.0), address, lines };
         Ok(LocationId(self.locations.number(location)))
     }
 
-    /// Adds a sample: its locations from the leaf, a value for each sample type, and labels.
+    /// Adds a sample with its locations (leaf first), one value per sample type, and labels.
     ///
     /// # Errors
-    /// A location or a string that this builder does not have; not as many values as sample types.
+    /// Fails if this builder does not have a location or string, or if the number of values differs from the number of
+    /// sample types.
     pub fn sample(&mut self, locations: &[LocationId], values: &[i64], labels: &[Label]) -> Result<()> {
         if values.len() != self.types.len() {
             let (values, types) = (values.len(), self.types.len());
@@ -221,17 +222,21 @@ impl ProfileBuilder {
         if locations.iter().any(|l| l.0 as usize >= self.locations.values.len())
             || strings.into_iter().any(|s| s.index() >= n_strings)
         {
-            return Err(foreign());
+            return Err(foreign_id_error());
         }
         self.stacks.extend(locations.iter().map(|l| l.0));
         self.values.extend_from_slice(values);
         self.labels.extend_from_slice(labels);
-        self.samples.push(Sample { stack: self.stacks.len(), values: self.values.len(), labels: self.labels.len() });
+        self.samples.push(SampleEnds {
+            stack: self.stacks.len(),
+            values: self.values.len(),
+            labels: self.labels.len(),
+        });
         Ok(())
     }
 
-    /// Records the samples that a reader saw of a sample type, by its number, before it added them up by stack. They say
-    /// how many samples a value stands for.
+    /// Sets the samples that a reader saw for a sample type (given by index) before adding them up by stack. They show
+    /// how many samples a value represents.
     pub fn sampled(&mut self, sample_type: usize, sampled: Sampled) {
         if self.sampled.len() <= sample_type {
             self.sampled.resize(sample_type + 1, Sampled::default());
@@ -239,15 +244,15 @@ impl ProfileBuilder {
         self.sampled[sample_type] = sampled;
     }
 
-    /// Number of samples so far.
+    /// Returns the number of samples so far.
     pub fn n_samples(&self) -> usize {
         self.samples.len()
     }
 
-    /// The profile, checked; `name` stands for it in errors and reports.
+    /// Builds the profile and validates it. `name` identifies the profile in errors and reports.
     ///
     /// # Errors
-    /// Everything that makes a profile invalid.
+    /// Fails if the profile is invalid.
     pub fn build(mut self, name: &str) -> Result<Profile> {
         let n_strings = self.strings.len();
         let h = &self.header;
@@ -256,17 +261,17 @@ impl ProfileBuilder {
         let fixed = [h.drop_frames, h.keep_frames, h.default_sample_type, h.doc_url];
         let mut strings = fixed.into_iter().chain(period_type).chain(h.comments.iter().copied()).chain(mappings);
         if strings.any(|s| s.index() >= n_strings) {
-            return Err(foreign().in_input(name));
+            return Err(foreign_id_error().in_input(name));
         }
         let mut writer = MessageWriter::default();
         writer.begin(&self, self.types.iter().copied());
-        let mut from = Sample::default();
-        for to in &self.samples {
+        let mut start = SampleEnds::default();
+        for end in &self.samples {
             writer.begin_stack();
-            self.stacks[from.stack..to.stack].iter().for_each(|&l| writer.location(l));
-            let labels = self.labels[from.labels..to.labels].iter().copied();
-            writer.sample(&self.values[from.values..to.values], labels);
-            from = *to;
+            self.stacks[start.stack..end.stack].iter().for_each(|&l| writer.location(l));
+            let labels = self.labels[start.labels..end.labels].iter().copied();
+            writer.sample(&self.values[start.values..end.values], labels);
+            start = *end;
         }
         writer.finish(&self, &About { header: h, duration_nanos: h.duration_nanos, comment: None });
         let sampled = std::mem::take(&mut self.sampled);
@@ -276,8 +281,8 @@ impl ProfileBuilder {
     }
 }
 
-fn foreign() -> Error {
-    Error::query("a record refers to one that this builder does not have")
+fn foreign_id_error() -> Error {
+    Error::query("a record refers to a record that this builder does not have")
 }
 
 impl Tables for ProfileBuilder {

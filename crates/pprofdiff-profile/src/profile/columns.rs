@@ -1,27 +1,27 @@
-//! The tables of a profile as columns: dense indexes from 0, strings by their numbers.
+//! The tables of a profile, stored as columns with dense indexes from 0. Strings are stored by their IDs.
 
-/// Marks "no such index" in a column.
+/// A marker for a missing index in a column.
 pub const NONE: u32 = u32::MAX;
 
-/// The label that pprof puts on the samples of the base when it writes a diff.
+/// The label that pprof adds to the base's samples when it writes a diff.
 pub const BASE_LABEL: (&[u8], &[u8]) = (b"pprof::base", b"true");
 
-/// Index of a string in one profile's table. Meaningless with any other profile.
+/// The index of a string in one profile's table. It is meaningless in any other profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct StringId(pub(crate) u32);
 
 impl StringId {
-    /// Entry 0 of every string table.
+    /// The empty string, which is the first entry of every string table.
     pub const EMPTY: StringId = StringId(0);
 
-    /// The index as a number below [`Profile::n_strings`](super::Profile::n_strings).
+    /// Returns the index, which is less than [`Profile::n_strings`](super::Profile::n_strings).
     #[inline(always)]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What one column of values counts, in which unit: `("cpu", "nanoseconds")`.
+/// The type and unit of one column of values: `("cpu", "nanoseconds")`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueType {
     /// The type's name.
@@ -33,62 +33,62 @@ pub struct ValueType {
 /// A mapped binary.
 #[derive(Debug, Clone, Copy)]
 pub struct Mapping {
-    /// First address.
+    /// The first address.
     pub start: u64,
-    /// The address after the last.
+    /// The address after the last one.
     pub limit: u64,
-    /// Offset in the file of what is at `start`.
+    /// The file offset of the bytes that are mapped at `start`.
     pub offset: u64,
     /// The binary's path.
     pub file: StringId,
-    /// What tells builds of it apart.
+    /// The build ID, which distinguishes builds of the binary.
     pub build_id: StringId,
-    /// has_functions, has_filenames, has_line_numbers, has_inline_frames: fields 7 to 10, bits 0 to 3.
+    /// Bits 0 to 3 hold fields 7 to 10: has_functions, has_filenames, has_line_numbers, has_inline_frames.
     pub flags: u8,
 }
 
 impl Mapping {
-    /// Stands for all binaries where it is not known which there were.
+    /// Returns a mapping that covers all addresses, for profiles that do not list their binaries.
     pub(crate) fn of_all_addresses() -> Mapping {
         let (file, build_id) = (StringId::EMPTY, StringId::EMPTY);
         Mapping { start: 0, limit: u64::MAX, offset: 0, file, build_id, flags: 0 }
     }
 
-    /// The size in bytes, rounded up to pages of 4 KiB, as pprof compares it.
+    /// Returns the size in bytes, rounded up to pages of 4 KiB, as pprof compares it.
     pub fn size(&self) -> u64 {
         self.limit.wrapping_sub(self.start).wrapping_add(0xfff) & !0xfff
     }
 }
 
-/// Sums of one column of values over all samples of a profile.
+/// The totals of one column of values over all samples of a profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Total {
-    /// Sum of the values.
+    /// The sum of the values.
     pub sum: i64,
-    /// Sum of their magnitudes: what percentages are of. At most `i64::MAX`, or the profile does not
-    /// load; so no sum over a part of the samples can overflow.
+    /// The sum of the absolute values, which is the base for percentages. Loading fails if it exceeds `i64::MAX`, so no
+    /// sum over some of the samples can overflow.
     pub magnitude: i64,
 }
 
-/// Everything of the message that is not a table. Strings that may be missing are [`StringId::EMPTY`].
+/// The fields of the message outside its tables. A missing string is [`StringId::EMPTY`].
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Header {
-    /// The expression of frames that were dropped when the profile was written.
+    /// A regular expression for the frames that the producer dropped when it wrote the profile.
     pub drop_frames: StringId,
-    /// The expression of frames that are kept of these.
+    /// A regular expression for the exceptions: frames that match `drop_frames` but were kept.
     pub keep_frames: StringId,
-    /// When the profile was taken, in nanoseconds since 1970; 0 if it does not say.
+    /// The time of the recording, in nanoseconds since 1970; 0 if unknown.
     pub time_nanos: i64,
-    /// For how long it was taken, in nanoseconds; 0 if it does not say.
+    /// The duration of the recording, in nanoseconds; 0 if unknown.
     pub duration_nanos: i64,
-    /// What a period counts.
+    /// The type and unit of the sampling period.
     pub period_type: Option<ValueType>,
-    /// Events between two samples, in the period's unit.
+    /// The number of events between two samples, in the period's unit.
     pub period: i64,
-    /// Free text that the producer left.
+    /// The producer's free-text comments.
     pub comments: Vec<StringId>,
-    /// The name of the sample type that is shown unless told otherwise.
+    /// The name of the sample type that views show by default.
     pub default_sample_type: StringId,
     /// A link to documentation.
     pub doc_url: StringId,
@@ -98,51 +98,51 @@ pub struct Header {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Functions {
-    /// The name as people read it.
+    /// The human-readable name.
     pub name: Vec<StringId>,
-    /// The name as the linker has it.
+    /// The linker's name.
     pub system_name: Vec<StringId>,
     /// The source file's path.
     pub file: Vec<StringId>,
-    /// The line that the function begins in; 0 if it is not known.
+    /// The first line of the function; 0 if unknown.
     pub start_line: Vec<i64>,
 }
 
-/// Locations, with their lines as ranges: the lines of `l` are `first_line[l]..first_line[l + 1]`,
-/// innermost (the inlined callee) first, as in the file.
+/// The table of locations and their lines. The lines of location `l` are `first_line[l]..first_line[l + 1]`, with the
+/// innermost (inlined) callee first, as in the file.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Locations {
-    /// Index of the mapping; [`NONE`] if there is none.
+    /// The index of the mapping; [`NONE`] if the location is not mapped.
     pub mapping: Vec<u32>,
-    /// The instruction's address; 0 if it is not known.
+    /// The address of the instruction; 0 if unknown.
     pub address: Vec<u64>,
-    /// True where the linker folded several functions into one.
+    /// True if the linker folded several identical functions into one.
     pub folded: Vec<bool>,
-    /// Where each location's lines begin, and the end of the last.
+    /// The start of each location's lines, followed by the end of the last location's lines.
     pub first_line: Vec<u32>,
-    /// By line: index of the function.
+    /// The index of the function, by line.
     pub line_function: Vec<u32>,
-    /// By line: the line number.
+    /// The line number, by line.
     pub line_number: Vec<i64>,
-    /// By line: the column.
+    /// The column, by line.
     pub line_column: Vec<i64>,
 }
 
 impl Locations {
-    /// The lines of a location.
+    /// Returns the range of a location's lines.
     #[inline(always)]
     pub fn lines(&self, location: u32) -> std::ops::Range<u32> {
         let l = location as usize;
         self.first_line[l]..self.first_line[l + 1]
     }
 
-    /// Number of locations.
+    /// Returns the number of locations.
     pub fn len(&self) -> usize {
         self.address.len()
     }
 
-    /// True if there are none.
+    /// Returns true if the table is empty.
     pub fn is_empty(&self) -> bool {
         self.address.is_empty()
     }

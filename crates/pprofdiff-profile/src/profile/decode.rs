@@ -1,16 +1,16 @@
-//! The inflated message to a validated [`Profile`], in passes.
+//! Decodes an inflated message into a validated [`Profile`].
 //!
-//! Fields may come in any order (Go writes the samples first and the strings last), so:
+//! The fields of a message may come in any order (Go writes the samples first and the strings last), so decoding takes
+//! three passes:
 //!
-//! 1. `scan`: walk the top level once; count each table, note the part of the buffer that holds it,
-//!    read the scalars.
-//! 2. `strings`, `mappings`, `functions`, `locations`: fill columns whose sizes are now known,
-//!    checking ids and string indexes. Each walks only its own part of the buffer.
-//! 3. `check_samples`: decode every sample once, check what it refers to, and add up each column.
+//! 1. `scan` walks the top level once. It counts the records of each table, notes the part of the buffer that contains
+//!    them, and reads the scalar fields.
+//! 2. `strings`, `mappings`, `functions` and `locations` fill the columns, whose sizes are now known, and check ids and
+//!    string indexes. Each walks only its table's part of the buffer.
+//! 3. `check_samples` decodes every sample once, checks its references, and adds up each column.
 //!
-//! The checks are those of Go's `profile.Parse` and `CheckValid`; two are stricter. Field number 0
-//! is an error, since it can only come from damage, and so is a profile whose values add up past
-//! int64, since no view of it could be right.
+//! The checks equal Go's `profile.Parse` and `CheckValid`, with two additions. Field number 0 is an error, because only
+//! damage can cause it. A profile whose values add up past int64 is an error, because no view of it could be correct.
 
 use std::ops::Range;
 
@@ -22,9 +22,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::parallel;
 use crate::work::BytePace;
 
-/// A top-level table: how many records, and the part of the buffer from the first to the last.
+/// A top-level table: the number of its records, and the part of the buffer from the first record to the last.
 #[derive(Default, Clone)]
-struct Table {
+struct WireTable {
     count: usize,
     part: Range<usize>,
 }
@@ -36,33 +36,34 @@ const LOCATION: u64 = 4;
 const FUNCTION: u64 = 5;
 const STRING: u64 = 6;
 
-/// The result of the first pass. Tables are indexed by field number.
+/// The result of the first pass. `tables` is indexed by field number.
 #[derive(Default)]
 struct Scan {
-    tables: [Table; 7],
+    tables: [WireTable; 7],
     header: Header,
 }
 
 /// One record of a table.
-struct Record<'a> {
+struct TableRecord<'a> {
     index: usize,
-    /// Offset of the record's field in the inflated data.
+    /// The offset of the record's field in the inflated data.
     offset: usize,
     message: &'a [u8],
     fields: Fields<'a>,
 }
 
 impl Profile {
-    /// A profile out of an inflated message.
+    /// Decodes and validates an inflated message.
     ///
     /// # Errors
-    /// Everything that makes it invalid.
+    /// Fails if the profile is invalid.
     #[doc(hidden)]
     pub fn decode(name: &str, data: Vec<u8>) -> Result<Profile> {
         Profile::try_decode(name, data).map_err(|(error, _)| error)
     }
 
-    /// As [`Profile::decode`], with the data beside the error: it may be something other than a message.
+    /// Decodes like [`Profile::decode`]. Returns the data together with an error, because the data may be in another
+    /// format.
     pub(crate) fn try_decode(name: &str, data: Vec<u8>) -> Result<Profile, (Error, Vec<u8>)> {
         let mut profile = match tables(name, &data) {
             Ok(profile) => profile,
@@ -76,7 +77,7 @@ impl Profile {
     }
 }
 
-/// Passes 1 and 2: a profile of which nothing but the samples is unchecked, still without its data.
+/// Runs passes 1 and 2. The returned profile does not have its data yet, and its samples are unchecked.
 fn tables(name: &str, data: &[u8]) -> Result<Profile> {
     if data.len() > u32::MAX as usize {
         let detail = "the profile is larger than 4 GiB, which offsets of 32 bits can't reach";
@@ -117,16 +118,16 @@ fn tables(name: &str, data: &[u8]) -> Result<Profile> {
     })
 }
 
-/// Pass 1.
+/// Runs pass 1: counts the records of each table and reads the scalar fields.
 fn scan(data: &[u8]) -> Result<Scan> {
     let mut scan = Scan::default();
     let mut fields = Fields::new(data, 0);
     loop {
         let header = &mut scan.header;
         let start = fields.offset();
-        let begun = scan.tables.iter().any(|t| t.count > 0);
-        let unlike = move |e: Error| if begun { e } else { e.prefixed("this is not a profile: ") };
-        let Some((field, value)) = fields.next().map_err(|e| unlike(e).in_record(|| "profile".into()))? else { break };
+        let has_records = scan.tables.iter().any(|t| t.count > 0);
+        let prefix = move |e: Error| if has_records { e } else { e.prefixed("this is not a profile: ") };
+        let Some((field, value)) = fields.next().map_err(|e| prefix(e).in_record(|| "profile".into()))? else { break };
         let mut read = || -> Result<()> {
             match field {
                 SAMPLE_TYPE..=STRING => {
@@ -141,7 +142,7 @@ fn scan(data: &[u8]) -> Result<Scan> {
                 8 => header.keep_frames = StringId(string_index(value)?),
                 9 if header.time_nanos != 0 => {
                     let detail =
-                        "two profiles are concatenated here; separate them, and give them as two files to be added up";
+                        "two profiles are concatenated here; split them into two files, and pass both to add them up";
                     return Err(Error::malformed(detail));
                 }
                 9 => header.time_nanos = value.int()?,
@@ -158,9 +159,9 @@ fn scan(data: &[u8]) -> Result<Scan> {
             }
             Ok(())
         };
-        read().map_err(|e| unlike(e).in_record(|| format!("profile field {field}")).at(start))?;
+        read().map_err(|e| prefix(e).in_record(|| format!("profile field {field}")).at(start))?;
         if let SAMPLE_TYPE..=STRING = field {
-            // Records of a table follow each other, and nothing of them is looked at here.
+            // The records of a table usually follow each other, and this pass does not look into them.
             let more = fields.skip_alike((field << 3 | 2) as u8);
             let table = &mut scan.tables[field as usize];
             (table.count, table.part.end) = (table.count + more, fields.offset());
@@ -176,11 +177,12 @@ fn string_index(value: Value<'_>) -> Result<u32> {
     value.varint().map(index_of_string)
 }
 
-/// String indexes are int64 on the wire; whatever does not fit 32 bits is out of range of any table.
+/// Converts a string index, which is int64 on the wire. A value that does not fit 32 bits is out of range of any table.
 fn index_of_string(v: u64) -> u32 {
     u32::try_from(v).unwrap_or(NONE)
 }
 
+/// Reads a sample type or period type: its type and unit.
 fn value_type(mut fields: Fields<'_>) -> Result<ValueType> {
     let (mut kind, mut unit) = (0, 0);
     while let Some((field, value)) = fields.next()? {
@@ -193,13 +195,13 @@ fn value_type(mut fields: Fields<'_>) -> Result<ValueType> {
     Ok(ValueType { kind: StringId(kind), unit: StringId(unit) })
 }
 
-/// Calls `f` with each record of a table, in order, and adds the record's name and place to its errors.
+/// Calls `f` with each record of a table, in order. Adds the record's name, index and offset to errors.
 fn for_each_record<'a>(
     data: &'a [u8],
     part: &Range<usize>,
     field: u64,
     name: &str,
-    mut f: impl FnMut(&Record<'a>) -> Result<()>,
+    mut f: impl FnMut(&TableRecord<'a>) -> Result<()>,
 ) -> Result<()> {
     let mut fields = Fields::new(&data[part.clone()], part.start);
     let (mut index, mut pace) = (0, BytePace::default());
@@ -210,27 +212,29 @@ fn for_each_record<'a>(
         if number != field {
             continue;
         }
-        let record = Record { index, offset, message: value.bytes()?, fields: fields.message(value)? };
+        let record = TableRecord { index, offset, message: value.bytes()?, fields: fields.message(value)? };
         f(&record).map_err(|e| e.in_record(|| format!("{name} {index}")).at(offset))?;
         index += 1;
     }
 }
 
-fn check_string(index: u32, n_strings: u64, what: &str) -> Result<StringId> {
+/// Checks that a string exists. `name` describes the reference in errors.
+fn check_string(index: u32, n_strings: u64, name: &str) -> Result<StringId> {
     if u64::from(index) < n_strings {
         return Ok(StringId(index));
     }
     let index = if index == NONE { "that is negative or huge".to_owned() } else { index.to_string() };
-    Err(Error::malformed(format!("{what} is string {index}, but there are {n_strings} strings")))
+    Err(Error::malformed(format!("{name} is string {index}, but there are {n_strings} strings")))
 }
 
-fn strings(data: &[u8], table: &Table) -> Result<Vec<u32>> {
+/// Returns the offset of each string's length prefix.
+fn strings(data: &[u8], table: &WireTable) -> Result<Vec<u32>> {
     let mut strings = Vec::with_capacity(table.count);
     for_each_record(data, &table.part, STRING, "string", |r| {
         if r.index == 0 && !r.message.is_empty() {
             return Err(Error::malformed("the first string must be empty"));
         }
-        // Profile::string wants the length prefix, which follows the key.
+        // `Profile::string` needs the offset of the length prefix, which follows the key.
         let key = varint(&data[r.offset..]).map_or(0, |(_, n)| n);
         strings.push((r.offset + key) as u32);
         Ok(())
@@ -241,7 +245,7 @@ fn strings(data: &[u8], table: &Table) -> Result<Vec<u32>> {
     Ok(strings)
 }
 
-fn sample_types(data: &[u8], table: &Table, n_strings: u64) -> Result<Vec<ValueType>> {
+fn sample_types(data: &[u8], table: &WireTable, n_strings: u64) -> Result<Vec<ValueType>> {
     let mut types = Vec::with_capacity(table.count);
     for_each_record(data, &table.part, SAMPLE_TYPE, "sample type", |r| {
         let t = value_type(r.fields.clone())?;
@@ -254,7 +258,7 @@ fn sample_types(data: &[u8], table: &Table, n_strings: u64) -> Result<Vec<ValueT
 }
 
 fn check_header(header: &Header, n_strings: u64) -> Result<()> {
-    let check = |index, what: &str| check_string(index, n_strings, what).map_err(|e| e.in_record(|| "profile".into()));
+    let check = |index, name: &str| check_string(index, n_strings, name).map_err(|e| e.in_record(|| "profile".into()));
     check(header.drop_frames.0, "drop_frames")?;
     check(header.keep_frames.0, "keep_frames")?;
     check(header.default_sample_type.0, "the default sample type")?;
@@ -266,17 +270,17 @@ fn check_header(header: &Header, n_strings: u64) -> Result<()> {
     header.comments.iter().try_for_each(|c| check(c.0, "a comment").map(|_| ()))
 }
 
-/// The error that an id of a table gives, at the record that has it.
-fn id_error(data: &[u8], table: &Table, field: u64, name: &str, (index, error): (usize, Error)) -> Error {
+/// Returns the error for an invalid id in a table, with the name and offset of the record.
+fn id_error(data: &[u8], table: &WireTable, field: u64, name: &str, (index, error): (usize, Error)) -> Error {
     let mut error = Some(error);
-    let found = for_each_record(data, &table.part, field, name, |r| match error.take_if(|_| r.index == index) {
+    let result = for_each_record(data, &table.part, field, name, |r| match error.take_if(|_| r.index == index) {
         Some(e) => Err(e),
         None => Ok(()),
     });
-    found.err().or(error).unwrap_or_else(|| Error::malformed(format!("{name} {index} has an invalid id")))
+    result.err().or(error).unwrap_or_else(|| Error::malformed(format!("{name} {index} has an invalid id")))
 }
 
-fn mappings(data: &[u8], table: &Table, n_strings: u64) -> Result<(Vec<Mapping>, Ids)> {
+fn mappings(data: &[u8], table: &WireTable, n_strings: u64) -> Result<(Vec<Mapping>, Ids)> {
     let mut ids = Vec::with_capacity(table.count);
     let mut mappings = Vec::with_capacity(table.count);
     for_each_record(data, &table.part, MAPPING, "mapping", |r| {
@@ -307,7 +311,7 @@ fn mappings(data: &[u8], table: &Table, n_strings: u64) -> Result<(Vec<Mapping>,
     Ok((mappings, ids))
 }
 
-fn functions(data: &[u8], table: &Table, n_strings: u64) -> Result<(Functions, Ids)> {
+fn functions(data: &[u8], table: &WireTable, n_strings: u64) -> Result<(Functions, Ids)> {
     let n = table.count;
     let mut ids = Vec::with_capacity(n);
     let mut functions = Functions {
@@ -329,7 +333,7 @@ fn functions(data: &[u8], table: &Table, n_strings: u64) -> Result<(Functions, I
     Ok((functions, ids))
 }
 
-fn locations(data: &[u8], table: &Table, mapping_ids: &Ids, function_ids: &Ids) -> Result<(Locations, Ids)> {
+fn locations(data: &[u8], table: &WireTable, mapping_ids: &Ids, function_ids: &Ids) -> Result<(Locations, Ids)> {
     let n = table.count;
     let mut ids = Vec::with_capacity(n);
     let mut locations = Locations {
@@ -356,7 +360,7 @@ fn locations(data: &[u8], table: &Table, mapping_ids: &Ids, function_ids: &Ids) 
             }
         }
         ids.push(id);
-        // A mapping id that is 0 or dangling means none, as in pprof.
+        // A mapping id of 0 or an unknown mapping id marks a location outside all mappings, as in pprof.
         locations.mapping.push(mapping_ids.get(mapping).unwrap_or(NONE));
         locations.address.push(address);
         locations.folded.push(folded);
@@ -367,11 +371,14 @@ fn locations(data: &[u8], table: &Table, mapping_ids: &Ids, function_ids: &Ids) 
     Ok((locations, ids))
 }
 
+/// Appends a line of the current location.
 fn line(fields: Fields<'_>, function_ids: &Ids, locations: &mut Locations) -> Result<()> {
-    let at = fields.offset();
+    let offset = fields.offset();
     let [function, number, column] = fields.numbers()?;
     let Some(index) = function_ids.get(function) else {
-        return Err(Error::malformed(format!("a line refers to function id {function}, which does not exist")).at(at));
+        return Err(
+            Error::malformed(format!("a line refers to function id {function}, which does not exist")).at(offset)
+        );
     };
     locations.line_function.push(index);
     locations.line_number.push(number as i64);
@@ -379,43 +386,43 @@ fn line(fields: Fields<'_>, function_ids: &Ids, locations: &mut Locations) -> Re
     Ok(())
 }
 
-/// What pass 3 finds out.
-struct Samples {
-    /// Of each column: its sum, and that of its magnitudes.
+/// The results of pass 3.
+struct CheckedSamples {
+    /// For each column: the sum of its values, and the sum of their absolute values.
     totals: Vec<(i64, u64)>,
     has_labels: bool,
     is_diff: bool,
     all_usual: bool,
-    /// How many frames the locations stand for, if that was to be counted.
+    /// The number of frames in all samples, if `check_part` had to count them.
     frames: u64,
 }
 
-/// Pass 3, in parts if there are many samples.
+/// Runs pass 3, in parallel if there are many samples.
 fn check_samples(profile: &mut Profile) -> Result<()> {
-    let table = Table { count: profile.n_samples, part: profile.samples.clone() };
+    let table = WireTable { count: profile.n_samples, part: profile.samples.clone() };
     let n_types = profile.sample_types.len();
     if n_types == 0 && table.count > 0 {
-        return Err(Error::malformed("there are samples, but no sample type says what they count").at(table.part.start));
+        return Err(Error::malformed("there are samples, but no sample types that describe them").at(table.part.start));
     }
     let parts = split(&profile.data, table.part.clone(), table.count);
-    let most_frames = most_frames(profile);
-    let check = |part: &Range<usize>| check_part(profile, part, most_frames.is_some());
-    let checked: Result<Vec<Samples>> = match parts.len() {
+    let max_frames = max_frames(profile);
+    let check = |part: &Range<usize>| check_part(profile, part, max_frames.is_some());
+    let checked: Result<Vec<CheckedSamples>> = match parts.len() {
         1 => check(&table.part).map(|all| vec![all]),
         _ => parallel::map(&parts, check).into_iter().collect(),
     };
-    // Once more from the start, since a part does not know how many records come before it.
+    // After an error, check again from the start: a part does not know the index of its first record.
     let checked = checked.or_else(|_| check(&table.part).map(|all| vec![all]))?;
     let frames: u64 = checked.iter().map(|c| c.frames).sum();
-    if let Some(most) = most_frames.filter(|&most| frames > most) {
+    if let Some(max) = max_frames.filter(|&max| frames > max) {
         let detail = format!(
-            "its samples have {frames} frames, since locations of many lines occur again and again; at most {most} are read of a profile of this size"
+            "its samples have {frames} frames, because locations with many lines are repeated; the limit for a profile of this size is {max} frames"
         );
         return Err(Error::new(ErrorKind::Limit, detail));
     }
     let mut totals = vec![(0i64, 0u64); n_types];
     for (sum, part) in checked.iter().flat_map(|c| c.totals.iter().enumerate()) {
-        // A sum that wraps around has a magnitude that does not fit.
+        // If a sum wraps around, its magnitude does not fit int64, which is an error below.
         let total = &mut totals[sum];
         *total = (total.0.wrapping_add(part.0), total.1.saturating_add(part.1));
     }
@@ -434,35 +441,36 @@ fn check_samples(profile: &mut Profile) -> Result<()> {
     Ok(())
 }
 
-/// A few bytes that name a location stand for all its lines, so a small file could stand for any number of frames, and
-/// cost any time in every view, and any memory where stacks are kept. The most frames that a profile may have; `None`
-/// where it can't have more, so that they need not be counted.
-fn most_frames(profile: &Profile) -> Option<u64> {
-    let most_lines = profile.locations.first_line.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
-    let most = 2 * profile.data.len() as u64 + (4 << 20);
-    // A location takes a byte of the samples at least.
-    (profile.samples.len() as u64 * u64::from(most_lines) > most).then_some(most)
+/// Returns the maximum number of frames that the profile's samples may have, or `None` if they cannot exceed it.
+///
+/// A location id of a few bytes represents all lines of the location. Without a limit, a small file could contain any
+/// number of frames. Each view would take unbounded time, and tables of stacks would take unbounded memory.
+fn max_frames(profile: &Profile) -> Option<u64> {
+    let max_lines = profile.locations.first_line.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
+    let max = 2 * profile.data.len() as u64 + (4 << 20);
+    // A location takes at least one byte in a sample, which bounds the number of frames without counting them.
+    (profile.samples.len() as u64 * u64::from(max_lines) > max).then_some(max)
 }
 
-/// Checks the samples in a part of the buffer.
-fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Result<Samples> {
+/// Checks the samples in a part of the buffer. Counts their frames only if `count_frames` is true.
+fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Result<CheckedSamples> {
     let (n_types, n_strings) = (profile.sample_types.len(), profile.strings.len() as u64);
     let mut totals = vec![(0i64, 0u64); n_types];
     let mut known_labels = KnownLabels::default();
     let (mut has_labels, mut is_diff, mut all_usual, mut frames) = (false, false, true, 0);
     let first_line = &profile.locations.first_line;
-    let known = |id: u64, frames: &mut u64| match profile.location_ids.get(id) {
+    let exists = |id: u64, frames: &mut u64| match profile.location_ids.get(id) {
         Some(l) if count_frames => {
             *frames += u64::from(first_line[l as usize + 1] - first_line[l as usize]);
             true
         }
-        known => known.is_some(),
+        index => index.is_some(),
     };
     for_each_record(&profile.data, part, SAMPLE, "sample", |r| {
         let mut n_values = 0;
         let mut add = |n_values: &mut usize, v: u64| {
             if let Some((sum, magnitude)) = totals.get_mut(*n_values) {
-                // A sum that wraps around has a magnitude that does not fit, which is an error in the end.
+                // If a sum wraps around, its magnitude does not fit int64, which `check_samples` reports.
                 *sum = sum.wrapping_add(v as i64);
                 *magnitude = magnitude.saturating_add((v as i64).unsigned_abs());
             }
@@ -471,7 +479,7 @@ fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Res
         let frames_before = frames;
         let usual = SampleParts::usual(r.message).filter(|parts| match profile.location_ids {
             Ids::Sequential(n) if !count_frames => parts.locations.are_within(n),
-            _ => parts.locations.all(|id| known(id, &mut frames)),
+            _ => parts.locations.all(|id| exists(id, &mut frames)),
         });
         let labels = match &usual {
             Some(parts) if parts.labels.is_empty() => Some((false, false)),
@@ -482,7 +490,7 @@ fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Res
             }
             None => None,
         };
-        // Last, since it counts.
+        // Values come last, because checking them adds them to the totals.
         let values = usual.filter(|_| labels.is_some()).filter(|parts| {
             parts.values.all_values(|v| {
                 add(&mut n_values, v);
@@ -493,26 +501,26 @@ fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Res
             has_labels |= labelled;
             is_diff |= is_base;
         } else {
-            // Another form, or something is wrong: field by field, which finds out what and where.
+            // The sample has an unusual form or an error. Reading it field by field finds the error and its offset.
             (all_usual, n_values, frames) = (false, 0, frames_before);
             let mut fields = r.fields.clone();
             loop {
-                let at = fields.offset();
+                let offset = fields.offset();
                 let Some((field, value)) = fields.next()? else { break };
                 match field {
-                    1 => for_each_int(value, |id| match known(id, &mut frames) {
+                    1 => for_each_int(value, |id| match exists(id, &mut frames) {
                         true => Ok(()),
                         false => Err(Error::malformed(format!("it refers to location id {id}, which does not exist"))),
                     })
-                    .map_err(|e| e.at(at))?,
+                    .map_err(|e| e.at(offset))?,
                     2 => for_each_int(value, |v| {
                         add(&mut n_values, v);
                         Ok(())
                     })
-                    .map_err(|e| e.at(at))?,
+                    .map_err(|e| e.at(offset))?,
                     3 => {
                         let label = fields.message(value).and_then(|fields| check_label(profile, fields, n_strings));
-                        (has_labels, is_diff) = (true, is_diff | label.map_err(|e| e.at(at))?);
+                        (has_labels, is_diff) = (true, is_diff | label.map_err(|e| e.at(offset))?);
                     }
                     _ => {}
                 }
@@ -523,38 +531,38 @@ fn check_part(profile: &Profile, part: &Range<usize>, count_frames: bool) -> Res
         }
         Ok(())
     })?;
-    Ok(Samples { totals, has_labels, is_diff, all_usual, frames })
+    Ok(CheckedSamples { totals, has_labels, is_diff, all_usual, frames })
 }
 
-/// Checks fields that ought to be labels; `None` if one is something else, else whether one of them marks the
-/// base of a written diff.
+/// Checks fields that should all be labels. Returns whether a label marks the base of a written diff, or `None` if a
+/// field is not a label.
 fn check_labels(
     profile: &Profile,
     mut labels: Fields<'_>,
     n_strings: u64,
-    known: &mut KnownLabels,
+    accepted: &mut KnownLabels,
 ) -> Result<Option<bool>> {
     let mut is_base = false;
     loop {
-        let at = labels.offset();
+        let offset = labels.offset();
         let Some((field, value)) = labels.next()? else { return Ok(Some(is_base)) };
         if field != 3 {
             return Ok(None);
         }
-        let message = value.bytes().map_err(|e| e.at(at))?;
-        let (slot, content) = known.find(message);
-        if known.0[slot] != content {
-            let marks_base = check_label(profile, labels.message(value)?, n_strings).map_err(|e| e.at(at))?;
+        let message = value.bytes().map_err(|e| e.at(offset))?;
+        let (slot, content) = accepted.find(message);
+        if accepted.0[slot] != content {
+            let marks_base = check_label(profile, labels.message(value)?, n_strings).map_err(|e| e.at(offset))?;
             is_base |= marks_base;
             if !marks_base && content != 0 {
-                known.0[slot] = content;
+                accepted.0[slot] = content;
             }
         }
     }
 }
 
-/// Short labels that were accepted and do not mark a base, by their bytes: most samples have a label that others
-/// have too.
+/// A cache of short labels, by their bytes, that are valid and do not mark the base. It pays off because most samples
+/// repeat the labels of earlier samples.
 struct KnownLabels([u64; 256]);
 
 impl Default for KnownLabels {
@@ -564,7 +572,8 @@ impl Default for KnownLabels {
 }
 
 impl KnownLabels {
-    /// Where a label would be, and its bytes and length as one number: 0 if it is too long to be known.
+    /// Returns the cache slot of a label, and its bytes and length as one number. The number is 0 if the label is too
+    /// long for the cache.
     fn find(&self, message: &[u8]) -> (usize, u64) {
         if message.len() >= 8 {
             return (0, 0);
@@ -574,7 +583,7 @@ impl KnownLabels {
     }
 }
 
-/// Checks a label; true if it is the one that marks the base of a written diff.
+/// Checks a label. Returns true if it marks the base of a written diff.
 fn check_label(profile: &Profile, mut fields: Fields<'_>, n_strings: u64) -> Result<bool> {
     let (mut key, mut text, mut unit) = (0, 0, 0);
     while let Some((field, value)) = fields.next()? {

@@ -1,12 +1,13 @@
-//! A profile to bytes: the message as it is, compressed as requested.
+//! Compresses profiles for output.
 //!
-//! A loaded profile keeps its message, so writing it back is compression and nothing else: unknown
-//! fields and the order of records survive. New messages are made by `message`.
+//! A loaded profile keeps its message, so writing it back only compresses the message. Unknown fields and the order of
+//! records survive. The module `message` encodes new messages.
 //!
-//! Gzip is libdeflate's, which wants all of its input at once: at every level smaller and faster than zlib-rs, and
-//! smaller than what Go writes (zlib-rs at level 1 writes 5 to 12 % more than Go does). A large message is cut into
-//! members, which are packed at the same time.
-//! Members are cut by the message's size alone, so the bytes do not depend on the number of threads.
+//! Gzip uses libdeflate, which needs all of its input at once. At every level it is smaller and faster than zlib-rs,
+//! and its output is smaller than Go's (zlib-rs at level 1 writes 5 to 12 % more than Go does).
+//!
+//! A large message is split into gzip members, which are compressed in parallel. The split depends on the message's
+//! size only, so the bytes do not depend on the number of threads.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -19,21 +20,21 @@ use crate::parallel;
 #[cfg(feature = "zstd")]
 use crate::work::PolledRead;
 
-/// How a written profile is compressed.
+/// The compression of a written profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Gzip, which every reader of profiles understands; in several members from 1 MiB on.
+    /// Gzip, which every profile reader supports. Messages above 1 MiB use several members.
     #[default]
     Gzip,
-    /// Smaller and faster, but `go tool pprof` does not read it.
+    /// Zstandard, which is smaller and faster than gzip, but `go tool pprof` cannot read it.
     Zstd,
-    /// The bare message.
+    /// No compression: the message itself.
     None,
 }
 
 impl Compression {
-    /// The compression that a file's name asks for: `.zst` zstd, `.pb` none, anything else gzip.
+    /// Returns the compression for a file name: zstd for `.zst`, none for `.pb`, gzip for all other names.
     pub fn of_path(path: &Path) -> Compression {
         match path.extension().and_then(|e| e.to_str()) {
             Some("zst") => Compression::Zstd,
@@ -42,7 +43,7 @@ impl Compression {
         }
     }
 
-    /// The valid levels; only 0 where nothing is compressed.
+    /// Returns the valid levels. Without compression, the only level is 0.
     pub const fn levels(self) -> RangeInclusive<u32> {
         match self {
             Compression::Gzip => 0..=9,
@@ -51,8 +52,8 @@ impl Compression {
         }
     }
 
-    /// The level unless one is given. That of gzip is 1: with libdeflate it compresses nearly as well as zlib's 6, in a
-    /// quarter of the time.
+    /// Returns the default level. Gzip uses level 1, because libdeflate's level 1 compresses nearly as well as zlib's
+    /// level 6, in a quarter of the time.
     pub const fn default_level(self) -> u32 {
         match self {
             Compression::Gzip => 1,
@@ -62,30 +63,30 @@ impl Compression {
     }
 }
 
-/// How to write a profile.
+/// Options for writing a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct WriteOptions {
     /// The compression.
     pub compression: Compression,
-    /// One of [`Compression::levels`]; unless given, [`Compression::default_level`].
+    /// One of [`Compression::levels`]. Defaults to [`Compression::default_level`].
     pub level: Option<u32>,
 }
 
 impl WriteOptions {
-    /// Gzip at its default level.
+    /// Returns options for gzip at its default level.
     pub const fn new() -> WriteOptions {
         WriteOptions { compression: Compression::Gzip, level: None }
     }
 
-    /// With a compression, at its default level unless a level is given.
+    /// Sets the compression. Keeps the level if it was set.
     #[must_use]
     pub const fn with_compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
     }
 
-    /// With a level of the compression.
+    /// Sets the compression level.
     #[must_use]
     pub const fn with_level(mut self, level: u32) -> Self {
         self.level = Some(level);
@@ -94,16 +95,16 @@ impl WriteOptions {
 }
 
 impl Profile {
-    /// The profile as bytes. The same profile and options give the same bytes, always.
+    /// Encodes the profile. Equal profiles and options always give equal bytes.
     ///
     /// # Errors
-    /// A level that does not exist.
+    /// Fails if the compression level does not exist.
     pub fn to_bytes(&self, options: &WriteOptions) -> Result<Vec<u8>> {
         pack(&self.data, options)
     }
 }
 
-/// A message as bytes.
+/// Compresses a message. Fails if the compression level does not exist.
 pub fn pack(message: &[u8], options: &WriteOptions) -> Result<Vec<u8>> {
     let level = options.level.unwrap_or(options.compression.default_level());
     let check = |name: &str| {
@@ -126,14 +127,15 @@ pub fn pack(message: &[u8], options: &WriteOptions) -> Result<Vec<u8>> {
     }
 }
 
-/// Messages up to this size are one gzip member.
+/// The maximum size of a message that becomes a single gzip member.
 const ALONE: usize = 1 << 20;
-/// The most of a larger message that is one member. Each member costs about 2 kB, since it refers to nothing before it.
+/// The maximum size of a member of a larger message. Each member costs about 2 kB, because it cannot refer to earlier
+/// data.
 const MEMBER: usize = 4 << 20;
 
-/// Gzip, from a certain size on in members of equal size, the last one up to a few bytes larger. They are an even
-/// number, for two threads. Where they are cut depends on the message's size alone, so the bytes are the same on any
-/// number of threads.
+/// Compresses a message with gzip. Messages above a certain size are split into members of equal size; the last member
+/// may be a few bytes larger. The number of members is even, for two threads. The split depends on the message's size
+/// only, so the bytes are the same for any number of threads.
 fn gzip(message: &[u8], level: u32) -> Result<Vec<u8>> {
     let n = if message.len() <= ALONE { 1 } else { 2 * message.len().div_ceil(2 * MEMBER) };
     let size = message.len() / n;
@@ -154,7 +156,7 @@ fn gzip_member(part: &[u8], level: u32) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// By zlib-rs, which needs no C compiler.
+/// Compresses one member with zlib-rs, which builds without a C compiler.
 #[cfg(not(feature = "libdeflate"))]
 fn gzip_member(part: &[u8], level: u32) -> Result<Vec<u8>> {
     use std::io::Write;
@@ -180,7 +182,7 @@ mod tests {
 
     use super::{ALONE, MEMBER, WriteOptions, gzip, pack};
 
-    /// Bytes that pack about as profiles do.
+    /// Returns bytes that compress about as well as profiles do.
     fn message(len: usize) -> Vec<u8> {
         let mut state = 1u32;
         let byte = |_| {
@@ -191,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_equal_parts_whatever_the_threads() {
+    fn gzip_members_have_equal_size_for_any_number_of_threads() {
         for (len, n) in [(0, 1), (1, 1), (ALONE, 1), (ALONE + 1, 2), (2 * MEMBER, 2), (2 * MEMBER + 1, 4)] {
             let message = message(len);
             let bytes = pack(&message, &WriteOptions::new()).unwrap_or_default();
@@ -206,8 +208,8 @@ mod tests {
             }
             assert_eq!(sizes.len(), n, "{len}");
             assert!(sizes.iter().all(|&size| (len / n..len / n + n).contains(&size)), "{sizes:?}");
-            let mut all = Vec::new();
-            assert!(MultiGzDecoder::new(&bytes[..]).read_to_end(&mut all).is_ok() && all == message);
+            let mut inflated = Vec::new();
+            assert!(MultiGzDecoder::new(&bytes[..]).read_to_end(&mut inflated).is_ok() && inflated == message);
             for threads in [1, 2, 5] {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
                 let on_pool = pool.map(|pool| pool.install(|| gzip(&message, 1).unwrap_or_default()));

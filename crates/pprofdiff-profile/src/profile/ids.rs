@@ -1,8 +1,8 @@
-//! From a file's own ids to dense indexes.
+//! Translates a file's record ids to dense indexes.
 //!
-//! Nearly every producer numbers its records 1..n in the order of the table: then an index is the id
-//! minus one and nothing is stored. Ids that are merely small get a vector, all others a map. The
-//! map's hasher is seeded by process, so ids can't be chosen to collide.
+//! Nearly every producer numbers its records 1..n in table order. The index is then the id minus one, and no table is
+//! needed. Other ids use a vector if they are small, and a hash map if they are not. The map's hasher is seeded per
+//! process, so a file cannot cause collisions on purpose.
 
 use hashbrown::HashMap;
 
@@ -10,20 +10,22 @@ use super::NONE;
 use crate::error::{Error, Result};
 use crate::random::QualityState;
 
+/// A map from ids to dense indexes.
 #[derive(Debug)]
 pub(crate) enum Ids {
-    /// Ids 1..=n in order.
+    /// The ids 1..=n in order.
     Sequential(u32),
-    /// Indexed by id; `NONE` where there is none.
+    /// The indexes by id; `NONE` for unused ids.
     Small(Vec<u32>),
     Sparse(HashMap<u64, u32, QualityState>),
 }
 
 impl Ids {
-    /// The table's ids in the order of its records. Id 0 and an id that occurs twice are errors.
-    pub(crate) fn new(ids: &[u64], what: &str) -> Result<Ids, (usize, Error)> {
-        let reserved = || Error::malformed(format!("{what} has the reserved id 0"));
-        let twice = |id| Error::malformed(format!("{what} id {id} occurs twice"));
+    /// Builds the map from the table's ids, in the order of its records. Fails if an id is 0 or occurs twice, and
+    /// returns the index of the invalid record.
+    pub(crate) fn new(ids: &[u64], record_name: &str) -> Result<Ids, (usize, Error)> {
+        let reserved = || Error::malformed(format!("{record_name} has the reserved id 0"));
+        let twice = |id| Error::malformed(format!("{record_name} id {id} occurs twice"));
         if ids.iter().enumerate().all(|(i, &id)| id == i as u64 + 1) {
             return Ok(Ids::Sequential(ids.len() as u32));
         }
@@ -54,6 +56,7 @@ impl Ids {
         Ok(Ids::Sparse(map))
     }
 
+    /// Returns the index of the record with this id.
     #[inline]
     pub(crate) fn get(&self, id: u64) -> Option<u32> {
         match self {

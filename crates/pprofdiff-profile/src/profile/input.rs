@@ -1,9 +1,11 @@
-//! The entry point of all input: paths, bytes and readers, in any compression.
+//! Loads profiles from paths, bytes and readers, in any supported compression.
 //!
-//! A file is read as a whole, which is what the fastest inflater wants; a raw one is read into the buffer that strings
-//! will be slices of. What has no size (a pipe), or is larger than a profile may be, is inflated while it is read. No
-//! file is mapped: another process that truncates it could pull the map away under us.
-//! A map would save a copy that matters from about 100 MB.
+//! A regular file is read into memory as a whole, which the fastest inflater requires. An uncompressed file is read
+//! directly into the profile's buffer. Inputs without a size (pipes) and files above the size limit are inflated while
+//! they are read.
+//!
+//! Files are never memory-mapped, because another process could truncate the file and invalidate the map. Mapping would
+//! save a copy, which matters from about 100 MB.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -20,24 +22,24 @@ use crate::redact::redacted;
 use crate::window::TimeWindow;
 use crate::work::{self, PolledRead};
 
-/// How to load a profile.
+/// Options for loading a profile.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct LoadOptions {
-    /// Most bytes that a profile may inflate to. 2 GiB unless set; 4 GiB minus one is the most
-    /// that can be set, since offsets into the buffer are 32 bits wide. Loading refuses more.
+    /// The maximum size of an inflated profile in bytes; larger profiles fail to load. Defaults to 2 GiB. The highest
+    /// possible limit is 4 GiB minus one, because offsets into the buffer are 32 bits wide.
     pub inflated_limit: u64,
-    /// The format that inputs are in; each is recognised by its content unless set.
+    /// The format of all inputs. By default, each input's format is detected from its content.
     pub input_format: Option<&'static InputFormat>,
-    /// The sample type and unit of inputs that do not say what they count; `("samples", "count")` unless set.
+    /// The sample type and unit for inputs that do not declare them. Defaults to `("samples", "count")`.
     pub input_type: (String, String),
-    /// The part of each recording that is read; of a format that does not say when samples were taken this is an error.
+    /// The part of each recording to read. Formats without sample times fail to load with a time window.
     pub time: Option<TimeWindow>,
-    /// The same for the profiles of a comparison's base; see [`LoadOptions::of_base`].
+    /// Like `time`, for the base of a comparison; see [`LoadOptions::of_base`].
     pub base_time: Option<TimeWindow>,
-    /// How names of functions are demangled.
+    /// How function names are demangled.
     pub demangle: Demangle,
-    /// Where names of functions are looked up for addresses that have none.
+    /// The binaries for looking up the functions of addresses without symbols.
     #[cfg(feature = "binary")]
     pub binaries: Binaries,
 }
@@ -59,11 +61,12 @@ impl Default for LoadOptions {
 }
 
 impl LoadOptions {
+    /// Returns the limit on the inflated size. Fails if the limit is too high.
     fn limit(&self) -> Result<u64> {
-        let most = u64::from(u32::MAX);
-        if self.inflated_limit > most {
+        let max = u64::from(u32::MAX);
+        if self.inflated_limit > max {
             let detail = format!(
-                "the limit on what a profile may inflate to is at most {most} bytes (4 GiB - 1), not {}",
+                "the limit on what a profile may inflate to is at most {max} bytes (4 GiB - 1), not {}",
                 self.inflated_limit
             );
             return Err(Error::query(detail));
@@ -71,30 +74,31 @@ impl LoadOptions {
         Ok(self.inflated_limit)
     }
 
-    /// With another limit, in bytes, checked here and not only when the first profile is loaded.
+    /// Sets the maximum size of an inflated profile in bytes, and checks it immediately instead of on the first load.
     ///
     /// # Errors
-    /// More than 4 GiB minus one.
+    /// Fails if the limit exceeds 4 GiB minus one.
     pub fn with_inflated_limit(self, inflated_limit: u64) -> Result<LoadOptions> {
         let options = LoadOptions { inflated_limit, ..self };
         options.limit()?;
         Ok(options)
     }
 
-    /// With binaries in which names of functions are looked up for addresses that have none.
+    /// Sets the binaries for looking up the functions of addresses without symbols.
     #[cfg(feature = "binary")]
     #[must_use]
     pub fn with_binaries(self, binaries: Binaries) -> LoadOptions {
         LoadOptions { binaries, ..self }
     }
 
-    /// With the part of each recording that is read.
+    /// Sets the part of each recording to read, on both sides of a comparison.
     #[must_use]
     pub fn with_time(self, time: TimeWindow) -> LoadOptions {
         LoadOptions { time: Some(time.clone()), base_time: Some(time), ..self }
     }
 
-    /// The same for the profiles of a comparison's base, of which binaries may be another build, and the time another one.
+    /// Returns the options for the base of a comparison. The base may use a different build of the binaries and a
+    /// different time window.
     #[must_use]
     pub fn of_base(&self) -> LoadOptions {
         LoadOptions {
@@ -105,7 +109,7 @@ impl LoadOptions {
         }
     }
 
-    /// What is done with each profile that was read.
+    /// Completes a profile that was read: demangles names, looks up symbols and records the time window.
     fn finish(&self, profile: Profile) -> Result<Profile> {
         let profile = profile.with_demangled(self.demangle, self.limit()?)?;
         #[cfg(feature = "binary")]
@@ -113,18 +117,18 @@ impl LoadOptions {
         Ok(profile.with_window(self.time.clone()))
     }
 
-    /// With the format that all inputs are in, by its name.
+    /// Sets the format of all inputs by its name.
     ///
     /// # Errors
-    /// As [`InputFormat::named`].
+    /// Fails like [`InputFormat::named`].
     pub fn with_input_format(self, name: &str) -> Result<LoadOptions> {
         Ok(LoadOptions { input_format: Some(InputFormat::named(name)?), ..self })
     }
 
-    /// With what inputs count that do not say it: a type and a unit, such as `cpu/nanoseconds`.
+    /// Sets the sample type and unit for inputs that do not declare them, such as `cpu/nanoseconds`.
     ///
     /// # Errors
-    /// A text without a type, a slash and a unit.
+    /// Fails if the text is not a type, a slash and a unit.
     pub fn with_input_type(self, text: &str) -> Result<LoadOptions> {
         match text.split_once('/') {
             Some((kind, unit)) if !kind.is_empty() && !unit.is_empty() => {
@@ -137,9 +141,10 @@ impl LoadOptions {
     }
 }
 
-/// A block large enough that reading costs nothing beside inflating, and small enough for the cache.
+/// The block size for reading. A block is large enough that reading costs nothing beside inflating, and small enough
+/// for the cache.
 const BLOCK: usize = 128 << 10;
-/// A part of a file that is read at once.
+/// The number of bytes of a file that are read between two polls.
 const PART: u64 = 16 << 20;
 
 pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
@@ -161,10 +166,10 @@ pub(super) fn open(path: &Path, options: &LoadOptions) -> Result<Profile> {
             );
         }
         let mut bytes = Vec::new();
-        // A failed reservation is no error yet: reading reports it if it really comes to that. One byte more shows the
-        // end.
+        // Ignore a failed reservation: if memory really runs out, reading reports it. One additional byte detects the
+        // end of the file.
         let _ = usize::try_from(metadata.len() + 1).map(|size| bytes.try_reserve_exact(size));
-        // In parts, and not through a reader that polls: that would have the buffer cleared first.
+        // Read in parts instead of through a reader that polls, because such a reader would clear the buffer first.
         loop {
             work::poll();
             let part = PART.min(limit + 1 - bytes.len() as u64);

@@ -1,11 +1,12 @@
-//! One gzip member inflated by libdeflate: the engine's only unsafe code.
+//! Inflates one gzip member with libdeflate. This module contains the engine's only unsafe code.
 //!
-//! libdeflate takes two thirds of zlib-rs's time (benches/README.md), but wants all of the input and a buffer for all
-//! of the output at once. Its safe binding, `libdeflater`, does not tell where in the input a member ended, without
-//! which further members, or bytes that belong to nothing, would go unseen; hence this call of our own.
+//! libdeflate takes two thirds of the time of zlib-rs (benches/README.md), but needs all of the input and a buffer for
+//! all of the output at once. Its safe binding, `libdeflater`, does not return where in the input a member ends.
+//! Without that position, the engine would not notice further members or trailing garbage, so this module calls the C
+//! function itself.
 //!
-//! What is unsafe here: a decompressor is made, used and freed by its one owner; the buffers are slices, which
-//! libdeflate is told the lengths of, and it writes to no more than that.
+//! The unsafe calls are sound for two reasons. Each decompressor has a single owner that creates, uses and frees it.
+//! The buffers are slices, and libdeflate receives their lengths and never writes past them.
 
 #![allow(unsafe_code)]
 
@@ -17,32 +18,32 @@ use libdeflate_sys::{
     libdeflate_gzip_decompress_ex, libdeflate_result_LIBDEFLATE_SUCCESS,
 };
 
-/// Owns what libdeflate keeps while it inflates: tables, about 11 kB.
+/// The owner of a libdeflate decompressor, which consists of tables of about 11 kB.
 struct Decompressor(NonNull<libdeflate_decompressor>);
 
 impl Decompressor {
-    /// `None` if there is no memory.
+    /// Allocates a decompressor. Returns `None` if memory is insufficient.
     fn new() -> Option<Decompressor> {
-        // SAFETY: no obligations; it returns null or what `drop` frees.
+        // SAFETY: The call is always allowed. It returns null or a pointer for `drop` to free.
         NonNull::new(unsafe { libdeflate_alloc_decompressor() }).map(Decompressor)
     }
 }
 
 impl Drop for Decompressor {
     fn drop(&mut self) {
-        // SAFETY: it came from `libdeflate_alloc_decompressor`, and is not shared.
+        // SAFETY: The pointer came from `libdeflate_alloc_decompressor`, and nothing else holds it.
         unsafe { libdeflate_free_decompressor(self.0.as_ptr()) }
     }
 }
 
-/// Inflates the gzip member that `input` begins with into the front of `out`: how many bytes of each it took, or `None`
-/// if the member is damaged or does not fit. Its checksum and length are checked.
+/// Inflates the gzip member at the start of `input` into the start of `out`. Returns the number of bytes read and
+/// written, or `None` if the member is damaged or does not fit. libdeflate checks the member's checksum and length.
 pub(super) fn gunzip_member(input: &[u8], out: &mut [u8]) -> Option<(usize, usize)> {
     let decompressor = Decompressor::new()?;
     let (mut read, mut written) = (0, 0);
-    // SAFETY: `decompressor` is alive and used by this call alone; `input` is valid for reads and `out` for writes of
-    // the lengths that are given; being slices one of which is exclusive, they do not overlap. `read` and `written` are
-    // ours.
+    // SAFETY: `decompressor` is alive, and only this call uses it. `input` is valid for reads and `out` for writes of
+    // the given lengths. They do not overlap, because `out` is an exclusive slice. `read` and `written` are local
+    // variables.
     let result = unsafe {
         libdeflate_gzip_decompress_ex(
             decompressor.0.as_ptr(),

@@ -1,56 +1,57 @@
-//! Numbers for the records of a table, each found when it is first asked for.
+//! Maps the records of a table to numbers that are assigned on first use.
 //!
-//! A table may be much larger than what samples use of it (ten million strings in twenty megabytes). So what is never
-//! set stays a page of zeros that the system has not allocated yet, and a reset costs what was used.
+//! A table may be much larger than the part that samples use (ten million strings in twenty megabytes). The vector is
+//! therefore allocated as zeros, so the operating system allocates no memory for unused pages. A reset costs time only
+//! for the records that were used.
 
 use super::NONE;
 
-/// A number below [`NONE`] for some of the records.
+/// A map from record indexes to numbers below [`NONE`]. Records without a number are allowed.
 #[derive(Default)]
 pub struct Memo {
-    /// The number plus one.
-    of: Vec<u32>,
+    /// The number plus one; 0 for a record without a number.
+    numbers_plus_one: Vec<u32>,
 }
 
 impl Memo {
-    /// Without any number, for `n` records.
+    /// Creates an empty map for `n` records.
     pub fn new(n: usize) -> Memo {
-        Memo { of: vec![0; n] }
+        Memo { numbers_plus_one: vec![0; n] }
     }
 
-    /// The record's number, or `NONE`.
+    /// Returns the record's number, or `NONE`.
     #[inline(always)]
     pub fn get(&self, index: usize) -> u32 {
-        self.of[index].wrapping_sub(1)
+        self.numbers_plus_one[index].wrapping_sub(1)
     }
 
-    /// Gives a record its number.
+    /// Sets the record's number.
     #[inline(always)]
     pub fn set(&mut self, index: usize, number: u32) {
-        self.of[index] = number + 1;
+        self.numbers_plus_one[index] = number + 1;
     }
 }
 
-/// Numbers in the order of first use, from 0.
+/// A map from record indexes to consecutive numbers, in the order of first use, from 0.
 #[derive(Default)]
 pub struct Numbers {
     memo: Memo,
-    /// The record of each number.
+    /// The index of each numbered record.
     pub used: Vec<u32>,
 }
 
 impl Numbers {
-    /// Resets it for a table of `n` records.
+    /// Clears the map for a table of `n` records.
     pub fn reset(&mut self, n: usize) {
-        if n > self.memo.of.len() {
+        if n > self.memo.numbers_plus_one.len() {
             self.memo = Memo::new(n);
         } else {
-            self.used.iter().for_each(|&index| self.memo.of[index as usize] = 0);
+            self.used.iter().for_each(|&index| self.memo.numbers_plus_one[index as usize] = 0);
         }
         self.used.clear();
     }
 
-    /// The record's number.
+    /// Returns the record's number. A new record receives the next number.
     #[inline]
     pub fn get(&mut self, index: u32) -> u64 {
         let number = match self.memo.get(index as usize) {
@@ -71,7 +72,7 @@ mod tests {
     use super::Numbers;
 
     #[test]
-    fn numbers_begin_anew_with_tables_of_any_size() {
+    fn reset_restarts_numbering_for_tables_of_any_size() {
         let mut numbers = Numbers::default();
         for n in [3, 2, 5, 5] {
             numbers.reset(n);

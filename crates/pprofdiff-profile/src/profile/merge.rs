@@ -1,17 +1,17 @@
-//! Several profiles to one: samples that are the same add up, everything unreferenced goes.
+//! Merges several profiles into one. Equal samples are added up, and records that no sample refers to are dropped.
 //!
-//! This is also how a diff is written (the base's samples negated and labelled). What counts as the
-//! same is pprof's, so that our merged profiles equal its own:
+//! Diffs are written with the same code: it negates and labels the base's samples. Equality is defined as in pprof, so
+//! the merged profiles equal pprof's own:
 //!
-//! - [`MappingKey`]: size rounded up to 4 KiB, file offset, build id or else file name. Not the
-//!   start: the kernel moves it from run to run.
-//! - [`FunctionKey`]: start line, name, system name, file name.
-//! - a location: its address relative to its mapping, the mapping, its lines, whether it is folded.
-//! - a sample: its locations and its labels, sorted by key.
+//! - [`MappingKey`]: the size rounded up to 4 KiB, the file offset, and the build ID or else the file name. The start
+//!   address is not part of the key, because the kernel changes it from run to run.
+//! - [`FunctionKey`]: the start line, name, system name and file name.
+//! - Locations: the mapping, the address relative to the mapping, the lines, and whether the location is folded.
+//! - Samples: the locations, and the labels sorted by key.
 //!
-//! Whole keys are compared, never only their hashes, so nothing can be forged into a wrong sum.
-//! Everything is numbered in the order of first use, so the result is deterministic.
-//! The order of the inputs is kept, so merging is associative to the byte.
+//! Keys are compared in full, never by hash alone, so no crafted input can cause a wrong sum. Records are numbered in
+//! the order of first use, so the result is deterministic. The order of the inputs is kept, so merging is associative
+//! to the byte.
 
 mod order;
 mod sum;
@@ -30,25 +30,25 @@ use crate::random::{FastState, HashSet};
 pub(crate) use sum::merge_as;
 pub use sum::{merge, merge_weighted};
 
-type State = FastState;
+type HashState = FastState;
 
-/// Which samples of a profile take part, and which lines, locations and labels of them.
+/// A filter for a profile's samples, and for their lines, locations and labels.
 pub trait Selection {
-    /// True if all samples take part with all their locations. Labels are asked for in any case.
+    /// Returns true if all samples are kept with all their locations. Labels are filtered in any case.
     fn is_whole(&self) -> bool;
 
-    /// Calls `f` with the index of each line of a location that stays, innermost first.
+    /// Calls `f` with the index of each line of a location that is kept, innermost first.
     fn lines(&self, location: u32, f: &mut dyn FnMut(u32));
 
-    /// Fills `locations` with those of the sample that stay, leaf first; false if the sample goes.
-    /// `index` is the sample's place in the profile.
+    /// Fills `locations` with the sample's locations that are kept, leaf first. Returns false if the sample is dropped.
+    /// `index` is the sample's position in the profile.
     fn locations(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool;
 
-    /// True if the labels of a key stay.
+    /// Returns true if labels with this key are kept.
     fn shows_label(&self, key: StringId) -> bool;
 }
 
-/// The selection that leaves everything as it is.
+/// A selection that keeps everything.
 pub struct Everything<'p>(pub &'p Profile);
 
 impl Selection for Everything<'_> {
@@ -69,19 +69,19 @@ impl Selection for Everything<'_> {
     }
 }
 
-/// One profile's share of a merge.
+/// One profile's part in a merge.
 pub struct Part<'p, S> {
     /// The profile.
     pub profile: &'p Profile,
     /// Index of the profile in [`CommonType::columns`].
     pub index: usize,
-    /// `Some(b)`: of a written diff, only the samples of the base (true) or of the other side.
+    /// Which samples of a written diff take part: `Some(true)` selects the base side, `Some(false)` the new side.
     pub side: Option<bool>,
-    /// Subtract, and label the samples as the base of a diff.
+    /// True to subtract the values, and to label the samples as the base of a diff.
     pub as_base: bool,
-    /// What its values are multiplied by.
+    /// The factor for the profile's values.
     pub weight: i64,
-    /// What of its samples takes part.
+    /// The filter for the profile's samples.
     pub selection: S,
 }
 
@@ -108,7 +108,7 @@ struct MergedLine {
 }
 
 struct MergedLocation {
-    /// Index, or `NONE`.
+    /// The index of the mapping, or `NONE`.
     mapping: u32,
     address: u64,
     folded: bool,
@@ -117,7 +117,8 @@ struct MergedLocation {
 
 #[derive(PartialEq, Eq, Hash, Clone, Copy)]
 struct MergedLabel {
-    /// Text labels sort before numbers; within a key the file's order stays (the sort is stable).
+    /// True for numeric labels, which sort after text labels. Labels with the same key keep the file's order, because
+    /// the sort is stable.
     numeric: bool,
     key: u32,
     value: i64,
@@ -135,33 +136,33 @@ impl MergedLabel {
     }
 }
 
-/// The locations of samples, kept once for both sides of a diff.
+/// A stack of locations. Both sides of a diff share it.
 struct MergedStack {
     hash: u64,
     locations: Range<usize>,
-    /// The first sample with it, of the new side and of the base; `NONE` if there is none. Most stacks have one of
-    /// each, which are found without looking them up.
+    /// The first sample with this stack on the new side and on the base side, or `NONE`. Most stacks have one sample
+    /// per side, which this field finds without a hash lookup.
     first: [u32; 2],
 }
 
 struct MergedSample {
     stack: u32,
-    /// Number of its labels.
+    /// The number of the sample's label set in [`Merger::labels`].
     labels: u32,
     is_base: bool,
 }
 
-/// What was already translated of the profile that is being added, by its own indexes.
-struct Translation {
+/// Maps the indexes of the profile that is being added to indexes of the merged profile. It is filled on demand.
+struct IndexTranslation {
     strings: Memo,
     functions: Memo,
     mappings: Memo,
     locations: Memo,
 }
 
-impl Translation {
-    fn new(p: &Profile) -> Translation {
-        Translation {
+impl IndexTranslation {
+    fn new(p: &Profile) -> IndexTranslation {
+        IndexTranslation {
             strings: Memo::new(p.n_strings()),
             functions: Memo::new(p.n_functions()),
             mappings: Memo::new(p.mappings().len()),
@@ -170,29 +171,31 @@ impl Translation {
     }
 }
 
-/// Fields of the result that do not follow from the profiles alone.
+/// Fields of the result that the profiles alone do not determine.
 #[derive(Clone, Copy)]
 pub struct Fields {
-    /// The sum's duration.
+    /// The duration of the merged profile.
     pub duration_nanos: i64,
-    /// What drop_frames says was done already, so the result must not say it again.
+    /// True if the frames that match drop_frames are already gone, so the result must not declare drop_frames again.
     pub frames_dropped: bool,
-    /// The number of the sample type that the result declares as its default. Defaults to the profiles' own.
+    /// The index of the sample type that the result declares as its default. Without it, the profiles' own default is
+    /// kept.
     pub default_type: Option<usize>,
-    /// Samples are ordered by their stacks, which packs best; else as they came, so that merging is associative.
+    /// True to order samples by their stacks, which compresses best. False keeps the order of arrival, so merging is
+    /// associative.
     pub by_stack: bool,
 }
 
-/// Adds profiles up; see the module's text for what is the same.
+/// An accumulator that adds profiles up. The module comment defines which records count as equal.
 pub struct Merger<'p> {
     types: &'p [CommonType],
-    state: State,
+    state: HashState,
     strings: Vec<&'p [u8]>,
-    string_ids: HashMap<&'p [u8], u32, State>,
+    string_ids: HashMap<&'p [u8], u32, HashState>,
     functions: Vec<FunctionKey>,
-    function_ids: HashMap<FunctionKey, u32, State>,
+    function_ids: HashMap<FunctionKey, u32, HashState>,
     mappings: Vec<Mapping>,
-    mapping_ids: HashMap<MappingKey, u32, State>,
+    mapping_ids: HashMap<MappingKey, u32, HashState>,
     locations: Vec<MergedLocation>,
     location_ids: Index,
     lines: Vec<MergedLine>,
@@ -200,19 +203,19 @@ pub struct Merger<'p> {
     stack_locations: Vec<u32>,
     stacks: Vec<MergedStack>,
     stack_ids: Index,
-    labels: Sequences<MergedLabel, State>,
-    /// The number of the labels that were asked for last.
+    labels: Sequences<MergedLabel, HashState>,
+    /// The number of the label set that was used last.
     last_labels: u32,
     samples: Vec<MergedSample>,
-    /// Samples that are not the first of their side and stack.
+    /// Samples other than the first with their side and stack.
     sample_ids: Index,
     values: Vec<i64>,
 }
 
 impl<'p> Merger<'p> {
-    /// A sum without parts yet.
+    /// Creates an empty merge.
     pub fn new(types: &'p [CommonType]) -> Merger<'p> {
-        let state = State::default();
+        let state = HashState::default();
         let mut merger = Merger {
             types,
             strings: Vec::new(),
@@ -239,12 +242,12 @@ impl<'p> Merger<'p> {
         merger
     }
 
-    /// Adds one profile's samples.
+    /// Adds the selected samples of one profile.
     pub fn add<S: Selection>(&mut self, part: Part<'p, S>) {
         let p = part.profile;
-        let mut memo = Translation::new(p);
+        let mut memo = IndexTranslation::new(p);
         if self.mappings.is_empty() && !p.mappings().is_empty() {
-            // By convention the first mapping is the main binary, so the first profile's comes first.
+            // By convention the first mapping is the main binary, so the main binary of the first profile comes first.
             self.mapping(p, 0, &mut memo);
         }
         let columns: Vec<(usize, i64)> = self.types.iter().map(|t| t.columns[part.index]).collect();
@@ -258,7 +261,7 @@ impl<'p> Merger<'p> {
         let (mut locations, mut labels, mut values) = (Vec::new(), Vec::new(), Vec::new());
         self.samples.reserve(p.n_samples());
         self.values.reserve(p.n_samples() * columns.len());
-        // Of the other side's stacks most are known.
+        // Reserve for the first profile only: most stacks of the later profiles are already present.
         if self.stacks.is_empty() {
             self.stacks.reserve(p.n_samples());
             self.stack_ids.reserve(p.n_samples(), |_| 0);
@@ -268,7 +271,7 @@ impl<'p> Merger<'p> {
             if part.side.is_some_and(|side| side != sample_is_base) {
                 continue;
             }
-            // The base of a written diff is negative already.
+            // The base's values in a written diff are already negative.
             let sign = if part.side == Some(true) { -sign } else { sign };
             values.clear();
             sample.for_each_value(|v| values.push(v));
@@ -281,12 +284,12 @@ impl<'p> Merger<'p> {
             } else if !part.selection.locations(index, &sample, &mut locations) {
                 continue;
             }
-            // Root first, for `by_stack`.
+            // Root first, because `by_stack` orders stacks from the root.
             locations.reverse();
             for l in &mut locations {
                 *l = match memo.locations.get(*l as usize) {
                     NONE => self.location(p, *l, &part.selection, &mut memo),
-                    known => known,
+                    merged => merged,
                 };
             }
             labels.clear();
@@ -301,8 +304,8 @@ impl<'p> Merger<'p> {
                     }
                 });
             }
-            // A second empty string of the profile's table is string 0 here: what refers to it says nothing, and would
-            // not be read again.
+            // A second empty string in the profile's table becomes string 0 here. A label with such a value is empty,
+            // and readers would skip it.
             labels.retain(|l| l.value != 0 || l.unit != 0);
             if part.side.is_some() {
                 labels.retain(|l| *l != base_label);
@@ -310,7 +313,7 @@ impl<'p> Merger<'p> {
             if part.as_base {
                 labels.push(base_label);
             }
-            // By the key's bytes and not its number, so that the order does not depend on what was merged before.
+            // Sort by the key's bytes instead of its number, so the order does not depend on earlier profiles.
             labels.sort_by(|a, b| {
                 let key = |l: &MergedLabel| self.strings[l.key as usize];
                 a.numeric.cmp(&b.numeric).then_with(|| if a.key == b.key { Equal } else { key(a).cmp(key(b)) })
@@ -318,7 +321,7 @@ impl<'p> Merger<'p> {
             let index = self.sample(&locations, &labels, part.as_base);
             let sums = &mut self.values[index * columns.len()..][..columns.len()];
             for (sum, &(column, times)) in sums.iter_mut().zip(&columns) {
-                // common_types made sure that this can't overflow.
+                // `common_types` has ruled out an overflow.
                 *sum = sum.wrapping_add(sign * values[column].wrapping_mul(times));
             }
         }
@@ -331,7 +334,7 @@ impl<'p> Merger<'p> {
         })
     }
 
-    fn string(&mut self, p: &'p Profile, id: StringId, memo: &mut Translation) -> u32 {
+    fn string(&mut self, p: &'p Profile, id: StringId, memo: &mut IndexTranslation) -> u32 {
         match memo.strings.get(id.index()) {
             NONE => {
                 let string = self.intern(p.string(id));
@@ -342,10 +345,10 @@ impl<'p> Merger<'p> {
         }
     }
 
-    fn mapping(&mut self, p: &'p Profile, index: u32, memo: &mut Translation) -> u32 {
-        let known = memo.mappings.get(index as usize);
-        if known != NONE {
-            return known;
+    fn mapping(&mut self, p: &'p Profile, index: u32, memo: &mut IndexTranslation) -> u32 {
+        let previous = memo.mappings.get(index as usize);
+        if previous != NONE {
+            return previous;
         }
         let m = p.mappings()[index as usize];
         let (file, build_id) = (self.string(p, m.file, memo), self.string(p, m.build_id, memo));
@@ -359,11 +362,11 @@ impl<'p> Merger<'p> {
         id
     }
 
-    fn function(&mut self, p: &'p Profile, index: u32, memo: &mut Translation) -> u32 {
+    fn function(&mut self, p: &'p Profile, index: u32, memo: &mut IndexTranslation) -> u32 {
         let i = index as usize;
-        let known = memo.functions.get(i);
-        if known != NONE {
-            return known;
+        let previous = memo.functions.get(i);
+        if previous != NONE {
+            return previous;
         }
         let f = p.functions();
         let key = FunctionKey {
@@ -380,13 +383,13 @@ impl<'p> Merger<'p> {
         id
     }
 
-    fn location(&mut self, p: &'p Profile, index: u32, selection: &impl Selection, memo: &mut Translation) -> u32 {
+    fn location(&mut self, p: &'p Profile, index: u32, selection: &impl Selection, memo: &mut IndexTranslation) -> u32 {
         let i = index as usize;
         let columns = p.locations();
         let (mut mapping, mut address) = (NONE, columns.address[i]);
         if columns.mapping[i] != NONE {
             mapping = self.mapping(p, columns.mapping[i], memo);
-            // The address as it would be had the binary been mapped where the merged mapping says.
+            // Rebase the address onto the start address of the merged mapping.
             let from = p.mappings()[columns.mapping[i] as usize].start;
             address = address.wrapping_sub(from).wrapping_add(self.mappings[mapping as usize].start);
         }
@@ -399,12 +402,13 @@ impl<'p> Merger<'p> {
         let new = MergedLocation { mapping, address, folded: columns.folded[i], lines: first..self.lines.len() };
         let (locations, lines, state) = (&self.locations, &self.lines, &self.state);
         let hash = |l: &MergedLocation| state.hash_one((l.mapping, l.address, l.folded, &lines[l.lines.clone()]));
-        let same = |l: &MergedLocation| {
+        let is_same = |l: &MergedLocation| {
             (l.mapping, l.address, l.folded) == (new.mapping, new.address, new.folded)
                 && lines[l.lines.clone()] == lines[new.lines.clone()]
         };
-        let at = |n: u32| &locations[n as usize];
-        let found = self.location_ids.find_or_insert(hash(&new), locations.len(), |n| same(at(n)), |n| hash(at(n)));
+        let get = |n: u32| &locations[n as usize];
+        let found =
+            self.location_ids.find_or_insert(hash(&new), locations.len(), |n| is_same(get(n)), |n| hash(get(n)));
         match found {
             Found::Known(_) => self.lines.truncate(first),
             Found::New(_) => self.locations.push(new),
@@ -415,13 +419,13 @@ impl<'p> Merger<'p> {
     }
 
     fn stack(&mut self, locations: &[u32]) -> u32 {
-        let (stacks, all) = (&self.stacks, &self.stack_locations);
+        let (stacks, locations_of_stacks) = (&self.stacks, &self.stack_locations);
         let hash = self.state.hash_one(locations);
-        let same = |n: u32| {
+        let is_same = |n: u32| {
             let s = &stacks[n as usize];
-            s.hash == hash && all[s.locations.clone()] == *locations
+            s.hash == hash && locations_of_stacks[s.locations.clone()] == *locations
         };
-        let found = self.stack_ids.find_or_insert(hash, stacks.len(), same, |n| stacks[n as usize].hash);
+        let found = self.stack_ids.find_or_insert(hash, stacks.len(), is_same, |n| stacks[n as usize].hash);
         if let Found::New(_) = found {
             let start = self.stack_locations.len();
             self.stack_locations.extend_from_slice(locations);
@@ -443,10 +447,10 @@ impl<'p> Merger<'p> {
         } else if samples[*first as usize].labels == labels {
             Found::Known(*first)
         } else {
-            let of = |n: u32| (samples[n as usize].stack, samples[n as usize].labels);
+            let key_of = |n: u32| (samples[n as usize].stack, samples[n as usize].labels);
             let hash = |key: (u32, u32)| state.hash_one(key);
             let key = (stack, labels);
-            self.sample_ids.find_or_insert(hash(key), samples.len(), |n| of(n) == key, |n| hash(of(n)))
+            self.sample_ids.find_or_insert(hash(key), samples.len(), |n| key_of(n) == key, |n| hash(key_of(n)))
         };
         if let Found::New(_) = found {
             self.samples.push(MergedSample { stack, labels, is_base });
@@ -455,8 +459,9 @@ impl<'p> Merger<'p> {
         found.number() as usize
     }
 
-    /// The merged profile's message. `header_of` gives the fields that are no tables; `value` has the last word
-    /// on each value, from whether the sample is of the base, its column and the exact sum.
+    /// Encodes the merged profile as a message. The fields outside the tables come from `header_of` and `fields`.
+    /// `value` computes each value that is written. Its arguments are whether the sample belongs to the base, the
+    /// column, and the exact sum.
     pub fn finish(
         mut self,
         header_of: &[&'p Profile],
@@ -501,12 +506,12 @@ impl<'p> Merger<'p> {
         let drop_frames = first_string(&|h| if fields.frames_dropped { StringId::EMPTY } else { h.drop_frames });
         let keep_frames = first_string(&|h| if fields.frames_dropped { StringId::EMPTY } else { h.keep_frames });
         let mut comments: Vec<StringId> = Vec::new();
-        let mut known = HashSet::new();
+        let mut seen = HashSet::new();
         for p in profiles {
-            let all = p.header().comments.iter().map(|&c| StringId(self.intern(p.string(c))));
-            comments.extend(all.filter(|&c| known.insert(c)));
+            let interned = p.header().comments.iter().map(|&c| StringId(self.intern(p.string(c))));
+            comments.extend(interned.filter(|&c| seen.insert(c)));
         }
-        // The first period type that there is, and the longest period that counts it.
+        // Use the first period type that any profile declares, and the longest period with this type.
         let period_type_of = |p: &&'p Profile| p.header().period_type.map(|t| [p.string(t.kind), p.string(t.unit)]);
         let period_type = profiles.iter().find_map(period_type_of);
         let period = profiles.iter().filter(|p| period_type_of(p) == period_type).map(|p| p.period()).max();

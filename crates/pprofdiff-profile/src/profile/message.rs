@@ -1,25 +1,29 @@
-//! Writing messages: samples, and of the tables only what they refer to, in Go's order of fields.
+//! Encodes profile messages. A message contains samples and only the table records that these samples need. Its
+//! fields follow the order that Go's encoder uses.
 //!
-//! Records are numbered in the order of first use, as Go's own writers do: the bytes are deterministic, ids are as
-//! small as can be, and things that are used together lie together, which compresses well. All buffers are kept from
-//! one message to the next, so a sequence of messages allocates only for the largest.
+//! Records are numbered in the order of first use, like Go's own writers do. The bytes are therefore deterministic, the
+//! ids are as small as possible, and records that are used together are stored together, which compresses well.
+//!
+//! All buffers are reused from one message to the next, so a sequence of messages allocates only for its largest
+//! message.
 
 use super::wire::put;
 use super::{Header, Label, LabelValue, Mapping, NONE, Numbers, Profile, StringId};
 use crate::work::Pace;
 
-/// The records that samples refer to, by dense indexes.
+/// Tables of the records that samples refer to, addressed by dense indexes.
 pub trait Tables {
-    /// How many strings, functions, mappings and locations there are.
+    /// Returns the numbers of strings, functions, mappings and locations.
     fn sizes(&self) -> [usize; 4];
-    /// A string's bytes.
+    /// Returns a string's bytes.
     fn string(&self, id: StringId) -> &[u8];
-    /// A function's name, system name and file, and its first line.
+    /// Returns a function's name, system name and file, and its first line.
     fn function(&self, index: u32) -> ([StringId; 3], i64);
+    /// Returns a mapped binary.
     fn mapping(&self, index: u32) -> Mapping;
-    /// A location's mapping (or `NONE`), its address, and whether it is folded.
+    /// Returns a location's mapping (or `NONE`), its address, and whether it is folded.
     fn location(&self, index: u32) -> (u32, u64, bool);
-    /// Calls `f` with function, line and column of each line of a location, innermost first.
+    /// Calls `f` with the function, line and column of each line of a location, innermost first.
     fn for_each_line(&self, location: u32, f: impl FnMut(u32, i64, i64));
 }
 
@@ -54,8 +58,9 @@ impl Tables for Profile {
     }
 }
 
-/// Numbers locations, and keeps each number as the bytes it is written as: up to five in the low bytes and their count
-/// in the highest, so that writing a stack is a load and a store a location, without a branch on the length.
+/// IDs of locations, each stored in its encoded form: up to five bytes of varint in the low bytes, and their count in
+/// the highest byte. Writing a stack therefore takes one load and one store per location, without a branch on the
+/// length.
 #[derive(Default)]
 struct LocationIds {
     codes: Vec<u64>,
@@ -94,24 +99,29 @@ impl LocationIds {
     }
 }
 
-/// Fields that do not follow from the tables.
+/// The message fields that the tables do not determine.
 pub struct About<'a> {
     pub header: &'a Header,
-    /// In place of the header's.
+    /// Replaces the header's duration.
     pub duration_nanos: i64,
-    /// Follows the header's comments.
+    /// An additional comment, after the header's comments.
     pub comment: Option<&'a str>,
 }
 
-/// Writes one message after the other. [`MessageWriter::begin`], then for each stack [`MessageWriter::begin_stack`], its
-/// locations, and its samples, then [`MessageWriter::finish`]; all with the same tables.
+/// An encoder that writes messages one after another and reuses its buffers.
+///
+/// Call [`MessageWriter::begin`] first. For each stack, call [`MessageWriter::begin_stack`], then
+/// [`MessageWriter::location`] for its locations and [`MessageWriter::sample`] for its samples. Call
+/// [`MessageWriter::finish`] last. Pass the same tables to all of these calls.
 #[derive(Default)]
 pub struct MessageWriter {
     out: Vec<u8>,
-    /// The record that is being built, and what is inside it.
+    /// The record that is being encoded.
     message: Vec<u8>,
+    /// A message or packed field inside `message`.
     inner: Vec<u8>,
-    /// The ids of the samples that are being written: bytes, of which `stack_len` count, and how many ids they are.
+    /// The encoded ids of the current stack's locations. Only the first `stack_len` bytes are valid, and they hold
+    /// `n_locations` ids.
     stack: Vec<u8>,
     stack_len: usize,
     n_locations: usize,
@@ -137,12 +147,12 @@ impl MessageWriter {
             self.end_record(1);
         }
         if mappings > 0 {
-            // By convention the first mapping is the main binary, so it stays whether it is used or not.
+            // By convention the first mapping is the main binary, so it is kept even if no location uses it.
             self.mappings.get(0);
         }
     }
 
-    /// Appends the record as a field and clears it.
+    /// Appends the current record to the output as a field, and clears the record.
     fn end_record(&mut self, field: u32) {
         put::bytes(&mut self.out, field, &self.message);
         self.message.clear();
@@ -153,13 +163,13 @@ impl MessageWriter {
         put::int(&mut self.message, 2, self.strings.get(unit.0));
     }
 
-    /// Begins another stack than that of the last sample.
+    /// Begins a stack. The samples that follow have its locations.
     #[inline(always)]
     pub fn begin_stack(&mut self) {
         (self.stack_len, self.n_locations) = (0, 0);
     }
 
-    /// The next location of a stack, from the leaf.
+    /// Adds the next location of the stack, from leaf to root.
     #[inline(always)]
     pub fn location(&mut self, index: u32) {
         let code = self.locations.get(index);
@@ -171,7 +181,7 @@ impl MessageWriter {
         self.n_locations += 1;
     }
 
-    /// A sample of the stack whose locations were given.
+    /// Adds a sample with the current stack.
     pub fn sample(&mut self, values: &[i64], labels: impl Iterator<Item = Label>) {
         self.pace.step(1 + self.n_locations / 16);
         repeated(&mut self.message, 1, self.n_locations, &self.stack[..self.stack_len]);
@@ -193,23 +203,24 @@ impl MessageWriter {
         self.end_record(2);
     }
 
-    /// Ends the message with the tables and the other fields.
+    /// Ends the message with the tables and the remaining fields.
     pub fn finish(&mut self, tables: &impl Tables, about: &About<'_>) {
         self.tables(tables);
         self.strings_and_header(tables, about);
     }
 
-    /// The message that was ended last.
+    /// Returns the last finished message.
     pub fn ended(&self) -> &[u8] {
         &self.out
     }
 
+    /// Returns the last finished message and drops the writer's other buffers.
     pub fn into_message(self) -> Vec<u8> {
         self.out
     }
 
-    /// Mappings, locations, functions. Mappings are written before the locations that refer to them, so those are
-    /// numbered first.
+    /// Writes mappings, locations and functions. Mappings come before the locations that refer to them, so this
+    /// function assigns all mapping ids first.
     fn tables(&mut self, tables: &impl Tables) {
         for &location in &self.locations.used {
             let (mapping, ..) = tables.location(location);
@@ -259,7 +270,8 @@ impl MessageWriter {
 
     fn strings_and_header(&mut self, tables: &impl Tables, about: &About<'_>) {
         let h = about.header;
-        // The strings' numbers must be taken before the table is written, which comes first.
+        // Number all strings before the string table is written, because the table comes before the fields that refer
+        // to these strings.
         let [drop_frames, keep_frames, default_sample_type, doc_url] =
             [h.drop_frames, h.keep_frames, h.default_sample_type, h.doc_url].map(|s| self.strings.get(s.0));
         if let Some(t) = h.period_type {
@@ -294,7 +306,8 @@ impl MessageWriter {
     }
 }
 
-/// A repeated integer field of `n` numbers that are varints already: packed, unless that takes more room.
+/// Writes a repeated integer field with `n` numbers that are already encoded as varints. The field is packed, except
+/// for a single number, which is smaller unpacked.
 fn repeated(out: &mut Vec<u8>, field: u32, n: usize, varints: &[u8]) {
     match n {
         0 => {}

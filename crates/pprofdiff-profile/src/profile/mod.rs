@@ -1,15 +1,16 @@
-//! One profile: a single inflated buffer, and columns that point into it.
+//! A loaded profile: one inflated buffer, plus columns that point into it.
 //!
 //! ```text
 //! input -> inflate -> decode (over wire) -> Profile -> samples, encode, merge
 //! ```
 //!
-//! What a [`Profile`] holds is validated as a whole before loading returns, so nothing that works on
-//! one can fail on its content later. Strings are slices of the inflated buffer. The tables of
-//! functions, locations and lines are columns with dense indexes from 0; samples stay on the wire
-//! and are read from there when they are needed ([`Profile::samples`]), which costs one pass over
-//! varints and saves a copy several times the size of the tables. Nothing is allocated per sample,
-//! location or string.
+//! Loading validates the whole profile before it returns, so later passes over a [`Profile`] cannot fail on its
+//! content.
+//!
+//! Strings are slices of the inflated buffer. The tables of functions, locations and lines are columns with dense
+//! indexes from 0. Samples stay encoded in the buffer, and [`Profile::samples`] decodes them on demand. Decoding costs
+//! one pass over varints, and it saves a copy several times the size of the tables. Loading allocates nothing per
+//! sample, location or string.
 
 pub mod builder;
 pub mod columns;
@@ -61,8 +62,8 @@ use crate::window::TimeWindow;
 
 /// A loaded, validated profile.
 ///
-/// Shared between threads freely; every view of it reads the same buffer. Load one with
-/// [`Profile::open`], [`Profile::from_bytes`] or [`Profile::from_reader`].
+/// Threads can share a profile freely, because nothing changes it after loading. Load it with [`Profile::open`],
+/// [`Profile::from_bytes`] or [`Profile::from_reader`].
 #[derive(Debug)]
 pub struct Profile {
     name: String,
@@ -74,70 +75,71 @@ pub struct Profile {
     functions: Functions,
     locations: Locations,
     location_ids: ids::Ids,
-    /// The part of `data` that holds all samples (and perhaps other fields between them).
+    /// The range of `data` that contains all samples. Other fields may lie between them.
     samples: std::ops::Range<usize>,
     n_samples: usize,
     totals: Vec<Total>,
     header: Header,
-    /// Some sample carries [`BASE_LABEL`]: the profile is a diff that was written.
+    /// True if a sample carries [`BASE_LABEL`], so the profile is a diff that was written as a profile.
     is_diff: bool,
-    /// Its format does not show whether it has two sides.
+    /// True if the input looks like a diff, but its format cannot show whether it is one.
     may_be_diff: bool,
     has_labels: bool,
-    /// True if each sample is locations, values, labels, in this order and nothing else.
+    /// True if each sample message consists of locations, values and labels, in this order, and no other fields.
     usual_samples: bool,
-    /// What a user should know of how it was loaded.
+    /// Remarks from loading, which [`Profile::warnings`] shows to the user.
     notes: Vec<String>,
-    /// By sample type: the samples that the reader saw; empty if the format does not list them.
+    /// The samples that the reader counted, by sample type. Empty if the format does not list samples.
     sampled: Vec<Sampled>,
-    /// The part of the recording that was read.
+    /// The time window of the recording that was read.
     window: Option<TimeWindow>,
-    /// Where the binaries of its mappings are.
+    /// The places to search for the binaries of the mappings.
     #[cfg(feature = "binary")]
     binaries: Binaries,
 }
 
-/// Describes folded stacks that look like a diff.
+/// The warning for folded stacks that look like a diff.
 pub(crate) const DOUBTFUL_SIDES: &str = "each line ends in two numbers, as difffolded.pl writes a diff, and the second one was \
-    read; --input-format folded2 reads both as base and new, and --input-format folded says that there is one side";
+    read; --input-format folded2 reads them as base and new, and --input-format folded declares a single side";
 
 impl Profile {
     /// Loads a file: gzip, zstd or raw, in any format of [`InputFormat`](crate::input::InputFormat).
     ///
     /// # Errors
-    /// The operating system's, and everything that makes a profile invalid, with the file's name, the
-    /// record, the byte offset in the inflated data and what to do about it.
+    /// Fails if the file cannot be read or the profile is invalid. The error has the file name, the record, the byte
+    /// offset in the inflated data, and advice.
     pub fn open(path: impl AsRef<Path>, options: &LoadOptions) -> Result<Profile> {
         input::open(path.as_ref(), options)
     }
 
-    /// Loads a profile from memory, as [`Profile::open`] a file's content. `name` stands for it in errors and reports.
+    /// Loads a profile from memory, like [`Profile::open`] loads a file. `name` identifies the profile in errors and
+    /// reports.
     ///
     /// # Errors
-    /// As [`Profile::open`].
+    /// Fails like [`Profile::open`].
     pub fn from_bytes(name: &str, bytes: &[u8], options: &LoadOptions) -> Result<Profile> {
         input::from_bytes(name, bytes, options)
     }
 
-    /// Loads a profile from a reader, to its end, as [`Profile::open`] a file.
+    /// Reads a profile from `reader` until its end, like [`Profile::open`] reads a file.
     ///
     /// # Errors
-    /// As [`Profile::open`].
+    /// Fails like [`Profile::open`].
     pub fn from_reader(name: &str, reader: impl std::io::Read, options: &LoadOptions) -> Result<Profile> {
         input::from_reader(name, reader, options)
     }
 
-    /// The file's name, or the name that the caller gave.
+    /// Returns the file name, or the name that the caller gave.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The sample types as (type, unit), in the file's order.
+    /// Returns the sample types as (type, unit), in the file's order.
     pub fn sample_types(&self) -> Vec<(String, String)> {
         self.sample_types.iter().map(|t| (self.text(t.kind), self.text(t.unit))).collect()
     }
 
-    /// The sample type that a view shows unless told otherwise: the file's default if it names one, else the last.
+    /// Returns the sample type that views show by default: the default that the file declares, or else the last type.
     pub fn default_sample_type(&self) -> Option<usize> {
         let default = self.string(self.header.default_sample_type);
         self.find_sample_type(default).or(self.sample_types.len().checked_sub(1))
@@ -150,83 +152,83 @@ impl Profile {
         self.sample_types.iter().position(|t| self.string(t.kind) == kind)
     }
 
-    /// Number of samples, as written (duplicates count).
+    /// Returns the number of samples in the file. Duplicates count separately.
     pub fn n_samples(&self) -> usize {
         self.n_samples
     }
 
-    /// Number of locations.
+    /// Returns the number of locations.
     pub fn n_locations(&self) -> usize {
         self.locations.len()
     }
 
-    /// Number of functions.
+    /// Returns the number of functions.
     pub fn n_functions(&self) -> usize {
         self.functions.name.len()
     }
 
-    /// Size of the inflated message in bytes.
+    /// Returns the size of the inflated message in bytes.
     pub fn inflated_size(&self) -> usize {
         self.data.len()
     }
 
-    /// When the profile was taken, in nanoseconds since 1970; 0 if it does not say.
+    /// Returns when the profile was recorded, in nanoseconds since 1970; 0 if unknown.
     pub fn time_nanos(&self) -> i64 {
         self.header.time_nanos
     }
 
-    /// For how long it was taken, in nanoseconds; 0 if it does not say.
+    /// Returns the duration of the recording in nanoseconds; 0 if unknown.
     pub fn duration_nanos(&self) -> i64 {
         self.header.duration_nanos
     }
 
-    /// The period's type and unit, if there is one.
+    /// Returns the type and unit of the sampling period, if the profile declares them.
     pub fn period_type(&self) -> Option<(String, String)> {
         self.header.period_type.map(|t| (self.text(t.kind), self.text(t.unit)))
     }
 
-    /// Events between two samples, in the unit of [`Profile::period_type`].
+    /// Returns the sampling period: the number of events between two samples, in the unit of [`Profile::period_type`].
     pub fn period(&self) -> i64 {
         self.header.period
     }
 
-    /// Free text that the producer left.
+    /// Returns the producer's free-text comments.
     pub fn comments(&self) -> Vec<String> {
         self.header.comments.iter().map(|&c| self.text(c)).collect()
     }
 
-    /// A link to documentation of the profile's type; empty if there is none.
+    /// Returns a link to documentation about this kind of profile, or an empty string.
     pub fn doc_url(&self) -> String {
         self.text(self.header.doc_url)
     }
 
-    /// The file names of the mapped binaries, in the file's order.
+    /// Returns the file names of the mapped binaries, in the file's order.
     pub fn mapping_files(&self) -> Vec<String> {
         self.mappings.iter().map(|m| self.text(m.file)).collect()
     }
 
-    /// Sum of the magnitudes of a sample type's values, before any filter.
+    /// Returns the sum of the absolute values of a sample type, before any filter.
     pub fn total(&self, sample_type: usize) -> Option<i64> {
         self.totals.get(sample_type).map(|t| t.magnitude)
     }
 
-    /// True if this is a diff that was written as a profile (its base's samples are labelled).
+    /// Returns true if this profile is a written diff, whose base samples carry a label.
     pub fn is_diff(&self) -> bool {
         self.is_diff
     }
 
-    /// Returns true if this profile was read as one side and looks like a diff: folded stacks whose lines all end in two
-    /// numbers.
+    /// Returns true if this profile was read as one side but looks like a diff: folded stacks whose lines
+    /// all end in two numbers.
     pub fn may_be_diff(&self) -> bool {
         self.may_be_diff
     }
 
-    /// What a user should know about the input before trusting a view of it.
+    /// Returns the warnings that a user should read before trusting any view of this profile.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.notes.iter().map(|note| format!("{}: {note}", self.name)).collect();
         warnings.extend(self.may_be_diff.then(|| format!("{}: {DOUBTFUL_SIDES}", self.name)));
         warnings.extend(self.names_warning().map(|warning| format!("{}: {warning}", self.name)));
-        // Rare, and without a warning a column would be missing silently.
+        // Duplicate types are rare, but without a warning their columns would be missing silently.
         let mut seen: HashSet<_> = HashSet::default();
         if let Some(twice) = self.sample_types.iter().find(|t| !seen.insert(self.string(t.kind))) {
             let kind = self.text(twice.kind);
@@ -235,25 +237,25 @@ impl Profile {
         warnings
     }
 
-    /// A mapped binary as errors name it: `/usr/bin/x, build id 1234`, as far as it is known.
+    /// Describes a mapped binary for errors: `/usr/bin/x, build id 1234`. Omits the build ID if it is unknown.
     pub fn mapping_words(&self, mapping: &Mapping) -> String {
         let (file, build_id) = (self.text(mapping.file), self.text(mapping.build_id));
         let file = if file.is_empty() { "a binary without a name" } else { &file };
         if build_id.is_empty() { file.to_owned() } else { format!("{file}, build id {build_id}") }
     }
 
-    /// The same profile, with what else a user should know of how it was loaded.
+    /// Adds remarks from loading, which [`Profile::warnings`] shows to the user.
     pub(crate) fn with_notes(mut self, mut notes: Vec<String>) -> Self {
         self.notes.append(&mut notes);
         self
     }
 
-    /// Marks the profile as one that looks like a diff ([`Profile::may_be_diff`]).
+    /// Marks the profile as a possible diff ([`Profile::may_be_diff`]).
     pub(crate) fn with_doubtful_sides(self) -> Self {
         Profile { may_be_diff: true, ..self }
     }
 
-    /// Overwrites the secrets of a request with asterisks in this profile.
+    /// Overwrites the secrets of a request with asterisks in this profile's data, notes and name.
     pub(crate) fn without(mut self, secrets: &Secrets) -> Self {
         secrets.mask(&mut self.data);
         for text in self.notes.iter_mut().chain([&mut self.name]) {
@@ -262,13 +264,14 @@ impl Profile {
         self
     }
 
-    /// The same profile, as this part of a recording: of a copy, which has no times any more.
+    /// Sets the time window that the profile covers. A copy of a part of a recording needs this, because the copy
+    /// itself has lost the times.
     pub fn with_window(self, window: Option<TimeWindow>) -> Self {
         Profile { window, ..self }
     }
 
-    /// The same profile, with what a message does not say, of the profile that it is a part of: which part of the recording
-    /// was read, and where binaries are.
+    /// Copies context from `whole`, the larger profile, into this part of it. An encoded profile cannot carry this
+    /// context: the time window that was read, and the locations of binaries.
     pub fn with_context_of(self, whole: &Profile) -> Self {
         Profile {
             window: whole.window.clone(),
@@ -278,101 +281,103 @@ impl Profile {
         }
     }
 
-    /// The part of the recording that was read, if not all of it was; as [`LoadOptions`] had it.
+    /// Returns the time window that was read, as set in [`LoadOptions`]; `None` if the whole recording was read.
     pub fn window(&self) -> Option<&TimeWindow> {
         self.window.as_ref()
     }
 
-    /// The same profile, with where the binaries of its mappings are.
+    /// Sets where to find the binaries of the mappings.
     #[cfg(feature = "binary")]
     pub(crate) fn with_binaries(self, binaries: Binaries) -> Self {
         Profile { binaries, ..self }
     }
 
-    /// Where the binaries of its mappings are, as [`LoadOptions`] had it.
+    /// Returns where to find the binaries of the mappings, as set in [`LoadOptions`].
     #[cfg(feature = "binary")]
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
     }
 
-    /// Refuses a written diff where profiles are added up or subtracted: it is both sides in one, so any sum with it is
-    /// wrong.
+    /// Checks that profiles can be added to or subtracted from this profile.
+    ///
+    /// # Errors
+    /// Fails for a written diff: it contains both sides, so a sum that includes it would be wrong.
     pub fn one_sided(&self) -> Result<()> {
         if !self.is_diff {
             return Ok(());
         }
-        let detail = "this is a written diff: it has both sides in it, so it can't be a side or a snapshot; show it by \
-                      itself, or give the profiles that it was made of";
+        let detail = "this is a written diff: it contains both sides, so it can't be a side or a snapshot; show it by \
+                      itself, or pass the profiles from which it was made";
         Err(Error::new(ErrorKind::Incompatible, detail).in_input(&self.name))
     }
 
-    /// The bytes of a string.
+    /// Returns the bytes of a string.
     pub fn string(&self, id: StringId) -> &[u8] {
-        let at = self.strings[id.0 as usize] as usize;
-        match wire::varint(&self.data[at..]) {
-            Some((len, n)) => &self.data[at + n..at + n + len as usize],
+        let offset = self.strings[id.0 as usize] as usize;
+        match wire::varint(&self.data[offset..]) {
+            Some((len, n)) => &self.data[offset + n..offset + n + len as usize],
             None => &[],
         }
     }
 
-    /// The inflated message, which all strings are slices of.
+    /// Returns the inflated message. All strings are slices of it.
     pub fn buffer(&self) -> &[u8] {
         &self.data
     }
 
-    /// A string for display: what is not UTF-8 is replaced.
+    /// Returns a string for display. Bytes that are not UTF-8 become replacement characters.
     pub fn text(&self, id: StringId) -> String {
         String::from_utf8_lossy(self.string(id)).into_owned()
     }
 
-    /// Everything of the message that is not a table.
+    /// Returns the fields of the message outside its tables.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The sample types as strings' numbers, in the file's order.
+    /// Returns the sample types as string IDs, in the file's order.
     pub fn value_types(&self) -> &[ValueType] {
         &self.sample_types
     }
 
-    /// The sums of each sample type.
+    /// Returns the totals of each sample type.
     pub fn totals(&self) -> &[Total] {
         &self.totals
     }
 
-    /// The table of functions.
+    /// Returns the table of functions.
     pub fn functions(&self) -> &Functions {
         &self.functions
     }
 
-    /// The table of locations, with their lines.
+    /// Returns the table of locations, with their lines.
     pub fn locations(&self) -> &Locations {
         &self.locations
     }
 
-    /// What tells mapped binaries apart, wherever they are mapped: size in pages, offset, and the build id or else the
-    /// file. pprof's key.
+    /// Returns the key that identifies a binary wherever it is mapped: the size in pages, the offset, and the build ID
+    /// or else the file. pprof uses the same key.
     pub fn mapping_key(&self, mapping: u32) -> (u64, u64, StringId) {
         let m = &self.mappings[mapping as usize];
         (m.size(), m.offset, if self.string(m.build_id).is_empty() { m.file } else { m.build_id })
     }
 
-    /// The mapped binaries.
+    /// Returns the mapped binaries.
     pub fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 
-    /// Number of strings.
+    /// Returns the number of strings.
     pub fn n_strings(&self) -> usize {
         self.strings.len()
     }
 
-    /// True if a sample has labels.
+    /// Returns true if any sample has labels.
     pub fn has_labels(&self) -> bool {
         self.has_labels
     }
 
-    /// The file of a location's mapping; empty if it has none.
+    /// Returns the file of a location's mapping; empty if the location is not mapped.
     pub fn mapping_file(&self, location: u32) -> StringId {
         match self.locations.mapping[location as usize] {
             NONE => StringId::EMPTY,

@@ -1,7 +1,7 @@
-//! The messages of `profile.proto` as prost types, for callers that build profiles of their own and
-//! for tests of the reader. Strings are bytes, since not all writers write UTF-8.
+//! The messages of `profile.proto` as prost types, for callers that build their own profiles and for tests of the
+//! reader. Strings are bytes, because some producers do not write UTF-8.
 //!
-//! The engine itself does not read through these: one object a sample is what it avoids.
+//! The engine does not use these types, because they allocate several objects per sample.
 
 #![allow(missing_docs)] // the fields are documented in profile.proto
 
@@ -137,10 +137,10 @@ pub struct Function {
 }
 
 impl Profile {
-    /// Validates the message and loads it; `name` stands for it in errors and reports.
+    /// Validates the message and loads it. `name` identifies the profile in errors and reports.
     ///
     /// # Errors
-    /// Everything that makes a profile invalid.
+    /// Fails if the profile is invalid.
     pub fn load(&self, name: &str) -> Result<Loaded> {
         Loaded::from_bytes(name, &self.encode_to_vec(), &LoadOptions::default())
     }

@@ -1,5 +1,7 @@
-//! Gives functions other names, in the message itself: records of functions get another name at their end, where the last
-//! one counts, and the names are appended to the strings. All else stays as it is, byte for byte.
+//! Replaces function names in a profile's message with demangled names.
+//!
+//! The record of a renamed function gets a second name field at its end. Protobuf readers use the last occurrence of a
+//! field. The new names are appended to the string table, and all other bytes stay unchanged.
 
 use super::wire::{Fields, put};
 use super::{Memo, NONE, Profile};
@@ -9,35 +11,37 @@ use crate::interner::Sequences;
 use crate::random::RandomState;
 use crate::work::paced;
 
-/// Stands for the name that the linker knows a function by.
+/// A marker for renaming a function to its linker name.
 const LINKER_NAME: u32 = 0;
 
-/// New names of functions.
+/// The new names of functions.
 #[derive(Default)]
-struct Renamed {
-    /// The names, each once.
+struct FunctionRenames {
+    /// The distinct names.
     strings: Sequences<u8, RandomState>,
-    /// By function: its new name, [`LINKER_NAME`] or one more than the number of a string; [`NONE`] if it keeps its name.
-    /// Empty if all do, as in most profiles.
-    of_functions: Vec<u32>,
+    /// The new name of each function: [`LINKER_NAME`], or the number of a string plus one, or [`NONE`] to keep the
+    /// name. Empty if all functions keep their names, as in most profiles.
+    by_function: Vec<u32>,
 }
 
 impl Profile {
-    /// Demangles the names of functions that are mangled. A function that has a name of its own beside the linker's keeps
-    /// it, unless the mode takes the place of any name. pprof also cuts `<...>` and `(...)` from names that look like
-    /// demangled C++. Names of other languages look so, too, and different functions would become one.
+    /// Demangles the mangled names of functions. A function whose name differs from its linker name keeps its name,
+    /// unless the mode replaces all names.
+    ///
+    /// pprof also cuts `<...>` and `(...)` from names that look like demangled C++. This function does not, because
+    /// names in other languages look similar, and cutting them would merge different functions.
     pub(crate) fn with_demangled(self, mode: Demangle, limit: u64) -> Result<Profile> {
         let renamed = match mode {
             Demangle::Off => return Ok(self),
-            mode => Renamed::demangled(&self, mode),
+            mode => FunctionRenames::demangled(&self, mode),
         };
-        if renamed.of_functions.is_empty() {
+        if renamed.by_function.is_empty() {
             return Ok(self);
         }
         let message = renamed.message(&self)?;
         if message.len() as u64 > limit {
             let note = format!(
-                "names are as the linker knows them, since demangled ones would make the profile larger than {limit} bytes"
+                "names stay as the linker knows them, because demangled names would make the profile larger than {limit} bytes"
             );
             return Ok(self.with_notes(vec![note]));
         }
@@ -46,41 +50,43 @@ impl Profile {
     }
 }
 
-impl Renamed {
-    fn demangled(profile: &Profile, mode: Demangle) -> Renamed {
+impl FunctionRenames {
+    /// Computes the new names of all functions.
+    fn demangled(profile: &Profile, mode: Demangle) -> FunctionRenames {
         let functions = profile.functions();
-        let mut renamed = Renamed::default();
-        // By the string of the linker's name: however many functions share one, it is demangled once.
-        let mut known = Memo::new(if functions.name.is_empty() { 0 } else { profile.n_strings() });
+        let mut renamed = FunctionRenames::default();
+        // Keyed by the string of the linker name, so that a name is demangled once, however many functions share it.
+        let mut names_by_system = Memo::new(if functions.name.is_empty() { 0 } else { profile.n_strings() });
         for (function, (&name, &system)) in paced(functions.name.iter().zip(&functions.system_name).enumerate()) {
             let [name, linker_name] = [name, system].map(|id| profile.string(id));
-            let has_own = !name.is_empty() && name != linker_name;
+            let has_own_name = !name.is_empty() && name != linker_name;
             let is_replaced = mode.is_forced() && !linker_name.is_empty();
-            if has_own && !is_replaced {
+            if has_own_name && !is_replaced {
                 continue;
             }
-            let mut new = known.get(system.index());
+            let mut new = names_by_system.get(system.index());
             if new == NONE {
                 new = renamed.name_of(linker_name, mode);
-                known.set(system.index(), new);
+                names_by_system.set(system.index(), new);
             }
             let text = if new == LINKER_NAME { linker_name } else { renamed.strings.get(new - 1) };
             if text == name {
                 continue;
             }
-            if renamed.of_functions.is_empty() {
-                renamed.of_functions = vec![NONE; functions.name.len()];
+            if renamed.by_function.is_empty() {
+                renamed.by_function = vec![NONE; functions.name.len()];
             }
-            renamed.of_functions[function] = new;
+            renamed.by_function[function] = new;
         }
         renamed
     }
 
-    /// Returns the new name of a function, by the linker's name.
+    /// Demangles a linker name. Returns the value for [`FunctionRenames::by_function`].
     fn name_of(&mut self, linker_name: &[u8], mode: Demangle) -> u32 {
         symbol(linker_name, mode).map_or(LINKER_NAME, |demangled| self.strings.number(demangled.as_bytes()) + 1)
     }
 
+    /// Encodes the message of `profile` with the new names.
     fn message(&self, profile: &Profile) -> Result<Vec<u8>> {
         let first_string = profile.n_strings() as u64;
         let (mut out, mut record) = (Vec::with_capacity(profile.data.len()), Vec::new());
@@ -89,7 +95,7 @@ impl Renamed {
         loop {
             let start = fields.offset();
             let Some((field, value)) = fields.next()? else { break };
-            let new = if field == 5 { self.of_functions[function] } else { NONE };
+            let new = if field == 5 { self.by_function[function] } else { NONE };
             function += usize::from(field == 5);
             let name = match new {
                 NONE => {
@@ -120,7 +126,7 @@ mod tests {
 
     const PUSH: &str = "_ZNSt6vectorIiSaIiEE9push_backERKi";
 
-    /// Names and linker's names of a profile that is read.
+    /// Returns the names and linker names of functions in a profile that was read with this mode.
     fn names(mode: Demangle, functions: &[(&str, &str)]) -> Vec<(String, String)> {
         let mut b = ProfileBuilder::new();
         b.sample_type("samples", "count");
@@ -140,8 +146,8 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_demangled_that_have_no_other_name() {
-        let given = [
+    fn only_functions_without_another_name_are_demangled() {
+        let functions = [
             (PUSH, PUSH),
             ("", "_ZN3foo3barEv"),
             ("mine", "_ZN3foo3barEv"),
@@ -150,7 +156,7 @@ mod tests {
             ("f(int)", "f(int)"),
             ("a::f(int)", "a::f(int)"),
         ];
-        let by_name = |mode| names(mode, &given).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let by_name = |mode| names(mode, &functions).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
         let default = ["std::vector::push_back", "foo::bar", "mine", "_ZN3foo3barEv", "main", "f(int)", "a::f(int)"]
             .map(str::to_owned);
         assert_eq!(by_name(Demangle::Default), default);
@@ -159,13 +165,18 @@ mod tests {
             ["std::vector<int, std::allocator<int> >::push_back(int const&)", "foo::bar()", "foo::bar()"]
         );
         assert_eq!(by_name(Demangle::None)[0..4], [PUSH, "_ZN3foo3barEv", "_ZN3foo3barEv", "_ZN3foo3barEv"]);
-        assert_eq!(by_name(Demangle::Off), given.map(|(name, _)| name));
-        // The linker's names stay, so another mode can be asked of what is written.
-        assert!(names(Demangle::Default, &given).iter().zip(given).all(|((_, system), (_, given))| system == given));
+        assert_eq!(by_name(Demangle::Off), functions.map(|(name, _)| name));
+        // Linker names stay unchanged, so a written profile can be demangled again in another mode.
+        assert!(
+            names(Demangle::Default, &functions)
+                .iter()
+                .zip(functions)
+                .all(|((_, system), (_, linker_name))| system == linker_name)
+        );
     }
 
     #[test]
-    fn a_profile_without_mangled_names_stays_byte_for_byte() {
+    fn a_profile_without_mangled_names_keeps_its_bytes() {
         let text = b"main;f 3\nmain;std::vector<int>::f(int) 4\n";
         let read = |mode| {
             let options = LoadOptions { demangle: mode, ..LoadOptions::default() };
@@ -175,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_would_make_a_profile_too_large_stay_mangled_and_a_note_says_so() {
+    fn names_stay_mangled_with_a_note_if_the_profile_would_exceed_the_limit() {
         let mut b = ProfileBuilder::new();
         b.sample_type("samples", "count");
         let function = b.function(PUSH, "", 0);

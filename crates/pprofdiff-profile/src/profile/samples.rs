@@ -1,8 +1,8 @@
-//! Samples, read straight from the wire.
+//! Access to a profile's samples, decoded directly from the message.
 //!
-//! A [`Sample`] is a slice of the inflated buffer and a reference to its profile; making one costs
-//! nothing. Its location ids, values and labels are decoded each time they are asked for: measured,
-//! that is cheaper than keeping them in columns that are filled once and mostly read once.
+//! A [`Sample`] is a slice of the inflated buffer and a reference to its profile, so creating it costs nothing. Each
+//! access decodes the location ids, values and labels again. Measurements showed that this is cheaper than columns,
+//! which would be filled once and mostly read once.
 
 use std::ops::Range;
 
@@ -22,9 +22,9 @@ pub struct Sample<'p> {
 /// One label of a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Label {
-    /// The key's string.
+    /// The string of the key.
     pub key: StringId,
-    /// What it says.
+    /// The value.
     pub value: LabelValue,
 }
 
@@ -33,23 +33,23 @@ pub struct Label {
 pub enum LabelValue {
     /// A string.
     Text(StringId),
-    /// A number and its unit (empty if the file gives none).
+    /// A number and its unit. The unit is empty if the file does not declare one.
     Number(i64, StringId),
 }
 
-/// Samples that follow each other in the buffer of one profile. Meaningless with any other.
+/// Consecutive samples in the buffer of one profile. The range is meaningless in any other profile.
 #[derive(Debug, Clone)]
 pub struct SampleRange(Range<usize>);
 
 impl SampleRange {
-    /// How many bytes of the buffer they take.
+    /// Returns the size of the samples in bytes.
     pub fn bytes(&self) -> usize {
         self.0.len()
     }
 }
 
 impl Profile {
-    /// The samples in the file's order.
+    /// Iterates over the samples in the file's order.
     pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {
         let mut rest = &self.data[self.samples.clone()];
         let mut pace = BytePace::default();
@@ -59,17 +59,19 @@ impl Profile {
         })
     }
 
-    /// All samples.
+    /// Returns the range of all samples.
     pub fn sample_range(&self) -> SampleRange {
         SampleRange(self.samples.clone())
     }
 
-    /// All samples in ranges for one thread each: as many as are worth it, in order.
+    /// Splits all samples into ranges for parallel work, in order. Small profiles yield few ranges, because more
+    /// threads would not pay off.
     pub fn sample_ranges(&self) -> Vec<SampleRange> {
         split(&self.data, self.samples.clone(), self.n_samples).into_iter().map(SampleRange).collect()
     }
 
-    /// Calls `f` with each sample of a range of this profile's; what inner loops use instead of [`Profile::samples`].
+    /// Calls `f` with each sample in a range of this profile. Inner loops use this function instead of
+    /// [`Profile::samples`].
     #[inline(always)]
     pub fn for_each_sample<'p>(&'p self, range: &SampleRange, mut f: impl FnMut(Sample<'p>)) {
         let mut rest = self.data.get(range.0.clone()).unwrap_or_default();
@@ -80,18 +82,18 @@ impl Profile {
         }
     }
 
-    /// Takes the next sample off the front of the fields that are left.
+    /// Takes the next sample off the front of the remaining fields.
     #[inline(always)]
     fn next_sample<'p>(&'p self, rest: &mut &'p [u8]) -> Option<Sample<'p>> {
         while let Some((&key, tail)) = rest.split_first() {
             if key == 2 << 3 | 2 {
-                // Loading accepted every field, so an error can't come; it would end the iteration.
+                // Loading has checked every field, so `?` never ends the iteration early.
                 let (len, n) = wire::varint(tail)?;
                 let (message, after) = tail[n..].split_at_checked(len as usize)?;
                 *rest = after;
                 return Some(Sample { profile: self, parts: SampleParts::new(message, self.usual_samples) });
             }
-            // Another field between samples, or a sample's key in a longer form than need be.
+            // Another field between samples, or a sample with a key in a longer encoding than necessary.
             let mut fields = Fields::new(rest, 0);
             let (field, value) = fields.next().ok()??;
             *rest = &rest[fields.offset()..];
@@ -103,17 +105,17 @@ impl Profile {
     }
 }
 
-/// Splits the part of a message that holds `n` records, at records' boundaries: about equal parts, if there is more
-/// than one thread to work on them, and enough records that the extra walk over them does not matter.
+/// Splits the part of a message that contains `n` records into roughly equal ranges at record boundaries. Returns one
+/// range if the caller has a single thread, or if there are too few records to justify the additional pass.
 pub(super) fn split(data: &[u8], part: Range<usize>, n: usize) -> Vec<Range<usize>> {
-    let wanted = parallel::parts(n, 1 << 16);
-    let mut parts = Vec::with_capacity(wanted);
+    let n_parts = parallel::parts(n, 1 << 16);
+    let mut parts = Vec::with_capacity(n_parts);
     let mut start = part.start;
     let mut fields = Fields::new(&data[part.clone()], part.start);
-    for i in 1..wanted {
-        let end = part.start + part.len() / wanted * i;
+    for i in 1..n_parts {
+        let end = part.start + part.len() / n_parts * i;
         while fields.offset() < end {
-            // Reading the part will report what is wrong here.
+            // Stop at a malformed field. Reading this part will report it.
             let Ok(Some(_)) = fields.next() else { break };
         }
         parts.push(start..fields.offset());
@@ -128,12 +130,12 @@ impl<'p> Sample<'p> {
     #[inline(always)]
     pub fn for_each_location(&self, mut f: impl FnMut(u32)) {
         let ids = &self.profile.location_ids;
-        // Loading has seen that every id exists.
+        // Loading has checked that every id exists.
         let sequential = matches!(ids, Ids::Sequential(_));
-        self.parts.locations.each(|id| f(if sequential { (id as u32).wrapping_sub(1) } else { looked_up(ids, id) }));
+        self.parts.locations.each(|id| f(if sequential { (id as u32).wrapping_sub(1) } else { look_up(ids, id) }));
     }
 
-    /// The index of the location at the leaf.
+    /// Returns the index of the location at the leaf.
     #[inline(always)]
     pub fn leaf(&self) -> Option<u32> {
         self.profile.location_ids.get(self.parts.locations.first()?)
@@ -145,20 +147,20 @@ impl<'p> Sample<'p> {
         self.parts.values.each(|v| f(v as i64));
     }
 
-    /// The value of one sample type.
+    /// Returns the value of one sample type.
     #[inline(always)]
     pub fn value(&self, sample_type: usize) -> i64 {
         self.parts.values.nth(sample_type).unwrap_or(0) as i64
     }
 
-    /// The labels in the file's order. Labels that say nothing (no string, zero, no unit) are left out, as pprof
-    /// does, and so is the one that marks the base of a written diff.
+    /// Iterates over the labels in the file's order. Like pprof, it skips empty labels (no string, zero, no unit). It
+    /// also skips the label that marks the base of a written diff.
     pub fn labels(&self) -> impl Iterator<Item = Label> + use<'p> {
         let p = self.profile;
         self.all_labels().filter(move |l| !p.is_diff || p.string(l.key) != BASE_LABEL.0)
     }
 
-    /// The labels, with the one that marks the base of a written diff.
+    /// Iterates over the labels, including the label that marks the base of a written diff.
     pub fn all_labels(&self) -> impl Iterator<Item = Label> + use<'p> {
         let mut fields = Fields::new(self.parts.labels, 0);
         std::iter::from_fn(move || {
@@ -173,7 +175,7 @@ impl<'p> Sample<'p> {
         })
     }
 
-    /// True if the sample belongs to the base of a written diff.
+    /// Returns true if the sample belongs to the base of a written diff.
     pub fn is_base(&self) -> bool {
         let p = self.profile;
         p.is_diff
@@ -183,10 +185,10 @@ impl<'p> Sample<'p> {
     }
 }
 
-/// Not in the innermost loops, which most files leave without it.
+/// Looks up an id. Kept out of the innermost loops, because most files have sequential ids and never call it.
 #[cold]
 #[inline(never)]
-fn looked_up(ids: &Ids, id: u64) -> u32 {
+fn look_up(ids: &Ids, id: u64) -> u32 {
     ids.get(id).unwrap_or(0)
 }
 

@@ -1,8 +1,8 @@
-//! Gives locations the functions and lines that were found for them, in the message itself: records of locations and
-//! mappings get more fields at their end, and functions and strings are appended to their tables. All else stays as it
-//! is, byte for byte, so a symbolized profile writes back what was read.
+//! Adds functions and lines that were found in binaries to a profile's message.
 //!
-//! So a symbolized profile is one like any other, for every view and for whoever it is written for.
+//! The records of locations and mappings get additional fields at their end, and new functions and strings are appended
+//! to their tables. All other bytes stay unchanged, so a symbolized profile still contains everything that was read.
+//! Views and writers treat it like any other profile.
 
 use super::wire::{Fields, put};
 use super::{Profile, StringId};
@@ -10,47 +10,47 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::interner::{Interner, Sequences};
 use crate::random::{HashMap, RandomState};
 
-/// A text of a binary: its number there, by which it is known again, and its bytes.
+/// A text in a binary. The number identifies the text, so that equal texts need no comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct Text<'a> {
-    /// Equal texts of one binary have the same.
+    /// The number of the text. Equal texts of one binary have equal numbers.
     pub number: u32,
-    /// What it says.
+    /// The bytes of the text.
     pub bytes: &'a [u8],
 }
 
-/// A line that was found for an address.
+/// A source line that was found for an address.
 #[derive(Debug, Clone, Copy)]
 pub struct FoundLine<'a> {
-    /// The function's name as people read it.
+    /// The function's human-readable name.
     pub name: Text<'a>,
-    /// Its name as the linker has it.
+    /// The function's name in the linker's symbol table.
     pub system_name: Text<'a>,
-    /// The source file's path; empty if it is not known.
+    /// The source file's path; empty if unknown.
     pub file: Text<'a>,
-    /// The line number; 0 if it is not known.
+    /// The line number; 0 if unknown.
     pub line: u32,
-    /// The column; 0 if it is not known.
+    /// The column; 0 if unknown.
     pub column: u32,
-    /// The line that the function begins in; 0 if it is not known.
+    /// The first line of the function; 0 if unknown.
     pub start_line: u32,
 }
 
-/// Collects what was found, and writes it into the profile's message.
+/// A collection of the lines that were found, which [`Symbolizer::finish`] adds to the profile's message.
 #[derive(Default)]
 pub struct Symbolizer {
     strings: Sequences<u8, RandomState>,
-    /// By the binary, and the number there: however many locations share a text, it is hashed once.
-    known: HashMap<(usize, u32), u32>,
+    /// The numbers of strings, by binary and text number. A text that many locations share is hashed only once.
+    string_numbers: HashMap<(usize, u32), u32>,
     functions: Interner<([u32; 3], u32), RandomState>,
     lines: HashMap<u32, Vec<(u32, u32, u32)>>,
-    /// For each mapping of which something was found: its flags as in [`Mapping`](super::Mapping).
+    /// The new flags of each mapping with symbolized locations, as in [`Mapping`](super::Mapping).
     flags: HashMap<u32, u8>,
 }
 
 impl Symbolizer {
-    /// Gives a location that has no lines the lines that were found, the innermost inlined function first. `binary` is any
-    /// number that tells the one of their texts from others.
+    /// Adds lines to a location without lines, with the innermost inlined function first. `binary` is any
+    /// number that identifies the binary of the texts.
     pub fn add<'a>(
         &mut self,
         profile: &Profile,
@@ -65,28 +65,28 @@ impl Symbolizer {
                 flags |= has(l.name) | has(l.file) << 1 | u8::from(l.line != 0) << 2;
                 let mut number = |text: Text<'_>| self.strings.number(text.bytes);
                 let strings = [l.name, l.system_name, l.file]
-                    .map(|text| *self.known.entry((binary, text.number)).or_insert_with(|| number(text)));
+                    .map(|text| *self.string_numbers.entry((binary, text.number)).or_insert_with(|| number(text)));
                 (self.functions.number((strings, l.start_line)), l.line, l.column)
             })
             .collect();
         if lines.is_empty() {
             return;
         }
-        // Lines of inlined functions can be told from here on, whether there are some or not.
+        // Flag 8 (has_inline_frames) means that the profile would contain inlined functions if there were any.
         *self.flags.entry(profile.locations.mapping[location as usize]).or_default() |= flags | 8;
         self.lines.insert(location, lines);
     }
 
-    /// How many locations have lines now.
+    /// Returns the number of locations that received lines.
     #[cfg(feature = "binary")]
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// The profile with what was found.
+    /// Returns the profile with the collected lines.
     ///
     /// # Errors
-    /// It would be larger than `limit` bytes.
+    /// Fails if the profile would exceed `limit` bytes.
     pub fn finish(self, profile: Profile, limit: u64) -> Result<Profile> {
         if self.lines.is_empty() {
             return Ok(profile);
@@ -94,7 +94,7 @@ impl Symbolizer {
         let message = self.message(&profile)?;
         if message.len() as u64 > limit {
             let detail = format!(
-                "with the names of its functions the profile is {} bytes, more than the limit of {limit}",
+                "with the names of its functions, the profile has {} bytes, more than the limit of {limit}",
                 message.len()
             );
             return Err(Error::new(ErrorKind::Limit, detail));
@@ -103,6 +103,7 @@ impl Symbolizer {
         Profile::decode(&name, message).map(|p| p.with_notes(notes).with_sampled(sampled))
     }
 
+    /// Encodes the message of `profile` with the additional fields and records.
     fn message(&self, profile: &Profile) -> Result<Vec<u8>> {
         let first_string = profile.n_strings() as u64;
         let string = |number: u32| match self.strings.get(number).is_empty() {
@@ -163,7 +164,7 @@ impl Symbolizer {
     }
 }
 
-/// The first of `n` ids in a row that no function has.
+/// Returns the first of `n` consecutive ids that no function uses.
 fn free_ids(data: &[u8], n: usize) -> Result<u64> {
     let mut ids = Vec::new();
     let mut fields = Fields::new(data, 0);
@@ -174,8 +175,8 @@ fn free_ids(data: &[u8], n: usize) -> Result<u64> {
         }
     }
     ids.sort_unstable();
-    let free = |last: u64, next: u64| next - last > n as u64;
+    let has_gap = |last: u64, next: u64| next - last > n as u64;
     let ends = ids.iter().copied().chain([u64::MAX]);
-    let found = std::iter::once(0).chain(ids.iter().copied()).zip(ends).find(|&(last, next)| free(last, next));
-    found.map(|(last, _)| last + 1).ok_or_else(|| Error::new(ErrorKind::Limit, "no ids are left for more functions"))
+    let gap = std::iter::once(0).chain(ids.iter().copied()).zip(ends).find(|&(last, next)| has_gap(last, next));
+    gap.map(|(last, _)| last + 1).ok_or_else(|| Error::new(ErrorKind::Limit, "no ids are left for more functions"))
 }

@@ -1,10 +1,10 @@
-//! Which sample types several profiles have in common, and how each profile's columns map to them.
+//! The sample types that several profiles have in common, and the column of each type in each profile.
 //!
-//! Types are matched by name, in the order of the first profile. Where the units of one name differ
-//! (milliseconds here, nanoseconds there) all are converted to the finest, which is exact.
+//! Types are matched by name, in the order of the first profile. If profiles use different units for one name (such as
+//! milliseconds and nanoseconds), all values are converted to the finest unit, which is exact.
 //!
-//! A heap dump before the first free has `objects` and `space` alone, as in pprof. Nothing was freed, so both are what was
-//! allocated and what is in use. Next to dumps that tell these apart, such a dump has all four types.
+//! pprof gives a heap dump from before the first free only the types `objects` and `space`. Nothing was freed yet, so
+//! both count allocations as well as memory in use. Next to dumps with separate types, such a dump gets all four types.
 
 use super::Profile;
 use crate::advice::{pattern_of, word};
@@ -15,15 +15,15 @@ use crate::units;
 /// A sample type that all profiles have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommonType {
-    /// Its name.
+    /// The name of the type.
     pub kind: String,
-    /// The finest of the profiles' units.
+    /// The finest unit that any of the profiles uses.
     pub unit: String,
-    /// For each profile, in order: its column, and what its values are multiplied by.
+    /// For each profile, in order: the column, and the factor that converts its values to `unit`.
     pub columns: Vec<(usize, i64)>,
 }
 
-/// The sample types of a heap dump, each with the name that it has before the first free.
+/// The sample types of a heap dump, each with its name before the first free.
 const HEAP: [(&[u8], &[u8]); 4] = [
     (b"alloc_objects", b"objects"),
     (b"alloc_space", b"space"),
@@ -31,26 +31,28 @@ const HEAP: [(&[u8], &[u8]); 4] = [
     (b"inuse_space", b"space"),
 ];
 
-/// Returns true if a profile tells what was allocated from what is in use.
+/// Returns true if a profile has separate types for allocations and for memory in use.
 fn has_frees(p: &Profile) -> bool {
     HEAP.iter().all(|(name, _)| p.value_types().iter().any(|t| p.string(t.kind) == *name))
 }
 
-/// Lists the names of a profile's sample types with their columns. `has_frees` is true if another profile is a heap dump
-/// after the first free.
+/// Lists the names of a profile's sample types with their columns. `has_frees` is true if any compared profile is a
+/// heap dump from after the first free.
 fn names(p: &Profile, has_frees: bool) -> Vec<(&[u8], usize)> {
-    let own: Vec<(&[u8], usize)> = p.value_types().iter().enumerate().map(|(i, t)| (p.string(t.kind), i)).collect();
-    let is_before_frees = matches!(own[..], [(b"objects", _), (b"space", _)]);
+    let columns: Vec<(&[u8], usize)> = p.value_types().iter().enumerate().map(|(i, t)| (p.string(t.kind), i)).collect();
+    let is_before_frees = matches!(columns[..], [(b"objects", _), (b"space", _)]);
     if !(has_frees && is_before_frees) {
-        return own;
+        return columns;
     }
-    let column = |name: &[u8]| own.iter().find(|(of_dump, _)| *of_dump == name);
+    let column = |name: &[u8]| columns.iter().find(|(dump_name, _)| *dump_name == name);
     HEAP.iter().filter_map(|&(name, before)| Some((name, column(before)?.1))).collect()
 }
 
+/// Finds the sample types that all profiles have.
+///
 /// # Errors
-/// No type in common (both lists are named), units that do not convert, or values that are too large
-/// for the finer unit.
+/// Fails if the profiles have no type in common (the error lists the types), if units do not convert into each other,
+/// or if values are too large for the finer unit.
 pub fn common_types<'p>(profiles: &[&'p Profile]) -> Result<Vec<CommonType>> {
     let Some(first) = profiles.first() else { return Ok(Vec::new()) };
     let mut types = Vec::new();
@@ -58,7 +60,7 @@ pub fn common_types<'p>(profiles: &[&'p Profile]) -> Result<Vec<CommonType>> {
     let by_name = |p: &&'p Profile| names(p, has_frees).into_iter().rev().collect::<HashMap<&'p [u8], usize>>();
     let columns: Vec<_> = profiles.iter().map(by_name).collect();
     for (name, index) in names(first, has_frees) {
-        // The first column of a name wins, should a name occur twice.
+        // If a name occurs twice in a profile, its first column wins.
         if columns[0][name] != index {
             continue;
         }
@@ -73,8 +75,8 @@ pub fn common_types<'p>(profiles: &[&'p Profile]) -> Result<Vec<CommonType>> {
     Ok(types)
 }
 
-/// Returns the [`common_types`] of both sides. If a side mixes kinds of profiles, the error describes the kinds side by
-/// side, because a pattern selects the files of one side only.
+/// Returns the [`common_types`] of both sides. If a side mixes different kinds of profiles, the error describes the
+/// kinds of each side, because a file pattern selects the files of one side only.
 pub fn common_types_of_sides(base: &[&Profile], new: &[&Profile]) -> Result<Vec<CommonType>> {
     let sides = [("on the base side, ", base), ("on the new side, ", new)];
     let has_frees = base.iter().chain(new).any(|p| has_frees(p));
@@ -95,6 +97,7 @@ fn is_of_one_kind(profiles: &[&Profile], has_frees: bool) -> bool {
     first.is_empty() || first.iter().any(|(name, _)| is_common(name))
 }
 
+/// Returns the error for profiles without a common sample type.
 fn none_in_common(kinds: &str) -> Error {
     Error::new(ErrorKind::Incompatible, format!("no sample type is common to all profiles: {kinds}"))
 }
@@ -102,13 +105,13 @@ fn none_in_common(kinds: &str) -> Error {
 /// The maximum number of kinds of profiles that an error describes.
 const MAX_KINDS: usize = 4;
 
-/// Describes the kinds of profiles by their sample types. Each kind has its number of profiles, an example, and a
-/// pattern that matches only this kind.
+/// Describes the kinds of profiles by their sample types. Each description has the number of profiles, an example, and
+/// a file pattern that matches only this kind.
 fn kinds(profiles: &[&Profile]) -> String {
     let mut kinds: Vec<(String, Vec<&str>)> = Vec::new();
     for p in profiles {
         let types = p.sample_types().into_iter().map(|(kind, _)| kind).collect::<Vec<_>>().join(", ");
-        match kinds.iter_mut().find(|(known, _)| *known == types) {
+        match kinds.iter_mut().find(|(listed, _)| *listed == types) {
             Some((_, names)) => names.push(p.name()),
             None => kinds.push((types, vec![p.name()])),
         }
@@ -120,27 +123,29 @@ fn kinds(profiles: &[&Profile]) -> String {
         let pattern = pattern.map_or_else(String::new, |pattern| format!(": name {}", word(&pattern)));
         format!("{} have {types}, such as {first}{pattern}", names.len())
     };
-    let mut all: Vec<String> = kinds.iter().take(MAX_KINDS).map(describe).collect();
+    let mut descriptions: Vec<String> = kinds.iter().take(MAX_KINDS).map(describe).collect();
     if kinds.len() > MAX_KINDS {
-        all.push(format!("{} more kinds", kinds.len() - MAX_KINDS));
+        descriptions.push(format!("{} more kinds", kinds.len() - MAX_KINDS));
     }
-    all.join("; ")
+    descriptions.join("; ")
 }
 
-/// Which of the common types is shown unless told otherwise: as pprof, which brings the profiles of a side together,
-/// then both sides. A profile that loses a type, or whose types stand in another order, then names as its default the
-/// first that is left, unless its own is still there. The first that names one decides; else it is the last. Types of
-/// one name are not left, as long as others are.
+/// Returns the index of the common type that views show by default. The result is the same as in pprof,
+/// which combines the profiles of each side and then the two sides.
+///
+/// Combining works as follows. A profile whose list of types differs from the common list declares the first common
+/// type as its default, unless its own default is still common. The first profile with a default decides. Without any
+/// default, the last type is shown. A type whose name occurs twice in a profile is not common.
 pub fn default_type<'p>(new: &[&'p Profile], base: &[&'p Profile], types: &[CommonType]) -> usize {
     let has_frees = new.iter().chain(base).any(|p| has_frees(p));
     let defaults = |p: &&'p Profile| Defaults::from_profile(p, has_frees);
-    let side = |of: &[&'p Profile]| Defaults::together(of.iter().map(defaults).collect());
+    let side = |profiles: &[&'p Profile]| Defaults::combine(profiles.iter().map(defaults).collect());
     let sides = [new, base].into_iter().filter(|side| !side.is_empty()).map(side).collect();
-    let wanted = String::from_utf8_lossy(Defaults::together(sides).default).into_owned();
-    types.iter().position(|t| t.kind == wanted).unwrap_or(types.len().saturating_sub(1))
+    let default = String::from_utf8_lossy(Defaults::combine(sides).default).into_owned();
+    types.iter().position(|t| t.kind == default).unwrap_or(types.len().saturating_sub(1))
 }
 
-/// The names of sample types, and the one that is the default: empty if there is none.
+/// The names of sample types and the default type, which is empty if the profile declares no default.
 struct Defaults<'p> {
     types: Vec<&'p [u8]>,
     default: &'p [u8],
@@ -152,24 +157,25 @@ impl<'p> Defaults<'p> {
         Defaults { types, default: p.string(p.header().default_sample_type) }
     }
 
-    fn together(all: Vec<Defaults<'p>>) -> Defaults<'p> {
-        let mut common: HashSet<&[u8]> = all.first().iter().flat_map(|d| &d.types).copied().collect();
-        for one in &all {
+    fn combine(inputs: Vec<Defaults<'p>>) -> Defaults<'p> {
+        let mut common: HashSet<&[u8]> = inputs.first().iter().flat_map(|d| &d.types).copied().collect();
+        for input in &inputs {
             let mut times: HashMap<&[u8], usize> = HashMap::default();
-            one.types.iter().for_each(|name| *times.entry(name).or_default() += 1);
+            input.types.iter().for_each(|name| *times.entry(name).or_default() += 1);
             common.retain(|name| times.get(name) == Some(&1));
         }
-        let first = all.first().into_iter().flat_map(|d| &d.types).copied();
+        let first = inputs.first().into_iter().flat_map(|d| &d.types).copied();
         let types: Vec<&[u8]> = first.filter(|name| common.contains(name)).collect();
-        let adapted = |one: &Defaults<'p>| {
-            let is_kept = one.types == types || common.contains(one.default);
-            if is_kept { one.default } else { types.first().copied().unwrap_or_default() }
+        let adapted = |input: &Defaults<'p>| {
+            let is_kept = input.types == types || common.contains(input.default);
+            if is_kept { input.default } else { types.first().copied().unwrap_or_default() }
         };
-        let default = all.iter().map(adapted).find(|name| !name.is_empty()).unwrap_or_default();
+        let default = inputs.iter().map(adapted).find(|name| !name.is_empty()).unwrap_or_default();
         Defaults { types, default }
     }
 }
 
+/// Converts the columns of one type to the finest of the profiles' units.
 fn convert_units(profiles: &[&Profile], kind: String, columns: &[usize]) -> Result<CommonType> {
     let units: Vec<String> = profiles.iter().zip(columns).map(|(p, &c)| p.text(p.value_types()[c].unit)).collect();
     if units.iter().all(|u| *u == units[0]) {
@@ -182,18 +188,18 @@ fn convert_units(profiles: &[&Profile], kind: String, columns: &[usize]) -> Resu
             format!("the units of sample type {kind} do not convert into each other: {}", units.join(", ")),
         )
     };
-    let known: Vec<units::Known> =
+    let known_units: Vec<units::Known> =
         units.iter().map(|u| units::find(u)).collect::<Option<_>>().ok_or_else(incompatible)?;
-    if !known.iter().all(|k| k.same_family(known[0])) {
+    if !known_units.iter().all(|k| k.same_family(known_units[0])) {
         return Err(incompatible());
     }
-    let finest = (0..known.len()).min_by_key(|&i| known[i].factor()).unwrap_or(0);
-    let times = |k: &units::Known| i64::try_from(k.factor() / known[finest].factor()).map_err(|_| incompatible());
-    let columns = columns.iter().zip(&known).map(|(&c, k)| Ok((c, times(k)?))).collect::<Result<_>>()?;
+    let finest = (0..known_units.len()).min_by_key(|&i| known_units[i].factor()).unwrap_or(0);
+    let times = |k: &units::Known| i64::try_from(k.factor() / known_units[finest].factor()).map_err(|_| incompatible());
+    let columns = columns.iter().zip(&known_units).map(|(&c, k)| Ok((c, times(k)?))).collect::<Result<_>>()?;
     Ok(CommonType { unit: units[finest].clone(), kind, columns })
 }
 
-/// Makes sure that no sum over samples of these profiles can overflow, in any order.
+/// Checks that no sum over samples of these profiles can overflow, in any order.
 fn check_sums(profiles: &[&Profile], types: &[CommonType]) -> Result<()> {
     for t in types {
         let magnitude = |(p, &(column, times)): (&&Profile, &(usize, i64))| {

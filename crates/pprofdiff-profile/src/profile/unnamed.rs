@@ -1,27 +1,28 @@
-//! Which locations have an address and no function name, so that a binary has to name them.
+//! Finds profiles whose locations mostly lack function names. Such locations have only an address, and their names must
+//! come from a binary.
 
 use super::{NONE, Profile};
 use crate::advice;
 
 /// The numbers of locations with and without a function name.
 #[derive(Debug, Clone, Copy, Default)]
-struct Names {
+struct NameCounts {
     named: usize,
     unnamed: usize,
-    /// The first mapping with locations that have no name.
+    /// The first mapping that contains locations without a name.
     mapping: Option<u32>,
 }
 
 impl Profile {
-    /// Warns if more locations are mere addresses than have a function name. Names in brackets, such as `[libc.so.6]`
-    /// and `[unknown]`, are what readers call an address without a symbol.
+    /// Warns if more locations have only an address than have a function name. Names in brackets, such as `[libc.so.6]`
+    /// and `[unknown]`, are placeholders that readers use for addresses without a symbol.
     pub(super) fn names_warning(&self) -> Option<String> {
-        // Users who named binaries read which of them are missing in another note.
+        // If the user passed binaries, another note lists the missing binaries.
         #[cfg(feature = "binary")]
         if !self.binaries.is_empty() {
             return None;
         }
-        let Names { named, unnamed, mapping } = self.names()?;
+        let NameCounts { named, unnamed, mapping } = self.names()?;
         let binary =
             mapping.map_or_else(String::new, |m| format!(" in {}", self.mapping_words(&self.mappings[m as usize])));
         Some(match named {
@@ -33,17 +34,17 @@ impl Profile {
         })
     }
 
-    /// Returns a command for a POSIX shell that adds the names of functions, if most are missing. Names in it are quoted,
-    /// so none of them is more than a name. Show it where a person reads, and not in logs.
+    /// Returns a POSIX shell command that adds the function names, if most are missing. File names in it are quoted, so
+    /// they cannot inject commands. Show the command to people, and keep it out of logs.
     pub fn advice(&self) -> Option<String> {
         let mapping = self.names()?.mapping;
         let binary = mapping.map_or_else(String::new, |m| self.text(self.mappings[m as usize].file));
         Some(advice::symbolize(&binary, &self.name))
     }
 
-    /// Counts the locations with a name and without, and returns `None` unless most are without.
-    fn names(&self) -> Option<Names> {
-        let mut names = Names::default();
+    /// Counts the locations with and without a name. Returns `None` unless most locations lack a name.
+    fn names(&self) -> Option<NameCounts> {
+        let mut names = NameCounts::default();
         let mut first = NONE;
         for location in 0..self.locations.len() as u32 {
             let mapping = self.locations.mapping[location as usize];
@@ -62,7 +63,7 @@ impl Profile {
     }
 }
 
-/// Returns false for what readers call an address without a symbol.
+/// Returns false for the placeholders that readers use for addresses without a symbol.
 fn is_name(name: &[u8]) -> bool {
     !(name.is_empty() || name.starts_with(b"[") && name.ends_with(b"]"))
 }
@@ -74,7 +75,8 @@ mod tests {
     use crate::builder::ProfileBuilder;
     use crate::columns::Mapping;
 
-    /// Warnings about a profile of a program with these locations: a name, or only an address for "".
+    /// Returns the warnings for a profile with these locations. The name "" creates a location that has only an
+    /// address.
     fn warnings(names: &[&str]) -> Vec<String> {
         let mut builder = ProfileBuilder::new();
         builder.sample_type("cpu", "nanoseconds");
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_no_names_whatever_readers_call_them() {
+    fn placeholders_for_addresses_do_not_count_as_names() {
         for names in [&["", ""][..], &["", "[unknown]"], &["[libc.so.6]", "[app]", ""]] {
             let warnings = warnings(names);
             assert_eq!(warnings.len(), 1, "{names:?}");

@@ -1,26 +1,27 @@
-//! The protobuf wire format, read from a borrowed buffer.
+//! Reads and writes the protobuf wire format in borrowed buffers.
 //!
-//! Two readers over the same bytes. [`Fields`] checks everything and is what loading uses: whatever
-//! it accepted once is known to be well formed. [`SampleParts`] and [`Ints`] are for samples: they
-//! take the usual form apart with little more than the numbers' own cost.
+//! There are two readers. [`Fields`] checks every byte, and loading uses it, so all data that loading has accepted is
+//! well formed. [`SampleParts`] and [`Ints`](samples::Ints) decode samples in the form that producers usually write, at
+//! little more than the cost of decoding the numbers.
 //!
-//! Departures from prost, on purpose: a ten-byte varint may carry bits past the 64th (they are
-//! dropped, as Go and C++ do); a repeated integer may change between packed and unpacked.
+//! Two differences from prost are deliberate. A ten-byte varint may carry bits past the 64th, which are dropped as in
+//! Go and C++. A repeated integer field may mix packed and unpacked values.
 
 mod samples;
 
 use crate::error::{Error, Result};
 pub(crate) use samples::{SampleParts, word};
 
-/// A field's value as the wire gives it.
+/// A field's value, by wire type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Value<'a> {
     Varint(u64),
     Bytes(&'a [u8]),
-    /// 32 or 64 bits; no field of `profile.proto` has these, so they are only ever skipped.
+    /// A value of 32 or 64 bits. No field of `profile.proto` has this wire type, so readers skip it.
     Fixed,
 }
 
+// Each conversion fails if the wire type does not match.
 impl<'a> Value<'a> {
     pub(crate) fn varint(self) -> Result<u64> {
         match self {
@@ -41,26 +42,26 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The fields of one message, checked one by one.
+/// An iterator over the fields of one message that checks each field.
 #[derive(Clone)]
 pub(crate) struct Fields<'a> {
     data: &'a [u8],
-    at: usize,
-    /// Where `data` begins in the inflated data, for errors.
+    position: usize,
+    /// The offset of `data` in the inflated data, for errors.
     origin: usize,
 }
 
 impl<'a> Fields<'a> {
     pub(crate) fn new(data: &'a [u8], origin: usize) -> Fields<'a> {
-        Fields { data, at: 0, origin }
+        Fields { data, position: 0, origin }
     }
 
-    /// Offset in the inflated data of the next field.
+    /// Returns the next field's offset in the inflated data.
     pub(crate) fn offset(&self) -> usize {
-        self.origin + self.at
+        self.origin + self.position
     }
 
-    /// The fields of a message that was just read with [`Fields::next`].
+    /// Returns the fields of a nested message. `value` must be the value that [`Fields::next`] returned last.
     pub(crate) fn message(&self, value: Value<'a>) -> Result<Fields<'a>> {
         let bytes = value.bytes()?;
         Ok(Fields::new(bytes, self.offset() - bytes.len()))
@@ -68,9 +69,9 @@ impl<'a> Fields<'a> {
 
     #[inline(always)]
     fn varint(&mut self) -> Result<u64> {
-        match varint(&self.data[self.at..]) {
+        match varint(&self.data[self.position..]) {
             Some((v, n)) => {
-                self.at += n;
+                self.position += n;
                 Ok(v)
             }
             None => Err(self.varint_error()),
@@ -79,54 +80,55 @@ impl<'a> Fields<'a> {
 
     #[cold]
     fn varint_error(&self) -> Error {
-        let cut_off = self.data.len() - self.at < 10;
+        let cut_off = self.data.len() - self.position < 10;
         Error::malformed(if cut_off { "the data ends inside a number" } else { "a number is longer than 10 bytes" })
             .at(self.offset())
     }
 
+    /// Takes the next `n` bytes.
     fn take(&mut self, n: u64) -> Result<&'a [u8]> {
-        let left = self.data.len() - self.at;
+        let left = self.data.len() - self.position;
         if n > left as u64 {
             let detail = format!(
                 "a field of {n} bytes does not fit into the {left} bytes that are left; is the profile truncated?"
             );
             return Err(Error::malformed(detail).at(self.offset()));
         }
-        let bytes = &self.data[self.at..self.at + n as usize];
-        self.at += n as usize;
+        let bytes = &self.data[self.position..self.position + n as usize];
+        self.position += n as usize;
         Ok(bytes)
     }
 
-    /// The next field's number and value, or `None` at the end of the message.
+    /// Returns the next field's number and value, or `None` at the end of the message.
     ///
-    /// The number has 64 bits, as everything that a result can have in its place: of 32 it would be written and read in
-    /// different widths, and the processor waits for each such read. It is what made reading tables twice as slow.
+    /// The field number is 64 bits wide, like the rest of the result. A 32-bit number would be written and read back in
+    /// different widths, which stalls the processor on each read. That made reading tables twice as slow.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>> {
-        let Some((&key, tail)) = self.data[self.at..].split_first() else { return Ok(None) };
-        // Nearly every field of a profile: a key of one byte, then a number or a length.
+        let Some((&key, tail)) = self.data[self.position..].split_first() else { return Ok(None) };
+        // Fast path for nearly every field of a profile: a key of one byte, then a number or a length.
         if (8..0x80).contains(&key)
             && matches!(key & 7, 0 | 2)
             && let Some((v, n)) = varint(tail)
         {
             let field = u64::from(key >> 3);
             if key & 7 == 0 {
-                self.at += 1 + n;
+                self.position += 1 + n;
                 return Ok(Some((field, Value::Varint(v))));
             }
             if v <= (tail.len() - n) as u64 {
-                self.at += 1 + n + v as usize;
+                self.position += 1 + n + v as usize;
                 return Ok(Some((field, Value::Bytes(&tail[n..n + v as usize]))));
             }
         }
         self.next_unusual()
     }
 
-    /// The numbers of fields 1 to `N` (below 16), 0 for each that is missing: of those that come next in this order, as
-    /// all known producers write records of the tables. What is left is for [`Fields::next`].
+    /// Reads fields 1 to `N` (below 16) if they come next in this order, which is how all known producers write table
+    /// records. A missing field is 0. [`Fields::next`] returns the remaining fields.
     #[inline(always)]
     pub(crate) fn leading<const N: usize>(&mut self) -> [u64; N] {
-        let (mut numbers, mut rest) = ([0; N], &self.data[self.at..]);
+        let (mut numbers, mut rest) = ([0; N], &self.data[self.position..]);
         for (field, number) in (1u8..).zip(&mut numbers) {
             if let Some((&key, tail)) = rest.split_first()
                 && key == field << 3
@@ -135,11 +137,12 @@ impl<'a> Fields<'a> {
                 (*number, rest) = (v, &tail[n..]);
             }
         }
-        self.at = self.data.len() - rest.len();
+        self.position = self.data.len() - rest.len();
         numbers
     }
 
-    /// The numbers of fields 1 to `N` (below 16), 0 for each that is missing; other fields are skipped.
+    /// Returns the numbers in fields 1 to `N` (below 16) in any order. A missing field is 0, and other fields are
+    /// skipped.
     #[inline(always)]
     pub(crate) fn numbers<const N: usize>(mut self) -> Result<[u64; N]> {
         let mut numbers = self.leading();
@@ -151,11 +154,11 @@ impl<'a> Fields<'a> {
         Ok(numbers)
     }
 
-    /// Passes over the fields that follow with this key of one byte and a length, and says how many they were. What is
-    /// of another form, or wrong, is left for [`Fields::next`].
+    /// Skips the next fields while they have this one-byte key and a length, and returns the number of skipped fields.
+    /// It stops before a field in another form and before a malformed field, so that [`Fields::next`] can report it.
     #[inline(always)]
     pub(crate) fn skip_alike(&mut self, key: u8) -> usize {
-        let (mut rest, mut n) = (&self.data[self.at..], 0);
+        let (mut rest, mut n) = (&self.data[self.position..], 0);
         while let Some((&first, tail)) = rest.split_first()
             && first == key
             && let Some((len, size)) = varint(tail)
@@ -164,10 +167,11 @@ impl<'a> Fields<'a> {
             rest = &tail[size + len as usize..];
             n += 1;
         }
-        self.at = self.data.len() - rest.len();
+        self.position = self.data.len() - rest.len();
         n
     }
 
+    /// Reads a field in full generality: any key, wire type and length.
     #[cold]
     #[inline(never)]
     fn next_unusual(&mut self) -> Result<Option<(u64, Value<'a>)>> {
@@ -190,7 +194,8 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Calls `f` for every number of a repeated integer field's occurrence: one if unpacked, any if packed.
+/// Calls `f` for each number in one occurrence of a repeated integer field: a single number if unpacked, any number if
+/// packed.
 #[inline]
 pub(crate) fn for_each_int(value: Value<'_>, mut f: impl FnMut(u64) -> Result<()>) -> Result<()> {
     match value {
@@ -209,7 +214,7 @@ pub(crate) fn for_each_int(value: Value<'_>, mut f: impl FnMut(u64) -> Result<()
     }
 }
 
-/// Decodes one varint: its value and length, or `None` if it is cut off or longer than 10 bytes.
+/// Decodes one varint. Returns its value and length, or `None` if it is truncated or longer than 10 bytes.
 #[inline(always)]
 pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
     let first = *data.first()?;
@@ -232,8 +237,9 @@ pub(crate) fn varint(data: &[u8]) -> Option<(u64, usize)> {
     }
 }
 
-/// The rest of [`varint`], after three bytes that gave `low`: the number, and how many bytes more it takes, which is 0
-/// if there is no number: so the result is two registers, and callers that decode short numbers keep theirs there too.
+/// Decodes the rest of a [`varint`] after its first three bytes, which gave `low`. Returns the value and the number of
+/// additional bytes, or a length of 0 if the varint is malformed. This result fits two registers, so callers that
+/// decode short numbers can keep their values in registers too.
 #[inline(never)]
 fn long_varint(rest: &[u8], mut low: u64) -> (u64, usize) {
     if let Some(word) = rest.first_chunk::<8>() {
@@ -253,7 +259,8 @@ fn long_varint(rest: &[u8], mut low: u64) -> (u64, usize) {
     (0, 0)
 }
 
-/// Closes the gaps that the top bits leave: between pairs of bytes, of two bytes, of four.
+/// Removes the top bit of each byte and closes the gaps: first between two bytes, then between pairs of bytes, then
+/// between groups of four bytes.
 #[inline(always)]
 fn without_top_bits(x: u64) -> u64 {
     let x = (x & 0x7f00_7f00_7f00_7f00) >> 1 | x & 0x007f_007f_007f_007f;
@@ -261,8 +268,8 @@ fn without_top_bits(x: u64) -> u64 {
     (x & 0x0fff_ffff_0000_0000) >> 4 | x & 0x0fff_ffff
 }
 
-/// Appends varints and length-delimited fields to a buffer: the writing half.
-// Marked to be inlined: called, they are some per cent of what writing a diff costs.
+/// Appends varints and fields to a buffer.
+// Inlined, because calling these functions would cost several per cent of the time for writing a diff.
 pub(crate) mod put {
     #[inline]
     pub(crate) fn varint(out: &mut Vec<u8>, mut v: u64) {
@@ -273,7 +280,7 @@ pub(crate) mod put {
         out.push(v as u8);
     }
 
-    /// A scalar field; zero is the default and is left out, as proto3 does.
+    /// Appends a scalar field. Zero is the default in proto3, so it is omitted.
     #[inline]
     pub(crate) fn int(out: &mut Vec<u8>, field: u32, v: u64) {
         if v != 0 {
@@ -282,6 +289,7 @@ pub(crate) mod put {
         }
     }
 
+    /// Appends a length-delimited field.
     #[inline]
     pub(crate) fn bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
         varint(out, u64::from(field << 3 | 2));

@@ -1,43 +1,45 @@
-//! Inflates zstd without C, by the crate ruzstd: for builds without a C compiler, as for browsers.
+//! Inflates zstd without C code, with the crate ruzstd. Builds without a C compiler use it, such as the build for
+//! browsers.
 //!
-//! That crate reads one frame and leaves some of what a frame says to its caller: here are the frames one after the
-//! other, those that are skipped, and whether the size and the checksum are right. It is a little stricter than C, which
-//! accepts some damaged frames that have no checksum. A frame is read block by block, and
-//! no block inflates to more than 128 KiB. A window is not reserved for a frame that only claims to need it: each frame
-//! has a decoder of its own, whose buffer grows with what it inflates to.
+//! ruzstd reads a single frame and leaves some checks to its caller. This module reads consecutive frames, skips
+//! skippable frames, and checks the declared size and checksum. It is slightly stricter than the C library, which
+//! accepts some damaged frames without a checksum.
 //!
-//! The feature `ruzstd` does nothing beside the feature `zstd`, which is faster.
+//! Memory use is bounded. A frame is inflated block by block, and no block exceeds 128 KiB. No memory is reserved for a
+//! window size that a frame merely declares: each frame has its own decoder, whose buffer grows with the inflated data.
+//!
+//! The feature `ruzstd` has no effect together with the feature `zstd`, which is faster.
 
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, FrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// The largest window that is read, as in C (`ZSTD_d_windowLogMax`).
+/// The largest supported window, as in C (`ZSTD_d_windowLogMax`).
 const MAX_WINDOW: u64 = 128 << 20;
-/// The four bytes that a frame begins with.
+/// The first four bytes of a frame.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// Why data can't be inflated.
+/// The reason why data cannot be inflated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// It is damaged, or ends too early.
+    /// The data is damaged or truncated.
     Damaged,
     /// A frame needs a window of more than 128 MiB.
     Window,
 }
 
-/// All frames of an input, inflated.
+/// A reader that inflates all frames of an input.
 pub(super) struct Decoder<'i> {
     input: &'i mut dyn BufRead,
-    frame: Option<Frame>,
-    /// Why [`Read::read`] failed, once it has.
+    frame: Option<ZstdFrame>,
+    /// The reason for the failure, if [`Read::read`] has failed.
     pub problem: Problem,
 }
 
-struct Frame {
+struct ZstdFrame {
     decoder: FrameDecoder,
-    /// The size that its header claims, if it does.
+    /// The inflated size in the frame's header, if present.
     claimed: Option<u64>,
     has_checksum: bool,
     inflated: u64,
@@ -48,6 +50,7 @@ impl<'i> Decoder<'i> {
         Decoder { input, frame: None, problem: Problem::Damaged }
     }
 
+    /// Reads the header of the next frame. Skips a skippable frame.
     fn next(&mut self) -> Result<(), Problem> {
         let mut magic = [0; 4];
         self.input.read_exact(&mut magic).map_err(damaged)?;
@@ -61,29 +64,32 @@ impl<'i> Decoder<'i> {
         let mut descriptor = [0];
         self.input.read_exact(&mut descriptor).map_err(damaged)?;
         let [flags] = descriptor;
-        // A bit that is reserved, which ruzstd passes over.
+        // Flag 8 is reserved, and ruzstd does not check it.
         if magic != MAGIC || flags & 8 != 0 {
             return Err(Problem::Damaged);
         }
         let mut decoder = FrameDecoder::new();
         decoder.set_max_window_size(MAX_WINDOW);
         decoder.init(magic.chain(&descriptor[..]).chain(&mut *self.input)).map_err(problem)?;
-        // The size has two bits for its length, and with a single segment it has at least one byte.
+        // The size is present if its length bits are set, or if the frame is a single segment.
         let claimed = (flags >> 6 != 0 || flags & 0x20 != 0).then(|| decoder.content_size());
-        self.frame = Some(Frame { decoder, claimed, has_checksum: flags & 4 != 0, inflated: 0 });
+        self.frame = Some(ZstdFrame { decoder, claimed, has_checksum: flags & 4 != 0, inflated: 0 });
         Ok(())
     }
 
-    /// Inflates some of the frame; zero bytes at its end.
-    fn some(frame: &mut Frame, input: &mut dyn BufRead, out: &mut [u8]) -> Result<usize, Problem> {
+    /// Inflates a part of the frame. Returns 0 at its end.
+    fn inflate_frame(frame: &mut ZstdFrame, input: &mut dyn BufRead, out: &mut [u8]) -> Result<usize, Problem> {
         while frame.decoder.can_collect() == 0 && !frame.decoder.is_finished() {
             frame.decoder.decode_blocks(&mut *input, BlockDecodingStrategy::UptoBlocks(1)).map_err(problem)?;
         }
         let n = frame.decoder.read(out).map_err(damaged)?;
         frame.inflated += n as u64;
         if n == 0 {
-            let (said, is) = (frame.decoder.get_checksum_from_data(), frame.decoder.get_calculated_checksum());
-            if frame.claimed.is_some_and(|size| size != frame.inflated) || (frame.has_checksum && said != is) {
+            let (declared, calculated) =
+                (frame.decoder.get_checksum_from_data(), frame.decoder.get_calculated_checksum());
+            if frame.claimed.is_some_and(|size| size != frame.inflated)
+                || (frame.has_checksum && declared != calculated)
+            {
                 return Err(Problem::Damaged);
             }
         }
@@ -93,7 +99,7 @@ impl<'i> Decoder<'i> {
     fn inflate(&mut self, out: &mut [u8]) -> Result<usize, Problem> {
         loop {
             if let Some(frame) = &mut self.frame {
-                match Decoder::some(frame, self.input, out)? {
+                match Decoder::inflate_frame(frame, self.input, out)? {
                     0 => self.frame = None,
                     n => return Ok(n),
                 }
@@ -130,7 +136,7 @@ fn problem(error: FrameDecoderError) -> Problem {
     }
 }
 
-/// Judged by the reader in C.
+// The C library serves as the reference.
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -141,7 +147,7 @@ mod tests {
     fn in_rust(packed: &[u8]) -> Result<Vec<u8>, Problem> {
         let mut input = packed;
         let (mut decoder, mut out) = (Decoder::new(&mut input), Vec::new());
-        // Mutations must not come to gigabytes.
+        // Bound the output, because mutated data may inflate to gigabytes.
         match (&mut decoder).take(64 << 20).read_to_end(&mut out) {
             Ok(_) => Ok(out),
             Err(_) => Err(decoder.problem),
@@ -154,13 +160,13 @@ mod tests {
         decoder.take(64 << 20).read_to_end(&mut out).is_ok().then_some(out)
     }
 
-    /// Numbers as texts, and the same again from further and further away.
+    /// Returns numbers as text, with repetitions from farther and farther away.
     fn message(n: u32) -> Vec<u8> {
         let text = |i: u32| i.wrapping_mul(2_654_435_761).to_string().into_bytes();
         (0..n).flat_map(|i| text(if i % 5 == 0 { i / 7 } else { i })).collect()
     }
 
-    /// A frame with a checksum or without, with the size that it inflates to or without.
+    /// Returns a frame with or without a checksum, and with or without its inflated size.
     fn packed(message: &[u8], level: i32, checksum: bool, size: bool) -> Vec<u8> {
         let mut encoder = zstd::Encoder::new(Vec::new(), level).unwrap();
         encoder.include_checksum(checksum).unwrap();
@@ -181,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_c_packs_is_inflated() {
+    fn frames_compressed_by_c_are_inflated() {
         let skipped = [&[0x5f, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
         let frames = frames();
         for (packed, message) in &frames {
@@ -197,61 +203,62 @@ mod tests {
         assert_eq!(in_rust(&skipped[..9]), Err(Problem::Damaged));
     }
 
-    /// The size that a header claims, the checksum, and the bit that is reserved.
+    /// Checks the size in the header, the checksum, and the reserved bit.
     #[test]
-    fn what_a_frame_says_is_checked() {
+    fn declared_size_checksum_and_reserved_bit_are_checked() {
         let message = message(500);
         let good = packed(&message, 3, true, true);
         let last = good.len() - 1;
-        // The size is behind the magic number, the flags and, as it is small, no window.
-        for (at, bit) in [(4, 8), (5, 1), (last, 1), (last - 3, 128)] {
+        // The size follows the magic number and the flags. There is no window field, because the data is small.
+        for (index, bit) in [(4, 8), (5, 1), (last, 1), (last - 3, 128)] {
             let mut bad = good.clone();
-            bad[at] ^= bit;
-            assert_eq!((in_rust(&bad), in_c(&bad)), (Err(Problem::Damaged), None), "byte {at}");
+            bad[index] ^= bit;
+            assert_eq!((in_rust(&bad), in_c(&bad)), (Err(Problem::Damaged), None), "byte {index}");
         }
     }
 
     #[test]
-    fn a_window_is_bounded_and_not_reserved() {
+    fn window_size_is_limited_and_no_memory_is_reserved() {
         let frame = |window: u8| [0x28, 0xb5, 0x2f, 0xfd, 0, window, 1, 0, 0];
-        // 2^27 bytes, which are 128 MiB; an eighth more; all that the byte can say.
+        // 2^27 bytes (128 MiB), an eighth more, and the maximum that the byte can express.
         assert_eq!((in_rust(&frame(17 << 3)), in_c(&frame(17 << 3))), (Ok(Vec::new()), Some(Vec::new())));
         for window in [17 << 3 | 1, 18 << 3, 255] {
             assert_eq!((in_rust(&frame(window)), in_c(&frame(window))), (Err(Problem::Window), None), "{window}");
         }
-        // A frame of one segment, whose window is its size.
+        // A frame with a single segment, whose window equals its size.
         let mut large = [&[0x28, 0xb5, 0x2f, 0xfd, 0xe0][..], &(1u64 << 40).to_le_bytes(), &[1, 0, 0]].concat();
         assert_eq!((in_rust(&large), in_c(&large)), (Err(Problem::Window), None));
         large[5..13].copy_from_slice(&(100u64 << 20).to_le_bytes());
-        // C does not look at the size before an empty last block.
+        // C does not check the size if the last block is empty.
         assert_eq!(in_rust(&large), Err(Problem::Damaged));
     }
 
-    /// Nothing panics, and what both accept of a frame with a checksum is the same. Without one, damaged literals may come
-    /// to something else in C: it does not ask whether their four streams end where they should, ruzstd not how many
-    /// literals each of them has. `PPROFDIFF_MUTATIONS` says how many of each frame.
+    /// Checks that no mutation causes a panic, and that frames with a checksum inflate to the same data if both
+    /// libraries accept them. Frames without a checksum may differ: with damaged literals, C does not check where their
+    /// four streams end, and ruzstd does not check the number of literals in each stream. `PPROFDIFF_MUTATIONS` sets
+    /// the number of mutations per frame.
     #[test]
-    fn mutations_are_inflated_as_in_c_or_refused() {
+    fn mutated_frames_are_inflated_as_in_c_or_rejected() {
         let n = std::env::var("PPROFDIFF_MUTATIONS").ok().and_then(|n| n.parse().ok()).unwrap_or(150);
         let mut state = 1u64;
         let mut random = |below: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % below
         };
-        // Accepted by both, by C alone, by Rust alone, by none.
+        // The numbers of inputs that were accepted by both, by C alone, by Rust alone, and by neither.
         let mut counts = [0; 4];
         for (packed, _) in frames().into_iter().filter(|(packed, _)| packed.len() < 20_000) {
             for _ in 0..n {
                 let mut bytes = packed.clone();
                 for _ in 0..=random(3) {
-                    // Often near the beginning, where the headers are.
+                    // Half of the mutations are near the beginning, where the headers are.
                     let below = if random(2) == 0 { bytes.len().min(40) } else { bytes.len() };
-                    let at = random(below);
+                    let index = random(below);
                     match random(4) {
-                        0 => bytes[at] = random(256) as u8,
-                        1 => drop(bytes.remove(at)),
-                        2 => bytes.insert(at, random(256) as u8),
-                        _ => bytes[at] ^= 1 << random(8),
+                        0 => bytes[index] = random(256) as u8,
+                        1 => drop(bytes.remove(index)),
+                        2 => bytes.insert(index, random(256) as u8),
+                        _ => bytes[index] ^= 1 << random(8),
                     }
                 }
                 let (rust, c) = (in_rust(&bytes), in_c(&bytes));

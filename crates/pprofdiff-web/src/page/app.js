@@ -1,4 +1,5 @@
-// The page around the report: files come in, questions go to the engine, and the report that it makes is shown in a frame.
+// The page around the report. It receives files, sends questions to the engine, and shows the resulting report in a
+// frame.
 
 import { Stopped, engine, isServed } from "./engine.js";
 
@@ -8,205 +9,206 @@ const $ = (id) => document.getElementById(id);
 
 const NOTHING = Object.freeze({ session: null, files: [] });
 /**
- * What is open: the name of the engine's session, and files by its numbers, `{name, file}`; those of the command have no
- * `file`. What is dropped gets a session of its own, so that the one before it is there until the new one is shown.
+ * The open files: the name of the engine's session, and the files `{name, file}`, indexed by the engine's file numbers.
+ * Files of the command line have no `file`. Dropped files get a new session, so the previous session survives until the
+ * new report is shown.
  */
 let opened = NOTHING;
-/** `{diff: {base, new}}`, `{series: [...]}` or, in this order, `{given: [...]}`, as numbers of files; null if nothing is open. */
+/** The sides: `{diff: {base, new}}`, `{series: [...]}`, or `{given: [...]}` in this order, as file numbers; null if nothing is open. */
 let sides = null;
-/** What the report in sight is of, `{opened, sides, types, view}`; null without one. */
+/** The state of the visible report, `{opened, sides, types, view}`; null without a report. */
 let shown = null;
-/** What is asked, without what is as usual; the fields of the engine's Question. */
+/** The current question without default values. Its fields are those of the engine's `Question`. */
 let question = { filters: {} };
-/** The report's own view: the fragment of its address. */
+/** The state of the report's own controls: the fragment of its address. */
 let view = "";
 let choices, types = [];
-/** Counts what was begun, so that an answer that nobody waits for any more is dropped. */
+/** The number of requests so far. A request is outdated if this number has changed since it began. */
 let turn = 0;
-/** Counts how often all was closed: files that were being taken are then not shown. */
+/** How often the user closed all files. Files that are still being added are then discarded. */
 let closings = 0;
 let shownAddress = "", nextAddress = "";
 
-const fresh = () => ({ filters: {} });
+const emptyQuestion = () => ({ filters: {} });
 const isEmpty = (q) => Object.keys(q).every((key) => key === "filters" && Object.keys(q.filters).length === 0);
 
 // ---------------------------------------------------------------- files
 
-/** What adds files, one after the other: their numbers are those of the engine. */
+/** The queue of file additions. They run one after another, because the engine numbers files by their order. */
 let adding = Promise.resolve();
-function inTurn(work) {
-  adding = adding.then(work).catch(failed);
+function enqueue(work) {
+  adding = adding.then(work).catch(handleError);
 }
 
-/** A session's name: nobody else's, of this tab or of another. */
+/** Returns a new session name, which is unique among all tabs. */
 const newName = () => [...crypto.getRandomValues(new Uint32Array(4))].map((part) => part.toString(16)).join("-");
 
-/** Opens a series, two sides or one profile, by how many files there are. */
-async function openNew(found) {
-  if (found.length === 0) return say("there is no file in what was dropped");
-  const own = closings, next = { session: newName(), files: [] };
+/** Opens a profile, a diff or a series, depending on the number of files. */
+async function openNew(incoming) {
+  if (incoming.length === 0) return showError("the drop contains no files");
+  const closingsAtStart = closings, next = { session: newName(), files: [] };
   try {
     await engine.call("begin", next.session);
-    await add(next, found);
+    await add(next, incoming);
   } catch (e) {
     release(next);
     throw e;
   }
-  if (own !== closings) return release(next);
+  if (closingsAtStart !== closings) return release(next);
   if (shown) unzoom();
-  const all = found.map((_, i) => i);
-  // The older is the base, where that is known: whoever made both made it first.
-  const [base, other] = all.length === 2 && found[0].file.lastModified > found[1].file.lastModified ? [1, 0] : [0, 1];
-  turnTo({
+  const all = incoming.map((_, i) => i);
+  // If the modification times are known, the older file is the base: a user who made both files made the base first.
+  const [base, other] = all.length === 2 && incoming[0].file.lastModified > incoming[1].file.lastModified ? [1, 0] : [0, 1];
+  switchTo({
     opened: next,
     sides: all.length > 2 ? { series: all } : { diff: all.length === 1 ? { base: [], new: all } : { base: [base], new: [other] } },
   });
   show();
 }
 
-/** Looks at something else; without what it says of `types` and `view` these stay. */
-function turnTo(what) {
-  const before = opened;
-  ({ opened, sides, types = types, view = view } = what);
-  release(before);
+/** Switches to another state. Keeps `types` and `view` unless the new state sets them. */
+function switchTo(next) {
+  const previous = opened;
+  ({ opened, sides, types = types, view = view } = next);
+  release(previous);
 }
 
-/** Ends a session that nobody looks at any more. */
-function release(one) {
-  if (!one?.session || one === opened || one === shown?.opened) return;
-  engine.call("end", one.session).catch(() => { /* it is gone, or its engine */ });
+/** Ends a session unless it is still in use. */
+function release(candidate) {
+  if (!candidate?.session || candidate === opened || candidate === shown?.opened) return;
+  engine.call("end", candidate.session).catch(() => { /* the session or its engine is already gone */ });
 }
 
-/** Puts files on a side in place of those that are there. */
-async function replace(place, found) {
-  if (found.length === 0) return;
-  if (!sides?.diff) return openNew(found);
-  const own = opened, first = own.files.length;
-  await add(own, found);
-  if (own !== opened) return;
-  const added = found.map((_, i) => first + i);
+/** Replaces the files of one side. */
+async function replace(place, incoming) {
+  if (incoming.length === 0) return;
+  if (!sides?.diff) return openNew(incoming);
+  const target = opened, first = target.files.length;
+  await add(target, incoming);
+  if (target !== opened) return;
+  const added = incoming.map((_, i) => first + i);
   const { base, new: other } = sides.diff;
   unzoom();
-  // A profile by itself was looked at as the new side: what comes as new then is compared with it.
+  // A single profile is open as the new side. If the user adds another new side, the profile becomes the base.
   sides = { diff: place === "base" ? { base: added, new: other } : { base: base.length ? base : other, new: added } };
   show();
 }
 
-/** Gives files to a session of the engine. */
-async function add({ session, files }, found) {
-  for (const { name, file } of found) {
+/** Adds files to a session of the engine. */
+async function add({ session, files }, incoming) {
+  for (const { name, file } of incoming) {
     await engine.call("add", session, name, file);
     files.push({ name, file });
   }
 }
 
-/** The engine was started anew: it gets its files again, under their numbers, before anything else. */
+/** Adds all files again after the engine was restarted, in the order of their numbers, before any other call. */
 function addAgain() {
   for (const { session, files } of new Set([opened, shown?.opened ?? NOTHING])) {
     const calls = session ? [["begin", session], ...files.map(({ name, file }) => ["add", session, name, file])] : [];
-    for (const call of calls) engine.call(...call).catch(() => { /* the next question says it */ });
+    for (const call of calls) engine.call(...call).catch(() => { /* the next question reports the error */ });
   }
 }
 
-/** What was zoomed into and chosen has other numbers, of other sides or to another question. */
+/** Removes zoom and selection from the view, because their numbers are only valid for the previous sides and question. */
 function unzoom(keepsType = false) {
   const kept = new URLSearchParams(view);
   for (const key of ["zoom", "fn", "cause", "course"]) kept.delete(key);
-  // What is chosen in the report stays, unless another one is asked for.
+  // Keep the sample type that was chosen in the report, unless the question selects another type.
   if (!keepsType) kept.delete("type");
   view = kept.toString();
 }
 
-/** The files of what was dropped, with those of folders; the engine tells builds by their paths. */
-async function dropped(transfer) {
+/** Returns the dropped files, including files in folders. The engine recognizes builds by their paths. */
+async function droppedFiles(transfer) {
   const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.()).filter(Boolean);
   if (entries.length === 0) return [...transfer.files].map((file) => ({ name: file.name, file }));
-  const found = [];
-  for (const entry of entries) await walk(entry, found);
-  return found;
+  const incoming = [];
+  for (const entry of entries) await walk(entry, incoming);
+  return incoming;
 }
 
-async function walk(entry, found) {
+async function walk(entry, incoming) {
   if (entry.name.startsWith(".")) return;
   if (entry.isFile) {
     const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
-    found.push({ name: entry.fullPath.replace(/^\//, ""), file });
+    incoming.push({ name: entry.fullPath.replace(/^\//, ""), file });
     return;
   }
   const reader = entry.createReader();
-  // A reader gives a hundred at a time, and none at the end.
+  // A reader returns a hundred entries at a time, and an empty list at the end.
   for (let some; (some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject))).length > 0;) {
-    for (const inner of some.sort((a, b) => a.name.localeCompare(b.name))) await walk(inner, found);
+    for (const inner of some.sort((a, b) => a.name.localeCompare(b.name))) await walk(inner, incoming);
   }
 }
 
 // ---------------------------------------------------------------- asking
 
-/** Reads what was not read, asks, and shows the report. */
+/** Reads files that have not been read, asks the question, and shows the report. */
 async function show() {
-  const own = ++turn, { session, files } = opened;
-  const isOld = () => own !== turn;
+  const thisTurn = ++turn, { session, files } = opened;
+  const isOutdated = () => thisTurn !== turn;
   let compared = false;
-  controls();
-  say("");
+  updateControls();
+  showError("");
   $("asked").hidden = true;
-  if (!sides) return closed();
+  if (!sides) return showStartPage();
   try {
-    const report = await working(own, async (progress) => {
-      const wanted = sides.diff ? [...sides.diff.base, ...sides.diff.new] : [];
-      for (const [i, file] of wanted.entries()) {
-        progress(`reading ${files[file].name}`, i, wanted.length);
+    const report = await withProgress(thisTurn, async (progress) => {
+      const needed = sides.diff ? [...sides.diff.base, ...sides.diff.new] : [];
+      for (const [i, file] of needed.entries()) {
+        progress(`reading ${files[file].name}`, i, needed.length);
         await engine.call("read", session, file);
-        if (isOld()) return null;
+        if (isOutdated()) return null;
       }
       progress(sides.diff ? "comparing" : `reading ${builds().length} builds`);
-      const known = await engine.call("compare", session, sides);
-      if (isOld()) return null;
-      if (known.names) return askOrder(known.names);
-      ({ types } = known);
-      // A series is read with the question: one that can't be does not take the place of what is in sight.
+      const comparison = await engine.call("compare", session, sides);
+      if (isOutdated()) return null;
+      if (comparison.names) return askOrder(comparison.names);
+      ({ types } = comparison);
+      // A series is read together with its question. If reading fails, the previous report stays open.
       compared = Boolean(sides.diff) || !shown || shown.sides === sides;
-      // That of profiles before these.
+      // Remove a sample type that was chosen for previous profiles and does not exist any more.
       if (types.length > 0 && !types.some(([name]) => name === question.sample_type)) delete question.sample_type;
-      controls();
+      updateControls();
       return engine.call("answer", session, question, "html");
     });
-    if (report && !isOld()) paint(report);
+    if (report && !isOutdated()) showReport(report);
   } catch (e) {
-    if (!isOld()) failed(e, compared);
+    if (!isOutdated()) handleError(e, compared);
   }
 }
 
 const builds = () => sides.series ?? sides.given;
 
-/** Builds of two names have no order between them: what they are is the reader's to say. */
+/** Asks the user how to compare builds with two names, because such builds have no common order. */
 function askOrder([a, b]) {
   const time = (i) => opened.files[i].file?.lastModified ?? 0;
   const history = [...sides.series].sort((i, j) => time(i) - time(j));
-  const choices = [
+  const answers = [
     [`base: ${a.name}`, { diff: { base: a.files, new: b.files } }],
     [`base: ${b.name}`, { diff: { base: b.files, new: a.files } }],
-    [`one history, ${history.some(time) ? "oldest file first" : "as they were named"}`, { given: history }],
+    [`one history, ${history.some(time) ? "oldest file first" : "in the given order"}`, { given: history }],
   ];
   const button = ([textContent, chosen]) => element("button", { type: "button", textContent, onclick: () => { sides = chosen; show(); } });
-  $("asked").replaceChildren(element("span", { textContent: `${a.name} and ${b.name} have no order between them:` }), ...choices.map(button));
+  $("asked").replaceChildren(element("span", { textContent: `${a.name} and ${b.name} have no order between them:` }), ...answers.map(button));
   $("asked").hidden = false;
 }
 
-/** Shows the engine at work, if that takes longer than a moment. */
-async function working(own, work) {
-  const timer = setTimeout(() => { if (own === turn) $("state").hidden = false; }, 150);
+/** Runs `work` and shows the progress bar if it takes longer than a moment. */
+async function withProgress(thisTurn, work) {
+  const timer = setTimeout(() => { if (thisTurn === turn) $("state").hidden = false; }, 150);
   $("report").classList.add("stale");
-  const progress = (what, done, all) => {
-    $("doing").textContent = what;
-    if (all > 1) Object.assign($("progress"), { max: all, value: done });
+  const progress = (activity, done, total) => {
+    $("doing").textContent = activity;
+    if (total > 1) Object.assign($("progress"), { max: total, value: done });
     else $("progress").removeAttribute("value");
   };
   try {
     return await work(progress);
   } finally {
     clearTimeout(timer);
-    if (own === turn) {
+    if (thisTurn === turn) {
       $("state").hidden = true;
       $("report").classList.remove("stale");
     }
@@ -214,20 +216,20 @@ async function working(own, work) {
 }
 
 /**
- * Says what went wrong. What can't be compared is given up for what is in sight; a question that has no answer stays in its
- * form, to be asked otherwise.
+ * Reports an error. If the sides could not be compared, the page returns to the visible report. If only the question
+ * failed, it stays in the form, so that the user can correct it.
  */
-function failed(e, compared = false) {
-  if (!compared) turnTo(shown ?? { opened: NOTHING, sides: null, types: [] });
-  else if (sides !== shown?.sides) closed();
+function handleError(e, compared = false) {
+  if (!compared) switchTo(shown ?? { opened: NOTHING, sides: null, types: [] });
+  else if (sides !== shown?.sides) showStartPage();
   if (e instanceof Stopped && !isServed) addAgain();
-  controls();
-  if (!shown) closed();
-  say(e.message);
+  updateControls();
+  if (!shown) showStartPage();
+  showError(e.message);
 }
 
-/** The report in its frame: an address of its own, with the view that it is to open with. */
-function paint(report) {
+/** Shows the report in its frame, at a new address with the view as its fragment. */
+function showReport(report) {
   if (nextAddress) URL.revokeObjectURL(nextAddress);
   const address = nextAddress = URL.createObjectURL(new Blob([report], { type: "text/html" }));
   const frame = $("report");
@@ -237,35 +239,35 @@ function paint(report) {
     [shownAddress, nextAddress] = [address, ""];
     const inner = frame.contentWindow;
     document.title = inner.document.title;
-    inner.addEventListener("view", ({ detail }) => { shown.view = view = detail; follow(); });
-    take(inner);
-    follow();
+    inner.addEventListener("view", ({ detail }) => { shown.view = view = detail; updateAddress(); });
+    acceptDrops(inner);
+    updateAddress();
   };
-  const before = shown?.opened;
+  const previous = shown?.opened;
   shown = { opened, sides, types, view };
-  release(before);
+  release(previous);
   $("start").hidden = true;
   frame.hidden = false;
-  // Without a trace in the history: going back leaves the page, not a report.
+  // Replace the location, so that the browser's Back button leaves the page instead of returning to an old report.
   frame.contentWindow.location.replace(`${address}#${view}`);
 }
 
-function closed() {
-  const before = shown?.opened;
+function showStartPage() {
+  const previous = shown?.opened;
   shown = null;
-  release(before);
+  release(previous);
   $("report").hidden = true;
   $("start").hidden = false;
   document.title = "pprofdiff";
 }
 
-/** The address and the theme are the report's. */
-function follow() {
+/** Updates the page's address and theme to match the report. */
+function updateAddress() {
   document.documentElement.dataset.theme = new URLSearchParams(view).get("theme") ?? "";
   history.replaceState(null, "", link());
 }
 
-/** What is asked and looked at, without any data. */
+/** Returns a link to the current question and view, without profile data. */
 function link() {
   const parts = new URLSearchParams();
   for (const [key, value] of Object.entries(question)) if (key !== "filters") parts.set(key, value);
@@ -275,20 +277,20 @@ function link() {
 }
 
 function fromLink() {
-  question = fresh();
+  question = emptyQuestion();
   view = "";
   const filters = new Set(choices.filters.map((filter) => filter.name));
   for (const [key, value] of new URLSearchParams(location.hash.slice(1))) {
     if (key === "view") view = value;
     else if (filters.has(key)) question.filters[key] = value;
     else {
-      const field = fields.find((known) => known.key === key);
+      const field = fields.find((candidate) => candidate.key === key);
       if (field && (!field.check || value === "true")) question[key] = field.check ? true : value;
     }
   }
 }
 
-function say(problem) {
+function showError(problem) {
   const text = problem?.message ?? problem ?? "";
   $("error").textContent = text;
   $("error").hidden = !text;
@@ -296,8 +298,8 @@ function say(problem) {
 
 // ---------------------------------------------------------------- controls
 
-/** The fields of a question besides filters: those of the engine's table, and one of the page's own. `when` says for which
- * sides one has a meaning. */
+/** The fields of a question besides filters: the engine's options and the page's own field `sum`. `when` returns whether a
+ * field applies to the current sides. */
 let fields = [];
 
 function makeFields() {
@@ -306,7 +308,7 @@ function makeFields() {
     values: name === "sample_type" ? () => types.map(([name]) => name) : kind === "choice" ? () => values : undefined,
     free: value,
   }));
-  fields.push({ key: "sum", label: "sum", title: "Add up the files of a side; otherwise they are runs, and values are means", check: true,
+  fields.push({ key: "sum", label: "sum", title: "Add up the files of each side. Otherwise they are runs, and values are means", check: true,
     when: () => (sides?.diff?.base.length ?? 0) + (sides?.diff?.new.length ?? 0) > 2 });
 }
 
@@ -316,7 +318,7 @@ function element(name, values = {}, ...children) {
   return made;
 }
 
-/** Makes the form of a question: a field for each of the engine's choices. */
+/** Builds the form with a field for each of the engine's choices. */
 function makeForm() {
   const field = (label, title, input) => {
     const text = element("span", { className: "caption", textContent: label });
@@ -331,49 +333,49 @@ function makeForm() {
     input.name = f.key;
     $("question").append(field(f.label, f.title, input));
   }
-  // Those of frames first: they are asked for most.
+  // Filters on frames come first, because they are used most.
   for (const { name, about, value } of choices.filters.toSorted((a, b) => a.name.startsWith("tag") - b.name.startsWith("tag"))) {
     const input = element("input", { name, type: "text", placeholder: value, autocomplete: "off", spellcheck: false });
     input.dataset.filter = "";
     $("question").append(field(name, about, input));
   }
   $("question").onchange = () => {
-    const before = question.sample_type;
-    question = fresh();
+    const previousType = question.sample_type;
+    question = emptyQuestion();
     for (const input of $("question").elements) {
       const value = input.type === "checkbox" ? input.checked : input.value.trim();
-      // The first of a list is what is usual.
+      // The first item of a list is the default.
       if (!value || input.tagName === "SELECT" && input.selectedIndex === 0) continue;
       if ("filter" in input.dataset) question.filters[input.name] = value;
       else question[input.name] = value;
     }
-    unzoom(question.sample_type === before);
+    unzoom(question.sample_type === previousType);
     show();
   };
   $("question").onsubmit = (e) => e.preventDefault();
 }
 
-/** Brings the controls to what is open and asked. */
-function controls() {
+/** Updates the controls to match the open files and the question. */
+function updateControls() {
   $("sides").hidden = $("clear").hidden = $("tools").hidden = !sides;
   if (!sides) return;
   const diff = sides.diff, names = (numbers) => numbers.map((i) => opened.files[i].name).join(", ");
   $("swap").hidden = $("base").hidden = !diff?.base.length;
-  const [only, told] = diff ? [diff.base.length ? "new" : "", names(diff.new)] : [`${builds().length} builds`, names(builds())];
-  for (const [id, caption, text] of [["base", "base", diff ? names(diff.base) : ""], ["new", only, told]]) {
+  const [newCaption, newNames] = diff ? [diff.base.length ? "new" : "", names(diff.new)] : [`${builds().length} builds`, names(builds())];
+  for (const [id, caption, text] of [["base", "base", diff ? names(diff.base) : ""], ["new", newCaption, newNames]]) {
     const [label, shown] = $(id).children;
     label.textContent = caption;
     shown.textContent = text;
-    $(id).title = `${text}: choose others`;
+    $(id).title = `${text}: choose other files`;
   }
   for (const f of fields) {
     const input = $("question").elements[f.key];
     input.closest("label").hidden = f.when ? !f.when() : false;
     if (input.tagName === "SELECT") {
       const values = f.key === "sample_type" ? ["", ...f.values()] : [...f.values()];
-      // Out of a link, perhaps.
+      // A link may contain a value that is not in the list.
       if (question[f.key] && !values.includes(question[f.key])) values.push(question[f.key]);
-      input.replaceChildren(...values.map((value) => element("option", { value, textContent: value || "the profile's" })));
+      input.replaceChildren(...values.map((value) => element("option", { value, textContent: value || "profile default" })));
       input.value = values.includes(question[f.key]) ? question[f.key] : values[0];
     } else if (f.check) input.checked = question[f.key] ?? false;
     else if (document.activeElement !== input) input.value = question[f.key] ?? "";
@@ -383,8 +385,8 @@ function controls() {
     if (document.activeElement !== input) input.value = question.filters[name] ?? "";
     input.closest("label").classList.toggle("set", name in question.filters);
   }
-  const asked = Object.keys(question).length - 1 + Object.keys(question.filters).length;
-  $("ask").textContent = asked > 0 ? `Filter (${asked})` : "Filter";
+  const count = Object.keys(question).length - 1 + Object.keys(question.filters).length;
+  $("ask").textContent = count > 0 ? `Filter (${count})` : "Filter";
   const formats = choices[diff ? "diff" : "series"];
   const chosen = $("format").value;
   $("format").replaceChildren(...formats.map(({ name, about, ending }) =>
@@ -393,12 +395,12 @@ function controls() {
 }
 
 async function save() {
-  const own = turn, name = $("format").value, { session } = opened;
+  const thisTurn = turn, name = $("format").value, { session } = opened;
   const { ending } = choices[sides.diff ? "diff" : "series"].find((format) => format.name === name);
   try {
-    const content = await working(own, async (progress) => {
+    const content = await withProgress(thisTurn, async (progress) => {
       progress(`making ${name}`);
-      // Nothing to do, unless the engine was started anew.
+      // Repeats the comparison only if the engine was restarted.
       await engine.call("compare", session, sides);
       return engine.call("answer", session, question, name);
     });
@@ -406,49 +408,49 @@ async function save() {
     element("a", { href: address, download: `pprofdiff.${ending}` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
   } catch (e) {
-    if (own === turn) failed(e, true);
+    if (thisTurn === turn) handleError(e, true);
   }
 }
 
-/** Takes what is dropped on a window: this one, or the report's. */
-function take(target) {
+/** Accepts files that are dropped on a window: this window or the report's. */
+function acceptDrops(target) {
   const carries = (e) => [...(e.dataTransfer?.types ?? [])].includes("Files");
   target.addEventListener("dragover", (e) => {
     if (!carries(e)) return;
     e.preventDefault();
-    // A side of its own is one of two that are open.
+    // Offer to replace a single side only if a diff is open.
     for (const place of $("drop").querySelectorAll("[data-place=base], [data-place=new]")) place.hidden = !sides?.diff;
     $("drop").hidden = false;
   });
-  target.addEventListener("drop", (e) => { if (carries(e)) land(e, ""); });
+  target.addEventListener("drop", (e) => { if (carries(e)) handleDrop(e, ""); });
 }
 
-/** What was dropped on a place of the cover, or elsewhere. */
-function land(e, place) {
+/** Handles files that were dropped on a part of the overlay or elsewhere. */
+function handleDrop(e, place) {
   e.preventDefault();
   e.stopPropagation();
   $("drop").hidden = true;
-  // What is carried is gone when this function returns: its entries are taken now.
-  const found = dropped(e.dataTransfer);
-  inTurn(async () => (place ? replace(place, await found) : openNew(await found)));
+  // The browser clears the drop data when this function returns, so read its entries now.
+  const incoming = droppedFiles(e.dataTransfer);
+  enqueue(async () => (place ? replace(place, await incoming) : openNew(await incoming)));
 }
 
-/** The two profiles that the page brings along. */
+/** Opens the two example profiles. */
 async function example() {
-  const found = [];
+  const incoming = [];
   for (const name of ["main.pb.gz", "branch.pb.gz"]) {
     const file = await (await fetch(`example/${name}`)).blob();
-    found.push({ name, file });
+    incoming.push({ name, file });
   }
-  await openNew(found);
+  await openNew(incoming);
 }
 
-function wire() {
-  take(window);
+function addListeners() {
+  acceptDrops(window);
   for (const place of $("drop").children) {
     place.ondragover = () => place.classList.add("over");
     place.ondragleave = () => place.classList.remove("over");
-    place.ondrop = (e) => { place.classList.remove("over"); land(e, place.dataset.place); };
+    place.ondrop = (e) => { place.classList.remove("over"); handleDrop(e, place.dataset.place); };
   }
   $("drop").ondragleave = (e) => { if (!$("drop").contains(e.relatedTarget)) $("drop").hidden = true; };
   let chosenPlace = "";
@@ -456,19 +458,19 @@ function wire() {
     $(id).onclick = () => { chosenPlace = sides?.diff ? place : ""; $("chooser").click(); };
   }
   $("chooser").onchange = () => {
-    const found = [...$("chooser").files].map((file) => ({ name: file.name, file }));
+    const incoming = [...$("chooser").files].map((file) => ({ name: file.name, file }));
     $("chooser").value = "";
-    // One more file beside one is the other side.
-    const isSecond = found.length === 1 && !chosenPlace && sides?.diff && sides.diff.base.length === 0;
+    // If one profile is open and the user adds one file, that file becomes the other side.
+    const isSecond = incoming.length === 1 && !chosenPlace && sides?.diff && sides.diff.base.length === 0;
     const place = isSecond ? "new" : chosenPlace;
-    inTurn(() => (place ? replace(place, found) : openNew(found)));
+    enqueue(() => (place ? replace(place, incoming) : openNew(incoming)));
   };
   $("clear").onclick = () => {
     closings++;
-    turnTo({ opened: NOTHING, sides: null, types: [], view: "" });
-    question = fresh();
+    switchTo({ opened: NOTHING, sides: null, types: [], view: "" });
+    question = emptyQuestion();
     show();
-    follow();
+    updateAddress();
   };
   $("swap").onclick = () => {
     unzoom();
@@ -480,9 +482,9 @@ function wire() {
     $("ask").setAttribute("aria-expanded", String(!$("question").hidden));
   };
   $("save").onclick = save;
-  if (isServed) $("link").title = "A link to this view of the files of the command line, for this machine while pprofdiff serve runs";
+  if (isServed) $("link").title = "A link to this view of the command line's files; it works on this machine while pprofdiff serve runs";
   $("link").onclick = async () => {
-    if (!navigator.clipboard) { prompt("The link", location.href); return; } // not over plain http
+    if (!navigator.clipboard) { prompt("The link", location.href); return; } // browsers provide no clipboard over plain http
     await navigator.clipboard.writeText(location.href);
     $("link").textContent = "Copied";
     setTimeout(() => { $("link").textContent = "Copy link"; }, 1500);
@@ -493,27 +495,27 @@ function wire() {
     engine.stop();
     $("state").hidden = true;
     $("report").classList.remove("stale");
-    turnTo(shown ?? { opened: NOTHING, sides: null, types: [] });
+    switchTo(shown ?? { opened: NOTHING, sides: null, types: [] });
     if (!isServed) addAgain();
-    controls();
-    if (!shown) closed();
+    updateControls();
+    if (!shown) showStartPage();
   };
-  $("example").onclick = () => inTurn(example);
-  // Printed from the window around it, the report has its whole length.
+  $("example").onclick = () => enqueue(example);
+  // Give the report its full length for printing from the outer window.
   addEventListener("beforeprint", () => { $("report").style.height = `${$("report").contentDocument?.documentElement.scrollHeight ?? 0}px`; });
   addEventListener("afterprint", () => { $("report").style.height = ""; });
   addEventListener("hashchange", () => { fromLink(); show(); });
 }
 
-/** What a tab has its session's name under while it is loaded anew; not longer, so that a copy of the tab has none. */
-const KEPT = "pprofdiff session";
+/** The storage key for a tab's session name during a reload. It is removed afterwards, so that a duplicated tab does not share the session. */
+const SESSION_KEY = "pprofdiff session";
 
-async function begin() {
-  wire();
-  const session = (isServed && sessionStorage.getItem(KEPT)) || newName();
+async function start() {
+  addListeners();
+  const session = (isServed && sessionStorage.getItem(SESSION_KEY)) || newName();
   if (isServed) {
-    addEventListener("pageshow", () => sessionStorage.removeItem(KEPT));
-    addEventListener("pagehide", () => { if (opened.session) sessionStorage.setItem(KEPT, opened.session); });
+    addEventListener("pageshow", () => sessionStorage.removeItem(SESSION_KEY));
+    addEventListener("pagehide", () => { if (opened.session) sessionStorage.setItem(SESSION_KEY, opened.session); });
   }
   if (!isServed) navigator.serviceWorker?.register("sw.js").catch(() => { /* the page needs its server then */ });
   try {
@@ -524,7 +526,7 @@ async function begin() {
     opened = { session, files: state.files.map((name) => ({ name })) };
     sides = state.sides;
   } catch (e) {
-    return say(e.message);
+    return showError(e.message);
   }
   $("linked").hidden = isEmpty(question) && !view;
   $("linked").querySelector("code").textContent = [...Object.entries(question).filter(([key]) => key !== "filters"), ...Object.entries(question.filters)].map(([key, value]) => `${key}=${value}`).join(" ");
@@ -532,4 +534,4 @@ async function begin() {
   await show();
 }
 
-begin();
+start();

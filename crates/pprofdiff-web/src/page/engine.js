@@ -1,12 +1,12 @@
-// The engine that answers the page: a worker with WebAssembly, or the command behind `pprofdiff serve`. Both have `call`, and
-// `stop`, after which they have forgotten their files.
+// The engine that answers the page's questions: a WebAssembly worker, or the command behind `pprofdiff serve`. Both
+// have `call` and `stop`. After `stop`, the engine has lost its files.
 
-/** The engine in this page: a worker, which is started anew when it broke, or when nobody waits for its answer. */
+/** The engine in this page: a worker, which is restarted after a crash or after the user cancels. */
 class Worker_ {
   #worker;
   #waiting = new Map();
   #next = 0;
-  /** Bytes that its module has taken. */
+  /** The number of bytes of memory that the module uses. */
   memory = 0;
 
   call(operation, ...values) {
@@ -16,11 +16,11 @@ class Worker_ {
     return new Promise((resolve, reject) => this.#waiting.set(id, { resolve, reject }));
   }
 
-  /** Forgets what it does, and all that it knew. */
-  stop(why = "cancelled") {
+  /** Cancels all calls and ends the worker, which loses its files. */
+  stop(reason = "cancelled") {
     this.#worker?.terminate();
     this.#worker = undefined;
-    for (const { reject } of this.#waiting.values()) reject(new Stopped(why));
+    for (const { reject } of this.#waiting.values()) reject(new Stopped(reason));
     this.#waiting.clear();
   }
 
@@ -41,15 +41,15 @@ class Worker_ {
   }
 }
 
-/** The command, which serves this page. */
+/** The engine in the pprofdiff command, which serves this page. */
 class Server {
   #stop = new AbortController();
   #last = Promise.resolve();
 
-  /** One after the other: what is sent at once may arrive in any order. */
+  /** Sends calls one after another, because concurrent requests may arrive in any order. */
   call(operation, ...values) {
     const { signal } = this.#stop;
-    this.#last = this.#last.catch(() => { /* its own caller hears of it */ }).then(() => this.#ask(signal, operation, ...values));
+    this.#last = this.#last.catch(() => { /* its own caller handles the error */ }).then(() => this.#ask(signal, operation, ...values));
     return this.#last;
   }
 
@@ -58,7 +58,7 @@ class Server {
     const [name, body] = operation === "add" ? [`add?name=${encodeURIComponent(first)}`, second]
       : [operation, JSON.stringify(operation === "answer" ? { question: first, format: second } : first ?? null)];
     const answer = await fetch(session ? `${session}/${name}` : name, { method: "POST", body, signal }).catch((e) => {
-      throw e.name === "AbortError" ? new Stopped("cancelled") : new Error("pprofdiff serve does not answer: has it ended?");
+      throw e.name === "AbortError" ? new Stopped("cancelled") : new Error("pprofdiff serve does not answer; is it still running?");
     });
     if (!answer.ok) throw new Error(await answer.text());
     return operation === "answer" ? new Uint8Array(await answer.arrayBuffer()) : answer.json();
@@ -70,7 +70,7 @@ class Server {
   }
 }
 
-/** The engine has forgotten its files. */
+/** The error of a call to an engine that was stopped and has lost its files. */
 export class Stopped extends Error {}
 
 export const isServed = document.body.dataset.engine === "server";

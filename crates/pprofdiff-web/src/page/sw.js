@@ -1,9 +1,11 @@
-// Keeps the page's files, so that it opens without a network after the first visit. A new version is a new cache.
+// The service worker. It caches the page's files, so that the page opens offline after the first visit. Each version
+// has its own cache.
 const CACHE = "pprofdiff-{version}";
 const FILES = {files};
 
 addEventListener("install", (e) => {
-  // Past the browser's own cache, whose files may be of another version. An open page keeps the one that it began with.
+  // Bypass the browser's cache, which may contain files of another version. A page that is already open keeps its
+  // version.
   e.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(FILES.map((name) => new Request(name, { cache: "reload" })))));
 });
 addEventListener("activate", (e) => {

@@ -1,13 +1,13 @@
-// The engine's thread: it answers one message after another, so that the page never waits.
+// The engine's thread. It answers messages one after another, so the page never blocks.
 import init, { Engine, choices } from "./pprofdiff_web.js";
 
-/** What a module of 32 bits can have, less what its allocator can't give in one piece. */
+/** The memory of a 32-bit module, minus a reserve that the allocator cannot provide in one piece. */
 const NEARLY_ALL = 3.5 * 2 ** 30;
 
 let wasm;
-const begun = init({ module_or_path: new URL("pprofdiff_web_bg.wasm", import.meta.url) }).then((exports) => { wasm = exports; });
+const loaded = init({ module_or_path: new URL("pprofdiff_web_bg.wasm", import.meta.url) }).then((exports) => { wasm = exports; });
 
-/** Sessions by the names that the page gives them. */
+/** The sessions, by the names that the page gives them. */
 const sessions = new Map();
 
 const OPERATIONS = {
@@ -21,24 +21,24 @@ const OPERATIONS = {
   answer: (id, question, format) => sessions.get(id).answer(JSON.stringify(question), format),
 };
 
-/** Messages in turn: an operation that waits for a file must not let the next one overtake it. */
-let last = begun;
+/** A queue of messages: while an operation waits for a file, later messages must not overtake it. */
+let lastMessage = loaded;
 onmessage = ({ data: { id, operation, values } }) => {
-  last = last.then(() => answer(id, operation, values));
+  lastMessage = lastMessage.then(() => answer(id, operation, values));
 };
-// Without an engine each message says so.
-begun.catch(() => { last = Promise.resolve(); });
+// If the engine cannot be loaded, each message is answered with that error.
+loaded.catch(() => { lastMessage = Promise.resolve(); });
 
 async function answer(id, operation, values) {
   try {
-    await begun;
+    await loaded;
     const result = await OPERATIONS[operation](...values);
     postMessage({ id, result, memory: wasm.memory.buffer.byteLength }, result instanceof Uint8Array ? [result.buffer] : []);
   } catch (e) {
-    // An error of the engine is a message; what else is thrown has broken it.
+    // The engine reports its errors as messages. Any other exception means that the engine is broken.
     const broken = !wasm || e instanceof WebAssembly.RuntimeError || e instanceof RangeError;
     const full = wasm && wasm.memory.buffer.byteLength > NEARLY_ALL;
-    const why = full ? "the profiles need more than the 4 GiB of memory that a page has; the command pprofdiff reads them" : `the engine stopped: ${e.message}`;
-    postMessage({ id, error: broken ? why : e.message, broken });
+    const problem = full ? "the profiles need more than the 4 GiB of memory that a page has; use the pprofdiff command instead" : `the engine stopped: ${e.message}`;
+    postMessage({ id, error: broken ? problem : e.message, broken });
   }
 }

@@ -1,4 +1,4 @@
-//! The order of samples that packs best: by their stacks.
+//! Orders samples by their stacks, which makes the written profile compress best.
 
 use std::collections::VecDeque;
 
@@ -7,8 +7,9 @@ use crate::parallel;
 use crate::work;
 
 impl Merger<'_> {
-    /// The samples by their stacks from the root, those of one stack as they came. Neighbours then share most of
-    /// their ids, which makes the packed file an eighth smaller and packing it a tenth faster.
+    /// Returns the sample indexes in the order of their stacks, compared from the root. Samples with the same stack
+    /// keep their order. Neighbouring samples then share most of their ids, which makes the compressed file an eighth
+    /// smaller and compression a tenth faster.
     pub(super) fn by_stack(&self) -> Vec<u32> {
         let mut end_of = vec![0; self.stacks.len()];
         self.samples.iter().for_each(|s| end_of[s.stack as usize] += 1);
@@ -25,21 +26,23 @@ impl Merger<'_> {
         order
     }
 
-    /// The stacks by their ids from the root: ordered by two ids, then those that are alike in them by the next two, and
-    /// so on, so that no stack's beginning is read more than once. (A comparison of whole stacks reads it for each other
-    /// one.)
+    /// Returns the stacks in the order of their ids, compared from the root.
+    ///
+    /// This is a radix sort: it orders stacks by two ids, then orders stacks with equal ids by the next two, and
+    /// repeats this. It reads each stack's prefix only once. Comparing whole stacks would read the prefix again for
+    /// every comparison.
     fn ordered_stacks(&self) -> Vec<u32> {
         let rest =
             |stack: u32, from: usize| &self.stack_locations[self.stacks[stack as usize].locations.clone()][from..];
-        let two = |stack: u32, from: usize| match *rest(stack, from) {
+        let next_two_ids = |stack: u32, from: usize| match *rest(stack, from) {
             [] => 0,
             [last] => (u64::from(last) + 1) << 32,
-            [one, two, ..] => (u64::from(one) + 1) << 32 | (u64::from(two) + 1),
+            [first, second, ..] => (u64::from(first) + 1) << 32 | (u64::from(second) + 1),
         };
         let mut order: Vec<(u64, u32)> = (0..self.stacks.len() as u32).map(|stack| (0, stack)).collect();
-        // Orders those that are alike up to `from`; gives what is left to be ordered to `more`.
+        // Orders a run of stacks that are equal up to `from`. Returns true if runs with equal ids remain to be ordered.
         let sort = |run: &mut [(u64, u32)], from: usize| {
-            // Of runs of a few there are many.
+            // Short runs are too frequent for a poll each.
             if run.len() > 1000 {
                 work::poll();
             }
@@ -47,24 +50,24 @@ impl Merger<'_> {
                 run.sort_unstable_by(|a, b| rest(a.1, from).cmp(rest(b.1, from)));
                 return false;
             }
-            run.iter_mut().for_each(|(ids, stack)| *ids = two(*stack, from));
+            run.iter_mut().for_each(|(ids, stack)| *ids = next_two_ids(*stack, from));
             run.sort_unstable();
             true
         };
         let mut runs = VecDeque::from([(&mut order[..], 0)]);
-        // Until there is enough for all threads.
+        // Split until there are enough runs for all threads.
         while runs.len() < 64
             && let Some((run, from)) = runs.pop_front()
         {
             if sort(run, from) {
-                runs.extend(alike(run).map(|run| (run, from + 2)));
+                runs.extend(equal_runs(run).map(|run| (run, from + 2)));
             }
         }
         parallel::each(runs.into(), |run| {
             let mut runs = vec![run];
             while let Some((run, from)) = runs.pop() {
                 if sort(run, from) {
-                    runs.extend(alike(run).map(|run| (run, from + 2)));
+                    runs.extend(equal_runs(run).map(|run| (run, from + 2)));
                 }
             }
         });
@@ -72,8 +75,8 @@ impl Merger<'_> {
     }
 }
 
-/// The parts of a sorted slice that have the same ids, of two stacks or more.
-fn alike(sorted: &mut [(u64, u32)]) -> impl Iterator<Item = &mut [(u64, u32)]> {
+/// Returns the parts of a sorted slice that have equal ids and at least two stacks.
+fn equal_runs(sorted: &mut [(u64, u32)]) -> impl Iterator<Item = &mut [(u64, u32)]> {
     sorted.chunk_by_mut(|a, b| a.0 == b.0).filter(|run| run.len() > 1)
 }
 
@@ -82,13 +85,13 @@ mod tests {
     use super::{Merger, parallel};
 
     #[test]
-    fn stacks_are_in_the_order_of_their_ids() {
+    fn stacks_are_ordered_by_their_ids() {
         let mut state = 1u32;
         let mut below = |n: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             (state >> 8) % n
         };
-        // Few and many ids, shallow and deep, so that runs of all sizes are alike up to every depth.
+        // Few and many ids, shallow and deep stacks, so that runs of all sizes are equal up to every depth.
         for (n, ids, depth) in [(1, 2, 2), (300, 2, 20), (5000, 3, 14), (5000, 1000, 6), (40, 1, 3000)] {
             let mut merger = Merger::new(&[]);
             let mut stacks: Vec<Vec<u32>> = Vec::new();

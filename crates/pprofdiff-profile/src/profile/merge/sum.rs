@@ -1,4 +1,4 @@
-//! Sums of whole profiles, each with its weight.
+//! Adds whole profiles up, each multiplied by a weight.
 
 use super::super::types::{CommonType, common_types};
 use super::super::{DOUBTFUL_SIDES, Profile, Sampled};
@@ -6,39 +6,42 @@ use super::{Everything, Fields, Merger, Part};
 use crate::error::{Error, ErrorKind, Result};
 use crate::work;
 
-/// Adds profiles up to one.
+/// Merges profiles by adding up their samples.
 ///
-/// Sample types that all have are kept, in the finest of their units. Times: the earliest. Durations
-/// add up. Comments of all are kept once; the other fields are those of the first that has them. Written diffs become
-/// the diff of both sides' sums.
+/// The result keeps the sample types that all profiles have, in their finest unit. It has the earliest time, the sum of
+/// the durations, and each distinct comment once. The other fields come from the first profile that sets them. Written
+/// diffs merge into the diff of both sides' sums.
 ///
 /// # Errors
-/// No profile, no common sample type, values that add up past int64, or written diffs beside profiles that are none.
+/// Fails if there are no profiles or no common sample type, if values add up past int64, or if only some of the
+/// profiles are written diffs.
 pub fn merge(profiles: &[&Profile]) -> Result<Profile> {
     merge_as("merged", profiles)
 }
 
-/// As [`merge`], with a name for the sum.
+/// Merges like [`merge`], and names the result.
 pub(crate) fn merge_as(name: &str, profiles: &[&Profile]) -> Result<Profile> {
     sum(name, profiles, &vec![1; profiles.len()], 1)
 }
 
-/// A weight is a whole number of such parts.
+/// The number of parts in a weight of 1.
 const PARTS: i64 = 1_000_000;
 
-/// As [`merge`], with each profile's values multiplied by a weight: 3 is the same as the profile three times. Weights have
-/// six decimals. Whole weights are exact; of others the sum of each sample type is rounded once, and what rounding leaves of
-/// a sample is added to the next.
+/// Merges like [`merge`], with each profile's values multiplied by its weight. A weight of 3 equals passing the profile
+/// three times. Weights have six decimals.
+///
+/// Whole weights give exact results. With fractional weights, the rounding error of each sample carries over to the
+/// next, so the sum of each sample type is rounded only once.
 ///
 /// # Errors
-/// As [`merge`]; a weight that is not above 0 and at most a million; weighted values that add up past int64.
+/// Fails like [`merge`], and if a weight is outside 0.000001 to 1000000 or weighted values add up past int64.
 pub fn merge_weighted(profiles: &[(&Profile, f64)]) -> Result<Profile> {
     let whole = |&(_, weight): &(&Profile, f64)| match (weight * PARTS as f64).round() {
         parts if weight <= 1e6 && parts >= 1.0 => Ok(parts as i64),
         _ => Err(Error::query(format!("a weight is a number from 0.000001 to 1000000, not {weight}"))),
     };
     let weights = profiles.iter().map(whole).collect::<Result<Vec<_>>>()?;
-    // In lowest terms, so that sums have all the room that there is.
+    // Reduce the weights to lowest terms, which leaves the sums the most room below int64.
     let divisor = weights.iter().fold(PARTS, |a, &b| gcd(a, b));
     let weights: Vec<i64> = weights.iter().map(|weight| weight / divisor).collect();
     sum("merged", &profiles.iter().map(|(profile, _)| *profile).collect::<Vec<_>>(), &weights, PARTS / divisor)
@@ -48,19 +51,19 @@ fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// A quotient, rounded half away from zero.
+/// Divides `value` by `parts` and rounds half away from zero.
 fn rounded(value: i64, parts: i64) -> i64 {
     let (value, parts) = (i128::from(value), i128::from(parts));
     ((2 * value + value.signum() * parts) / (2 * parts)) as i64
 }
 
-/// The sum of the profiles, each times its weight, by the number of parts that weights are counted in.
+/// Merges the profiles. Each profile's values are multiplied by its weight and divided by `parts`.
 fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result<Profile> {
     if profiles.is_empty() {
         return Err(Error::query("there is no profile to merge"));
     }
     if let Some(diff) = profiles.iter().find(|p| p.is_diff()).filter(|_| !profiles.iter().all(|p| p.is_diff())) {
-        let detail = "this is a written diff, and other profiles are none; merge diffs, or the profiles of one side";
+        let detail = "this is a written diff, but others are not; merge only diffs, or only the profiles of one side";
         return Err(Error::new(ErrorKind::Incompatible, detail).in_input(diff.name()));
     }
     if let Some(doubtful) = profiles.iter().find(|p| p.may_be_diff()) {
@@ -86,13 +89,14 @@ fn sum(name: &str, profiles: &[&Profile], weights: &[i64], parts: i64) -> Result
     Ok(Profile::decode(name, message)?.with_sampled(sampled(profiles, &types, weights, parts)))
 }
 
-/// Returns the samples behind each sample type of the sum. Empty for a type if one of the profiles does not list its samples.
+/// Returns the samples behind each sample type of the sum. A type is empty if one of the profiles does not list its
+/// samples.
 fn sampled(profiles: &[&Profile], types: &[CommonType], weights: &[i64], parts: i64) -> Vec<Sampled> {
     let of_type = |t: &CommonType| {
         let mut sum = Sampled::default();
         for ((profile, &(column, times)), &weight) in profiles.iter().zip(&t.columns).zip(weights) {
             match profile.sampled(column) {
-                Some(own) => sum.merge(own, times as f64 * weight as f64 / parts as f64),
+                Some(samples) => sum.merge(samples, times as f64 * weight as f64 / parts as f64),
                 None if profile.totals()[column].magnitude == 0 => {}
                 None => return Sampled::default(),
             }
@@ -102,7 +106,7 @@ fn sampled(profiles: &[&Profile], types: &[CommonType], weights: &[i64], parts: 
     types.iter().map(of_type).collect()
 }
 
-/// Makes sure that no weighted sum overflows.
+/// Checks that no weighted sum overflows.
 fn check_weights(profiles: &[&Profile], types: &[CommonType], weights: &[i64]) -> Result<()> {
     for t in types {
         let weighted = profiles.iter().zip(&t.columns).zip(weights).map(|((p, &(column, times)), &weight)| {

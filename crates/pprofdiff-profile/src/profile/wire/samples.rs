@@ -1,22 +1,24 @@
-//! Samples as they lie in a message: the numbers of their locations and values, decoded each time that they are asked
-//! for.
+//! Decodes the location ids, values and labels of samples directly from the message. Nothing is cached: each access
+//! decodes the bytes again.
 
 use super::{Fields, Value, long_varint, varint, without_top_bits};
 
-/// The numbers of one repeated integer field, wherever in a message they lie.
+/// The numbers of one repeated integer field in a message.
 ///
-/// What all known producers write is one packed field, or (Go, for up to two numbers) a field for each.
-/// The engine's innermost loop: a plain loop over the bytes, since most ids of a file are of one length, which a
-/// processor predicts; loops that decode without branches came out slower (benches/README.md).
+/// All known producers write either one packed field, or a field per number (Go does so for up to two numbers).
+///
+/// This decoder is the engine's innermost loop. It is a plain loop over the bytes: most ids in a file have the same
+/// length, which the processor predicts well. Branch-free decoders measured slower (benches/README.md).
 #[derive(Clone, Copy)]
 pub(crate) struct Ints<'a> {
     bytes: &'a [u8],
-    /// 0 if these are packed numbers; the field's number if they are fields among which the numbers are.
+    /// 0 if `bytes` holds packed numbers. Otherwise `bytes` is a sequence of fields, and this is the number of the
+    /// field to read.
     field: u64,
 }
 
 impl<'a> Ints<'a> {
-    /// True if all numbers are well formed and `f` is true for each; ends at the first that is not.
+    /// Returns true if all numbers are well formed and `f` returns true for each. Stops at the first failure.
     #[inline(always)]
     pub(crate) fn all(self, mut f: impl FnMut(u64) -> bool) -> bool {
         let (mut packed, mut fields) = self.begin();
@@ -28,25 +30,25 @@ impl<'a> Ints<'a> {
                 return true;
             }
             match next_chunk(fields, self.field) {
-                Some(found) => (packed, fields) = found,
+                Some(chunk) => (packed, fields) = chunk,
                 None => return false,
             }
         }
     }
 
-    /// Packed numbers, and the fields among which more are.
+    /// Splits the bytes into packed numbers and fields that contain further numbers.
     #[inline(always)]
     fn begin(self) -> (&'a [u8], &'a [u8]) {
         if self.field == 0 { (self.bytes, &[]) } else { (&[], self.bytes) }
     }
 
-    /// True if all numbers are well formed and in `1..=n`.
+    /// Returns true if all numbers are well formed and within `1..=n`.
     #[inline(always)]
     pub(crate) fn are_within(self, n: u32) -> bool {
         (self.field == 0 && packed_within(self.bytes, n)) || self.all(|v| v.wrapping_sub(1) < u64::from(n))
     }
 
-    /// Calls `f` with each number, up to the first that is malformed.
+    /// Calls `f` with each number, and stops at the first malformed one.
     #[inline(always)]
     pub(crate) fn each(self, mut f: impl FnMut(u64)) {
         self.all(|v| {
@@ -55,8 +57,8 @@ impl<'a> Ints<'a> {
         });
     }
 
-    /// As [`Ints::all`], for numbers whose lengths can't be predicted, as those of values: where they end is found
-    /// at once for up to 64 bytes, and nothing branches on a length below nine.
+    /// Does the same as [`Ints::all`], but faster for numbers of unpredictable length, such as sample values. It finds
+    /// the ends of all numbers at once in up to 64 bytes, and does not branch on lengths below nine.
     #[inline(always)]
     pub(crate) fn all_values(self, mut f: impl FnMut(u64) -> bool) -> bool {
         if self.field != 0 || self.bytes.len() > 64 {
@@ -74,7 +76,7 @@ impl<'a> Ints<'a> {
         start == self.bytes.len()
     }
 
-    /// The number at a place.
+    /// Returns the number at index `n`.
     #[inline(always)]
     pub(crate) fn nth(self, n: usize) -> Option<u64> {
         if self.field == 0 && self.bytes.len() <= 64 && n < 64 {
@@ -85,16 +87,16 @@ impl<'a> Ints<'a> {
             }
             return if ends == 0 { None } else { number(self.bytes, start, ends.trailing_zeros() as usize + 1) };
         }
-        let (mut before, mut found) = (n, None);
+        let (mut before, mut nth_number) = (n, None);
         self.all(|v| {
-            found = (before == 0).then_some(v);
+            nth_number = (before == 0).then_some(v);
             before = before.wrapping_sub(1);
-            found.is_none()
+            nth_number.is_none()
         });
-        found
+        nth_number
     }
 
-    /// The first number.
+    /// Returns the first number.
     #[inline(always)]
     pub(crate) fn first(self) -> Option<u64> {
         let (mut packed, mut fields) = self.begin();
@@ -104,9 +106,10 @@ impl<'a> Ints<'a> {
         varint(packed).map(|(v, _)| v)
     }
 
-    /// Takes a run of a field (below 16) off the front of a message; `None` if the message is cut off.
+    /// Takes consecutive occurrences of a field (number below 16) off the front of a message. Returns `None` if the
+    /// message is truncated.
     #[inline(always)]
-    fn run(message: &mut &'a [u8], field: u8) -> Option<Ints<'a>> {
+    fn take_field(message: &mut &'a [u8], field: u8) -> Option<Ints<'a>> {
         if message.first() == Some(&(field << 3 | 2)) {
             let (len, n) = varint(&message[1..])?;
             let (packed, rest) = message[1 + n..].split_at_checked(usize::try_from(len).ok()?)?;
@@ -122,8 +125,8 @@ impl<'a> Ints<'a> {
     }
 }
 
-/// The next part of fields that is packed numbers of this one, or one number, which is packed too; and the fields after
-/// it. At the end there are neither.
+/// Returns the bytes of the next occurrence of a field, either packed numbers or a single number, and the fields after
+/// it. Both are empty at the end. A single number is encoded like a packed list of one.
 #[inline(never)]
 fn next_chunk(fields: &[u8], field: u64) -> Option<(&[u8], &[u8])> {
     let mut rest = Fields::new(fields, 0);
@@ -134,7 +137,7 @@ fn next_chunk(fields: &[u8], field: u64) -> Option<(&[u8], &[u8])> {
             let end = rest.offset();
             let packed = match value {
                 Value::Bytes(packed) => packed,
-                // What follows the key.
+                // Skip the key.
                 Value::Varint(_) => &fields[start + varint(&fields[start..])?.1..end],
                 Value::Fixed => return None,
             };
@@ -143,8 +146,9 @@ fn next_chunk(fields: &[u8], field: u64) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// True if packed numbers are well formed and `f` is true for each. As [`varint`], over a pointer that only moves
-/// forward: the length that is left is no number of its own, which takes a register less and a check less a byte.
+/// Returns true if packed numbers are well formed and `f` returns true for each. Decodes like [`varint`], but with an
+/// iterator that only moves forward. The remaining length is then not a variable of its own, which saves one register,
+/// and one check per byte.
 #[inline(always)]
 fn all_packed(packed: &[u8], mut f: impl FnMut(u64) -> bool) -> bool {
     let mut bytes = packed.iter();
@@ -174,7 +178,8 @@ fn all_packed(packed: &[u8], mut f: impl FnMut(u64) -> bool) -> bool {
     true
 }
 
-/// A bit for each of at most 64 bytes: set where a number ends, which is where the top bit is clear.
+/// Returns a mask with a bit per byte, for at most 64 bytes. A bit is set where a number ends, which is where a byte's
+/// top bit is clear.
 #[inline(always)]
 fn ends(bytes: &[u8]) -> u64 {
     let bits = |word: u64| (!word & 0x8080_8080_8080_8080).wrapping_mul(0x0002_0408_1020_4081) >> 56;
@@ -189,8 +194,8 @@ fn ends(bytes: &[u8]) -> u64 {
     ends
 }
 
-/// Fewer than eight bytes as a word, its upper part taken from `fill`: read twice where they overlap, instead of one by
-/// one.
+/// Packs fewer than eight bytes into a word and takes the upper bytes from `fill`. Two overlapping reads replace a read
+/// per byte.
 #[inline(always)]
 pub(crate) fn word(bytes: &[u8], fill: u64) -> u64 {
     let len = bytes.len();
@@ -199,15 +204,15 @@ pub(crate) fn word(bytes: &[u8], fill: u64) -> u64 {
             u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << (8 * (len % 8) - 32)
         }
         _ if len > 0 => {
-            let at = |i: usize| u64::from(bytes[i]) << (8 * i);
-            at(0) | at(len / 2) | at(len - 1)
+            let byte = |i: usize| u64::from(bytes[i]) << (8 * i);
+            byte(0) | byte(len / 2) | byte(len - 1)
         }
         _ => 0,
     };
     low | fill << (8 * (len % 8))
 }
 
-/// The number that lies in `bytes[start..end]`; `None` if it is too long.
+/// Decodes the number in `bytes[start..end]`. Returns `None` if it is too long.
 #[inline(always)]
 fn number(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
     match bytes[start..].first_chunk::<8>() {
@@ -218,16 +223,18 @@ fn number(bytes: &[u8], start: usize, end: usize) -> Option<u64> {
     }
 }
 
-/// True if a quick look shows that packed numbers are well formed and in `1..=n`; false says nothing.
+/// Checks quickly whether packed numbers are well formed and within `1..=n`. True is certain; false only means that the
+/// numbers need a full check.
 ///
-/// Checks every byte together with the two before it, eight bytes at a time and without decoding anything. A
-/// number is certainly in range if no byte of it is zero and it has fewer digits (of 7 bits, the last byte being
-/// the highest) than `n`, or as many and its first two are less than those of `n`.
+/// The function compares each byte with the two bytes before it, eight bytes at a time, and does not decode any number.
+/// Its digits are groups of 7 bits, and the last byte holds the highest digit. A number is certainly in range if none
+/// of its bytes is zero, and if it has fewer digits than `n`, or the same number of digits and its first two digits are
+/// less than those in `n`.
 #[inline(always)]
 fn packed_within(bytes: &[u8], n: u32) -> bool {
     const EACH: u64 = 0x0101_0101_0101_0101;
     const TOP: u64 = 0x80 * EACH;
-    // For n of two digits the digits are compared as they are; for n of three, the lowest is not looked at.
+    // If `n` has two digits, both are compared. If it has three, the lowest digit is ignored.
     let (three, highest, next) = match n {
         0x80..0x4000 => (false, n >> 7, (n & 0x7f) + 1),
         0x4000..0x20_0000 => (true, n >> 14, n >> 7 & 0x7f),
@@ -250,33 +257,35 @@ fn packed_within(bytes: &[u8], n: u32) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
     words.iter().for_each(|word| check(u64::from_le_bytes(*word)));
     if !rest.is_empty() {
-        // Filled up with ones, each a number by itself, unless the last number is cut off; see below.
+        // Fill the word with the byte 1, which is a valid number. The last line of this function detects a truncated
+        // last number.
         check(word(rest, EACH));
     }
     invalid == 0 && bytes.last().is_none_or(|&last| last < 0x80)
 }
 
-/// A sample's message, taken apart.
+/// The parts of a sample's message.
 #[derive(Clone, Copy)]
 pub(crate) struct SampleParts<'a> {
     pub locations: Ints<'a>,
     pub values: Ints<'a>,
-    /// Fields among which all labels are.
+    /// A range of fields that contains all labels.
     pub labels: &'a [u8],
 }
 
 impl<'a> SampleParts<'a> {
-    /// Locations, values, labels, in this order and nothing else: what all known producers write. `None` if it
-    /// is something else, or cut off. What the labels' field numbers are is not looked at.
+    /// Splits a message that consists of locations, values and labels, in this order and without other fields. All
+    /// known producers write this form. Returns `None` for other forms and for truncated messages. The field numbers in
+    /// `labels` are not checked.
     #[inline(always)]
     pub(crate) fn usual(message: &'a [u8]) -> Option<SampleParts<'a>> {
         let mut rest = message;
-        let locations = Ints::run(&mut rest, 1)?;
-        let values = Ints::run(&mut rest, 2)?;
+        let locations = Ints::take_field(&mut rest, 1)?;
+        let values = Ints::take_field(&mut rest, 2)?;
         Some(SampleParts { locations, values, labels: rest })
     }
 
-    /// The parts of a message of any form; where the usual one is `likely`, it is tried first.
+    /// Splits a message of any form. If `likely` is true, tries the usual form first.
     #[inline(always)]
     pub(crate) fn new(message: &'a [u8], likely: bool) -> SampleParts<'a> {
         match SampleParts::usual(message) {
@@ -285,7 +294,7 @@ impl<'a> SampleParts<'a> {
         }
     }
 
-    /// Any form that protobuf allows.
+    /// Splits a message in any form that protobuf allows.
     pub(crate) fn any(message: &'a [u8]) -> SampleParts<'a> {
         let ints = |field| Ints { bytes: message, field };
         SampleParts { locations: ints(1), values: ints(2), labels: message }
@@ -299,7 +308,7 @@ mod tests {
     use super::{Ints, SampleParts, packed_within, varint, word};
 
     #[test]
-    fn numbers_are_read_in_every_form_and_a_malformed_one_shows() {
+    fn numbers_are_decoded_in_every_form_and_malformed_numbers_are_detected() {
         let numbers: Vec<u64> =
             (0..64).map(|i| 1u64 << i).flat_map(|v| [v - 1, v, v + 1]).chain([u64::MAX, 0]).collect();
         let mut packed = Vec::new();
@@ -312,9 +321,9 @@ mod tests {
         put::bytes(&mut message, 1, &[]);
         put::bytes(&mut message, 1, &packed);
         let read = |ints: Ints<'_>| {
-            let mut got = Vec::new();
-            let whole = ints.all(|v| {
-                got.push(v);
+            let mut actual = Vec::new();
+            let is_whole = ints.all(|v| {
+                actual.push(v);
                 true
             });
             let mut again = Vec::new();
@@ -322,16 +331,16 @@ mod tests {
                 again.push(v);
                 true
             });
-            assert_eq!((as_values, &again), (whole, &got));
-            (whole, got)
+            assert_eq!((as_values, &again), (is_whole, &actual));
+            (is_whole, actual)
         };
-        let want: Vec<u64> = numbers.iter().copied().chain([5]).chain(numbers.iter().copied()).collect();
+        let expected: Vec<u64> = numbers.iter().copied().chain([5]).chain(numbers.iter().copied()).collect();
         let ints = SampleParts::any(&message).locations;
         assert_eq!(
-            (0..want.len() + 1).map(|n| ints.nth(n)).collect::<Vec<_>>(),
-            want.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
+            (0..expected.len() + 1).map(|n| ints.nth(n)).collect::<Vec<_>>(),
+            expected.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
         );
-        assert_eq!(read(ints), (true, want));
+        assert_eq!(read(ints), (true, expected));
 
         let mut usual = Vec::new();
         put::bytes(&mut usual, 1, &packed);
@@ -355,16 +364,16 @@ mod tests {
         assert_eq!(read(cut_off), (false, vec![1, 2]));
     }
 
-    /// One number as the format's description has it, byte by byte: its value and length.
-    fn obvious(data: &[u8]) -> Option<(u64, usize)> {
+    /// Decodes one number byte by byte, as the protobuf documentation describes. Returns its value and length.
+    fn decode_simply(data: &[u8]) -> Option<(u64, usize)> {
         let len = data.iter().take(10).position(|&byte| byte < 0x80)? + 1;
         let digits = data[..len].iter().enumerate();
         Some((digits.map(|(i, &byte)| (u128::from(byte & 0x7f) << (7 * i)) as u64).fold(0, |v, digit| v | digit), len))
     }
 
     #[test]
-    fn numbers_of_all_lengths_are_those_of_the_obvious_way() {
-        // Bytes at random, with the top bit in most of them, so that there are numbers of all lengths, and too long ones.
+    fn numbers_of_all_lengths_match_a_simple_decoder() {
+        // Random bytes, most of them with the top bit set, so that numbers have all lengths and some are too long.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -376,30 +385,30 @@ mod tests {
             let continued = [0x80, 0xff, 0x00][round % 3];
             let bytes: Vec<u8> =
                 (0..len).map(|_| random() as u8 | if random() % 8 == 0 { 0 } else { continued }).collect();
-            let (mut rest, mut want) = (&bytes[..], Vec::new());
-            while let Some((v, n)) = obvious(rest) {
-                want.push(v);
+            let (mut rest, mut expected) = (&bytes[..], Vec::new());
+            while let Some((v, n)) = decode_simply(rest) {
+                expected.push(v);
                 rest = &rest[n..];
                 lengths[n] += 1;
             }
             lengths[0] += usize::from(!rest.is_empty());
-            assert_eq!(varint(&bytes), obvious(&bytes), "{bytes:x?}");
+            assert_eq!(varint(&bytes), decode_simply(&bytes), "{bytes:x?}");
             let ints = Ints { bytes: &bytes, field: 0 };
-            let (mut got, mut values) = (Vec::new(), Vec::new());
-            let whole = ints.all(|v| {
-                got.push(v);
+            let (mut actual, mut values) = (Vec::new(), Vec::new());
+            let is_whole = ints.all(|v| {
+                actual.push(v);
                 true
             });
-            let whole_values = ints.all_values(|v| {
+            let is_whole_as_values = ints.all_values(|v| {
                 values.push(v);
                 true
             });
-            assert_eq!((whole, &got), (rest.is_empty(), &want), "{bytes:x?}");
-            assert_eq!(whole_values, whole, "{bytes:x?}");
-            assert!(values == want || !whole, "{bytes:x?}");
-            if whole {
-                assert_eq!((0..=want.len()).map(|n| ints.nth(n)).collect::<Vec<_>>(), {
-                    want.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
+            assert_eq!((is_whole, &actual), (rest.is_empty(), &expected), "{bytes:x?}");
+            assert_eq!(is_whole_as_values, is_whole, "{bytes:x?}");
+            assert!(values == expected || !is_whole, "{bytes:x?}");
+            if is_whole {
+                assert_eq!((0..=expected.len()).map(|n| ints.nth(n)).collect::<Vec<_>>(), {
+                    expected.iter().copied().map(Some).chain([None]).collect::<Vec<_>>()
                 });
             }
         }
@@ -407,19 +416,19 @@ mod tests {
     }
 
     #[test]
-    fn a_few_bytes_are_a_word_that_is_filled_up() {
+    fn fewer_than_eight_bytes_are_padded_to_a_word() {
         for len in 0..8 {
             let bytes: Vec<u8> = (0..len).map(|i| 0x81 + 17 * i).collect();
             for fill in [0, u64::MAX, 0x0101_0101_0101_0101] {
-                let mut want = fill.to_le_bytes();
-                want[..bytes.len()].copy_from_slice(&bytes);
-                assert_eq!(word(&bytes, fill), u64::from_le_bytes(want), "{len} {fill:x}");
+                let mut expected = fill.to_le_bytes();
+                expected[..bytes.len()].copy_from_slice(&bytes);
+                assert_eq!(word(&bytes, fill), u64::from_le_bytes(expected), "{len} {fill:x}");
             }
         }
     }
 
     #[test]
-    fn a_glance_at_ids_never_accepts_what_is_out_of_range() {
+    fn quick_id_check_never_accepts_ids_out_of_range() {
         let packed = |ids: &[u64]| {
             let mut bytes = Vec::new();
             ids.iter().for_each(|&v| put::varint(&mut bytes, v));
@@ -431,7 +440,7 @@ mod tests {
                 [0, 1, 2, 127, 128, 129, 16_383, 16_384, 2_097_151, 2_097_152, 1 << 21, 1 << 28, 1 << 35, u64::MAX];
             let near = (0..300).flat_map(|d| [u64::from(n).saturating_sub(d), u64::from(n) + d]);
             for id in edges.into_iter().chain(near) {
-                // At each place of a word, and before a longer and a shorter one.
+                // Test each position in a word, and positions before a longer and a shorter number.
                 for before in 0..9 {
                     for after in [&[][..], &[1], &[u64::from(n)]] {
                         let ids: Vec<u64> =
