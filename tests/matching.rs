@@ -59,7 +59,7 @@ fn what_was_matched_is_said_and_files_keep_their_names() {
     let view = diff.measure(&Query::default().with_matching(Matching::Canonical)).unwrap();
     let [said] = &view.summary().warnings[..] else { panic!("{:?}", view.summary().warnings) };
     assert!(
-        said.starts_with("7 names were matched without what a compiler numbers, such as orders::price::h"),
+        said.starts_with("7 names were matched without compiler-generated numbers, such as orders::price::h"),
         "{said}"
     );
     assert!(said.ends_with(" as orders::price"), "{said}");

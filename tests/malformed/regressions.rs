@@ -235,7 +235,7 @@ fn explain_takes_the_first_sample_type_with_values_where_the_default_has_none() 
     assert_eq!(warnings[0], "the default sample type, cpu, has no values, but inuse has");
     let (kind, warnings) = explained([1, 2, 0], None);
     assert_eq!(kind, "alloc");
-    assert_eq!(warnings[0], "the default sample type, cpu, has no values, but alloc has; so have: inuse");
+    assert_eq!(warnings[0], "the default sample type, cpu, has no values, but alloc has; these also have values: inuse");
     for (values, sample_type) in [([1, 2, 3], None), ([0, 0, 0], None), ([1, 2, 0], Some("cpu"))] {
         let (kind, warnings) = explained(values, sample_type);
         assert_eq!(kind, "cpu");
@@ -260,7 +260,7 @@ fn values_without_any_stack_are_a_warning() {
         let diff = Diff::new(&[threads(base, has_stack)], &[threads(new, has_stack)]).unwrap();
         diff.measure(&query).unwrap().summary().warnings.clone()
     };
-    assert_eq!(warnings(10, 25, false, ""), ["no sample of cpu has a stack, so its total is all that is known"]);
+    assert_eq!(warnings(10, 25, false, ""), ["no sample of cpu has a stack, so only its total is known"]);
     assert_eq!(warnings(10, 25, false, "x"), ["focus \"x\" matched nothing"]);
     assert!(warnings(0, 0, false, "").is_empty() && warnings(10, 25, true, "").is_empty());
 }
