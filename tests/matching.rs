@@ -184,7 +184,7 @@ fn what_has_names_as_they_are_says_so() {
     let diff = Diff::new(&[side(0)], &[side(1)]).unwrap();
     let canonical = Query::default().with_matching(Matching::Canonical);
     let error = diff.to_profile(&canonical).unwrap_err().to_string();
-    assert!(error.contains("a written profile has names as they are"), "{error}");
+    assert!(error.contains("a written profile keeps the original names"), "{error}");
     let error = diff.list(&canonical, "price", &()).unwrap_err().to_string();
     assert!(error.contains("list pairs functions by their names"), "{error}");
     let error = "fuzzy".parse::<Matching>().unwrap_err().to_string();

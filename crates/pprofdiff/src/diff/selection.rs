@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, InputFrames, State};
 use super::identity::{self, Granularity};
-use super::matching::{Matching, Moves, Renamed};
+use super::matching::{Matching, Moves, RenamedFunctions};
 use super::normalize::{Normalize, Scale, Scales};
 use super::tags::number_units;
 use super::top::TotalChance;
 use super::tree::Tree;
-use super::walk::{Columns, StackVisitor, Walk};
+use super::walk::{StackVisitor, TypeColumns, Walk};
 use super::{Diff, Input, Pair, Query, duration};
 use crate::sampling::Sampling;
 use crate::{Error, Result};
@@ -143,7 +143,7 @@ impl Diff {
         };
         let state = State::default();
         let zipped: Vec<_> = diff.inputs.iter().zip(&plans).zip(&shifts).collect();
-        let no_renames = Renamed::default();
+        let no_renames = RenamedFunctions::default();
         let inputs = parallel::map(&zipped, |((m, plan), shifts)| {
             let renamed = if m.base { &moves.renamed } else { &no_renames };
             InputFrames::new(&m.profile, plan, query, matching, renamed, shifts, &state)
@@ -271,12 +271,12 @@ impl Selection {
     }
 
     /// Returns the walk over each profile, with its columns of all sample types.
-    pub(super) fn columns(&self) -> Vec<Columns<'_>> {
+    pub(super) fn columns(&self) -> Vec<TypeColumns<'_>> {
         let types = &self.diff.types;
         let all = self.walks(0).map(|walk| {
             let sign = walk.input.sign();
             let columns = types.iter().map(|t| t.columns[walk.input.index]);
-            Columns { of_types: columns.map(|(column, times)| (column, times * sign)).collect(), walk }
+            TypeColumns { of_types: columns.map(|(column, times)| (column, times * sign)).collect(), walk }
         });
         all.collect()
     }

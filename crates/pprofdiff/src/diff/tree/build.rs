@@ -6,7 +6,7 @@
 use super::super::frames::Innermost;
 use super::super::selection::Selection;
 use super::super::stacks::Keys;
-use super::super::walk::{ColumnVisitor, Columns, SampleLocations};
+use super::super::walk::{ColumnVisitor, SampleLocations, TypeColumns};
 use super::Tree;
 use pprofdiff_profile::columns::{NONE, Total};
 use pprofdiff_profile::interner::{Found, Index};
@@ -45,7 +45,7 @@ struct Hashed {
 impl Tree {
     /// The tree of a selection; `None` where it would take too much.
     pub(super) fn from_selection(selection: &Selection) -> Option<Tree> {
-        let inputs: Vec<Columns<'_>> = selection.columns();
+        let inputs: Vec<TypeColumns<'_>> = selection.columns();
         let n_types = inputs.first()?.of_types.len();
         let is_two_sided = selection.diff().is_two_sided();
         let (first, others): (Vec<_>, Vec<_>) = inputs.iter().partition(|c| c.walk.input.base == is_two_sided);
@@ -76,10 +76,10 @@ impl Tree {
 }
 
 /// Samples of one input that follow each other.
-type Piece<'c, 'm> = (&'c Columns<'m>, SampleRange);
+type Piece<'c, 'm> = (&'c TypeColumns<'m>, SampleRange);
 
 /// The samples of a side in pieces that are worth being read at the same time, each of some inputs or of a part of one.
-fn pieces<'c, 'm>(inputs: &[&'c Columns<'m>]) -> Vec<Vec<Piece<'c, 'm>>> {
+fn pieces<'c, 'm>(inputs: &[&'c TypeColumns<'m>]) -> Vec<Vec<Piece<'c, 'm>>> {
     let mut all: Vec<Piece<'c, 'm>> = Vec::new();
     for &columns in inputs {
         all.extend(columns.walk.ranges().into_iter().map(|range| (columns, range)));
@@ -90,7 +90,13 @@ fn pieces<'c, 'm>(inputs: &[&'c Columns<'m>]) -> Vec<Vec<Piece<'c, 'm>>> {
 }
 
 /// The entries of the base, or of the only side, and the totals of the sample types there.
-fn collect(inputs: &[&Columns<'_>], keys: &Keys, n_types: usize, step: usize, room: usize) -> (Entries, Vec<Total>) {
+fn collect(
+    inputs: &[&TypeColumns<'_>],
+    keys: &Keys,
+    n_types: usize,
+    step: usize,
+    room: usize,
+) -> (Entries, Vec<Total>) {
     let pieces = pieces(inputs);
     let room_of_piece = room / pieces.len().max(1);
     let collected = parallel::map(&pieces, |piece| collect_piece(piece, keys, n_types, step, room_of_piece));
@@ -134,7 +140,7 @@ fn collect_piece(
 }
 
 /// The samples of the new side, and the totals of the sample types there.
-fn hash(inputs: &[&Columns<'_>], keys: &Keys, n_types: usize) -> (Hashed, Vec<Total>) {
+fn hash(inputs: &[&TypeColumns<'_>], keys: &Keys, n_types: usize) -> (Hashed, Vec<Total>) {
     let pieces = parallel::map(&pieces(inputs), |piece| {
         let mut hashed = Hashed { hashes: Vec::new(), values: Vec::new() };
         let mut totals = vec![Total::default(); n_types];
@@ -282,7 +288,7 @@ impl Entries {
     }
 
     /// Adds those samples of the new side that have the places `unknown`.
-    fn add_unknown(&mut self, inputs: &[&Columns<'_>], samples: &Hashed, unknown: &[usize], n_types: usize) {
+    fn add_unknown(&mut self, inputs: &[&TypeColumns<'_>], samples: &Hashed, unknown: &[usize], n_types: usize) {
         let mut visitor = UnknownVisitor { entries: self, samples, unknown: unknown.iter(), n_types, i: 0, next: None };
         visitor.next = visitor.unknown.next().copied();
         for columns in inputs {
@@ -297,14 +303,14 @@ impl Entries {
 
 /// Reads the steps of a sample, leaf first.
 struct StepReader<'c, 'm> {
-    columns: &'c Columns<'m>,
+    columns: &'c TypeColumns<'m>,
     /// By location, with common numbers: the step itself, since a location's innermost frame is inlined if there are more.
     innermost: Vec<Innermost>,
     steps: Vec<u32>,
 }
 
 impl<'c, 'm> StepReader<'c, 'm> {
-    fn new(columns: &'c Columns<'m>) -> Self {
+    fn new(columns: &'c TypeColumns<'m>) -> Self {
         StepReader { columns, innermost: columns.walk.innermost(), steps: Vec::new() }
     }
 
@@ -333,7 +339,7 @@ struct StepVisitor<'c, 'm, F> {
 }
 
 impl<'c, 'm, F: FnMut(&[i64], &[u32])> StepVisitor<'c, 'm, F> {
-    fn visit(columns: &'c Columns<'m>, range: &SampleRange, f: F) {
+    fn visit(columns: &'c TypeColumns<'m>, range: &SampleRange, f: F) {
         columns.visit(range, &mut StepVisitor { reader: StepReader::new(columns), f });
     }
 }
