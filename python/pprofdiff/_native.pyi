@@ -555,14 +555,14 @@ class Views:
         - `ignore`: Drop samples with a matching frame; wins over focus.
         - `hide`: Remove matching frames; their cost moves to the caller.
         - `show`: Remove the frames that do not match.
-        - `show_from`: Drop what is above the root-most match, and samples without one.
+        - `show_from`: Drop frames above the root-most match, and samples without a match.
         - `tagfocus`: Keep only samples with this label: key=RE, RE, bytes=1kb:1mb.
-        - `base_tagfocus`: Let the base be its samples with this label, as in tagfocus; totals are theirs.
-        - `new_tagfocus`: Let the new side be its samples with this label, as in tagfocus; totals are theirs.
+        - `base_tagfocus`: Restrict the base to samples with this label, as in tagfocus; totals change too.
+        - `new_tagfocus`: Restrict the new side to samples with this label, as in tagfocus; totals change too.
         - `tagignore`: Drop samples with this label.
-        - `tagshow`: Show only the labels whose key matches, where labels are shown.
-        - `taghide`: Show no label whose key matches.
-        - `prune_from`: Drop what is below the leaf-most match.
+        - `tagshow`: Show only labels with a matching key, in views of labels.
+        - `taghide`: Hide labels with a matching key.
+        - `prune_from`: Drop frames below the leaf-most match.
 
         Filters that were given before stay, unless given again; an empty one is taken away. Totals and
         percentages stay those before filters. A filter that matches nothing is said in the views' warnings.

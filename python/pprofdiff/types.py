@@ -31,21 +31,21 @@ class Filters(TypedDict, total=False):
     show: str | None
     """Remove the frames that do not match."""
     show_from: str | None
-    """Drop what is above the root-most match, and samples without one."""
+    """Drop frames above the root-most match, and samples without a match."""
     tagfocus: str | None
     """Keep only samples with this label: key=RE, RE, bytes=1kb:1mb."""
     base_tagfocus: str | None
-    """Let the base be its samples with this label, as in tagfocus; totals are theirs."""
+    """Restrict the base to samples with this label, as in tagfocus; totals change too."""
     new_tagfocus: str | None
-    """Let the new side be its samples with this label, as in tagfocus; totals are theirs."""
+    """Restrict the new side to samples with this label, as in tagfocus; totals change too."""
     tagignore: str | None
     """Drop samples with this label."""
     tagshow: str | None
-    """Show only the labels whose key matches, where labels are shown."""
+    """Show only labels with a matching key, in views of labels."""
     taghide: str | None
-    """Show no label whose key matches."""
+    """Hide labels with a matching key."""
     prune_from: str | None
-    """Drop what is below the leaf-most match."""
+    """Drop frames below the leaf-most match."""
 
 
 class ViewOptions(Filters, total=False):

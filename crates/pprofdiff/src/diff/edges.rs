@@ -63,7 +63,7 @@ impl Edge {
 pub struct Edges {
     /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// The frames that nodes and edges refer to.
+    /// The frames of the nodes and edges.
     pub frames: Arc<Frames>,
     /// The nodes, in the order of the table of frames.
     pub nodes: Vec<TopRow>,
@@ -72,7 +72,7 @@ pub struct Edges {
     pub edges: Vec<Edge>,
 }
 
-/// Numbers ordered pairs in the order in which they first occur. The elements of a pair are below a bound.
+/// Numbers ordered pairs by their first occurrence. The elements of a pair are below a bound.
 ///
 /// Most calls have the same caller as the callee's previous call, so the previous caller is checked before the table.
 pub(crate) struct Calls {

@@ -387,7 +387,7 @@ impl Measure {
         is_empty.then(|| format!("no sample of {sample_type} has a stack, so only its total is known"))
     }
 
-    /// Returns the frames that rows refer to.
+    /// Returns the frames of all rows.
     pub fn frames(&self) -> &Arc<Frames> {
         &self.selection.shared.frames
     }

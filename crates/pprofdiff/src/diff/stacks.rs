@@ -38,9 +38,9 @@ pub struct StackRow {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stacks {
-    /// The header of the measure that the stacks come from.
+    /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// The frames that the stacks refer to.
+    /// The frames of the stacks.
     pub frames: Arc<Frames>,
     /// True if stacks with different labels are different rows.
     pub by_labels: bool,

@@ -218,7 +218,7 @@ impl Growing {
 
     /// Joins consecutive pieces. `places` is their total number of places.
     fn joined(mut pieces: Vec<Growing>, places: usize) -> Growing {
-        // Edges are numbered in the order in which they first occur.
+        // Edges are numbered by their first occurrence.
         let mut calls = std::mem::replace(&mut pieces[0].calls, Calls::below(0));
         let mut number = |pair: &(u32, u32)| calls.id(pair.0, pair.1) as u32;
         let edges: Vec<Vec<u32>> =
