@@ -186,7 +186,7 @@ fn what_has_names_as_they_are_says_so() {
     let error = diff.to_profile(&canonical).unwrap_err().to_string();
     assert!(error.contains("a written profile keeps the original names"), "{error}");
     let error = diff.list(&canonical, "price", &()).unwrap_err().to_string();
-    assert!(error.contains("list pairs functions by their names"), "{error}");
+    assert!(error.contains("list pairs functions by their original names"), "{error}");
     let error = "fuzzy".parse::<Matching>().unwrap_err().to_string();
     assert!(error.contains("exact, stable, canonical or moved"), "{error}");
 }
