@@ -314,7 +314,11 @@ fn runs_of_the_new_side_are_normalized_each_by_itself() {
     for (files, how, said) in [
         (["zero", "base"], "total", "base: can't normalize by total: the total of the base is zero"),
         (["timeless", "base"], "duration", "base: can't normalize by duration: the duration of the base is zero"),
-        (["base", "timeless"], "duration", "timeless: can't normalize by duration: the duration of the new side is zero"),
+        (
+            ["base", "timeless"],
+            "duration",
+            "timeless: can't normalize by duration: the duration of the new side is zero",
+        ),
         (["base", "base"], "0", "the normalization factor must be a positive number"),
         (["base", "base"], "1e18", "no longer fits an int64"),
         (["base", "base"], "half", "normalize must be total, duration"),

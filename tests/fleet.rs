@@ -193,5 +193,9 @@ fn what_can_not_be_compared_is_said() {
     let ranking = fleet.ranking(FDR).unwrap();
     let failed: Vec<&str> = ranking.failed.iter().map(|failed| failed.pair.as_str()).collect();
     assert_eq!((failed, ranking.pairs.len()), (vec!["gone", "heap"], 1));
-    assert!(ranking.failed[1].error.contains("its sample type is alloc_space, but other pairs use cpu"), "{:?}", ranking.failed);
+    assert!(
+        ranking.failed[1].error.contains("its sample type is alloc_space, but other pairs use cpu"),
+        "{:?}",
+        ranking.failed
+    );
 }

@@ -235,7 +235,10 @@ fn explain_takes_the_first_sample_type_with_values_where_the_default_has_none() 
     assert_eq!(warnings[0], "the default sample type, cpu, has no values, but inuse has");
     let (kind, warnings) = explained([1, 2, 0], None);
     assert_eq!(kind, "alloc");
-    assert_eq!(warnings[0], "the default sample type, cpu, has no values, but alloc has; these also have values: inuse");
+    assert_eq!(
+        warnings[0],
+        "the default sample type, cpu, has no values, but alloc has; these also have values: inuse"
+    );
     for (values, sample_type) in [([1, 2, 3], None), ([0, 0, 0], None), ([1, 2, 0], Some("cpu"))] {
         let (kind, warnings) = explained(values, sample_type);
         assert_eq!(kind, "cpu");

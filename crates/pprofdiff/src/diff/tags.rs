@@ -103,8 +103,8 @@ impl TagFilter {
         move |sample| match &self.test {
             TagTest::Range { low, high, unit } => sample.labels().any(|l| match l.value {
                 LabelValue::Number(v, _) if has_key(l.key) => {
-                    let unit = || units.get(p.string(l.key)).map_or("", String::as_str);
-                    let (v, unit_of_v) = units::convert(v, unit_of.entry(l.key).or_insert_with(unit), unit);
+                    let find_unit = || units.get(p.string(l.key)).map_or("", String::as_str);
+                    let (v, unit_of_v) = units::convert(v, unit_of.entry(l.key).or_insert_with(find_unit), unit);
                     unit_of_v == *unit && (*low..=*high).contains(&v)
                 }
                 _ => false,

@@ -134,9 +134,9 @@ impl Series {
         })
     }
 
-    /// Loads the profiles of a change point for a comparison: the builds before it as runs of one side, and the builds
-    /// from it on as runs of the other side. Profiles are read again from their paths or fetched again, in parallel
-    /// inside a rayon pool.
+    /// Loads the profiles of a change point for a comparison. The builds before it are runs of the base, and the builds from
+    /// it on are runs of the new side. Profiles are read again from their paths or fetched again, in parallel inside a
+    /// rayon pool.
     ///
     /// # Errors
     /// Fails if a profile cannot be loaded again, for example because its source was not a file.

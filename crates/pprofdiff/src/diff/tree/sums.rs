@@ -71,7 +71,7 @@ impl TypeSums<'_> {
 
     /// Returns the sums of the stacks that end in a chain.
     #[inline(always)]
-    pub(super) fn own(&self, chain: usize) -> EntrySum {
+    pub(super) fn ending(&self, chain: usize) -> EntrySum {
         self.sum(self.tree.chains[chain].entry, self.tree.chains[chain + 1].entry)
     }
 

@@ -32,7 +32,7 @@ impl Tree {
                 }
             }
             let leaf = self.steps[places.end - 1].frame();
-            add(&mut rows[leaf as usize].flat, sums.own(chain).weight);
+            add(&mut rows[leaf as usize].flat, sums.ending(chain).weight);
         });
         (rows, present)
     }
