@@ -16,12 +16,12 @@ use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{FastState, HashMap};
 use pprofdiff_profile::work::{Pace, paced};
 
-/// The relation of an edge's other frame to the node.
+/// The direction of an edge, as seen from a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Relation {
-    /// The other frame calls the node.
+    /// The node is the callee, and the second frame is its caller.
     Caller,
-    /// The node calls the other frame.
+    /// The node is the caller, and the second frame is the callee.
     Callee,
 }
 
@@ -41,9 +41,9 @@ impl Relation {
 pub struct Edge {
     /// The frame whose callers and callees are listed.
     pub node: u32,
-    /// The frame at the other end.
+    /// The second frame: a caller or a callee of the node.
     pub other: u32,
-    /// The relation of the other frame to the node.
+    /// The role of the second frame.
     pub relation: Relation,
     /// The sum of the samples that contain this edge.
     pub weight: Pair,

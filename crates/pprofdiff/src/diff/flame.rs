@@ -245,13 +245,13 @@ pub(super) trait BoxSource {
 
     /// Splits a box's stacks by their next frame. Calls `f` with each part, in the order of the frames' numbers, and
     /// returns the sum of the stacks that end in the box. `depth` is the depth of the box.
-    fn part(&mut self, depth: usize, at: &Self::Position, f: impl FnMut(ChildBox<Self::Position>)) -> Pair;
+    fn part(&mut self, depth: usize, position: &Self::Position, f: impl FnMut(ChildBox<Self::Position>)) -> Pair;
 }
 
 /// The stacks of a box that continue with the same frame.
 pub(super) struct ChildBox<Position> {
     pub frame: u32,
-    pub at: Position,
+    pub position: Position,
     pub sum: BoxSum,
 }
 
@@ -296,7 +296,7 @@ struct Grown {
     widest: f64,
 }
 
-/// A node in the heap. The widest node comes first. Of equally wide nodes, the node that was created first comes first.
+/// A node in the heap. The widest node comes first. Equally wide nodes are sorted by creation.
 struct HeapNode {
     share: f64,
     node: usize,
@@ -328,8 +328,8 @@ fn grow<S: BoxSource>(source: &mut S, options: &FlameOptions) -> Grown {
         let (flat, pruned) = (Pair::default(), BoxSum::default());
         GrowingNode { parent, frame, depth, sum, flat, pruned, kept: false }
     };
-    let (at, all) = source.all();
-    let (mut nodes, mut places) = (vec![node(0, FlameFrame::Root, 0, all)], vec![at]);
+    let (position, all) = source.all();
+    let (mut nodes, mut places) = (vec![node(0, FlameFrame::Root, 0, all)], vec![position]);
     let mut heap = BinaryHeap::from([HeapNode { share: 1.0, node: 0 }]);
     let (mut kept, mut widest) = (0, 0.0f64);
     let mut pace = Pace::default();
@@ -339,8 +339,8 @@ fn grow<S: BoxSource>(source: &mut S, options: &FlameOptions) -> Grown {
     {
         kept += 1;
         pace.step(1 + nodes[parent].sum.stacks);
-        let (depth, at) = (nodes[parent].depth, places[parent].clone());
-        let flat = source.part(depth as usize, &at, |ChildBox { frame, at, sum }| {
+        let (depth, position) = (nodes[parent].depth, places[parent].clone());
+        let flat = source.part(depth as usize, &position, |ChildBox { frame, position, sum }| {
             let share = sum.width.share(all.width);
             if share < options.min_width {
                 nodes[parent].pruned.add(sum);
@@ -349,7 +349,7 @@ fn grow<S: BoxSource>(source: &mut S, options: &FlameOptions) -> Grown {
             }
             heap.push(HeapNode { share, node: nodes.len() });
             nodes.push(node(parent, FlameFrame::Frame(frame), depth + 1, sum));
-            places.push(at);
+            places.push(position);
         });
         (nodes[parent].kept, nodes[parent].flat) = (true, flat);
     }
@@ -395,11 +395,11 @@ impl BoxSource for StackRows<'_> {
         (0..self.rows.len(), self.sum(0..self.rows.len()))
     }
 
-    fn part(&mut self, depth: usize, at: &Self::Position, mut f: impl FnMut(ChildBox<Self::Position>)) -> Pair {
+    fn part(&mut self, depth: usize, position: &Self::Position, mut f: impl FnMut(ChildBox<Self::Position>)) -> Pair {
         const END: u32 = u32::MAX;
         let (stacks, inverted) = (self.stacks, self.inverted);
         let StackRows { rows, keys, .. } = self;
-        let rows = &mut rows[at.clone()];
+        let rows = &mut rows[position.clone()];
         keys.clear();
         keys.extend(rows.iter().map(|&row| {
             let frames = stacks.frames_of(&stacks.rows[row as usize]);
@@ -412,12 +412,12 @@ impl BoxSource for StackRows<'_> {
             rows.iter_mut().zip(keys.iter()).for_each(|(row, key)| *row = key.1);
         }
         let mut flat = Pair::default();
-        let mut start = at.start;
+        let mut start = position.start;
         for group in self.keys.chunk_by(|a, b| a.0 == b.0) {
             let end = start + group.len();
             match group[0].0 {
                 END => group.iter().for_each(|k| add(&mut flat, stacks.rows[k.1 as usize].weight)),
-                frame => f(ChildBox { frame, at: start..end, sum: self.sum(start..end) }),
+                frame => f(ChildBox { frame, position: start..end, sum: self.sum(start..end) }),
             }
             start = end;
         }

@@ -34,7 +34,7 @@ pub(crate) type State = FastState;
 #[derive(Debug, Clone, Copy)]
 struct TextRef {
     hash: u64,
-    own: bool,
+    is_stored: bool,
     start: u32,
     len: u32,
 }
@@ -98,7 +98,7 @@ impl FrameTable {
 #[derive(Default)]
 struct TextTable {
     profile: Option<Arc<Profile>>,
-    own: Vec<u8>,
+    stored: Vec<u8>,
     texts: Vec<TextRef>,
 }
 
@@ -106,8 +106,8 @@ impl TextTable {
     fn get(&self, text: u32) -> &[u8] {
         let t = self.texts[text as usize];
         let buffer = match &self.profile {
-            Some(profile) if !t.own => profile.buffer(),
-            _ => &self.own,
+            Some(profile) if !t.is_stored => profile.buffer(),
+            _ => &self.stored,
         };
         &buffer[t.start as usize..][..t.len as usize]
     }
@@ -126,7 +126,7 @@ impl ContentInterner {
     fn new(profile: Option<Arc<Profile>>, texts: usize, state: State) -> ContentInterner {
         let frames = FrameTable::with_capacity(texts, state.clone());
         let text_index = Index::with_capacity(texts);
-        let texts = TextTable { profile, own: Vec::new(), texts: Vec::with_capacity(texts + 1) };
+        let texts = TextTable { profile, stored: Vec::new(), texts: Vec::with_capacity(texts + 1) };
         let mut interner = ContentInterner { state, texts, text_index, frames };
         interner.text(b"");
         interner
@@ -153,12 +153,12 @@ impl TextTable {
         if let Some(profile) = &self.profile {
             let (buffer, start) = (profile.buffer().as_ptr_range(), bytes.as_ptr());
             if !bytes.is_empty() && buffer.contains(&start) {
-                return TextRef { hash, own: false, start: (start as usize - buffer.start as usize) as u32, len };
+                return TextRef { hash, is_stored: false, start: (start as usize - buffer.start as usize) as u32, len };
             }
         }
-        let start = self.own.len() as u32;
-        self.own.extend_from_slice(bytes);
-        TextRef { hash, own: true, start, len }
+        let start = self.stored.len() as u32;
+        self.stored.extend_from_slice(bytes);
+        TextRef { hash, is_stored: true, start, len }
     }
 }
 
@@ -183,7 +183,7 @@ impl FrameInterner {
         let mut text = |id: u32| {
             if text_numbers[id as usize] == NONE {
                 let bytes = frames.text(id);
-                if u32::try_from(self.interner.texts.own.len() + bytes.len()).is_err() {
+                if u32::try_from(self.interner.texts.stored.len() + bytes.len()).is_err() {
                     let detail = "the names of the frames of all profiles together are larger than 4 GiB";
                     return Err(Error::new(ErrorKind::Limit, detail));
                 }
@@ -361,7 +361,7 @@ impl Frames {
 
     fn limit_labels(&mut self) {
         // If the profiles are not kept, only the texts count.
-        let size = |texts: &TextTable| texts.profile.as_ref().map_or(texts.own.len(), |p| p.inflated_size());
+        let size = |texts: &TextTable| texts.profile.as_ref().map_or(texts.stored.len(), |p| p.inflated_size());
         let profiles = self.inputs.iter().map(|m| size(&m.texts)).sum();
         let lengths = self.frames.iter().flat_map(|f| [f.name, f.file, f.mapping]).map(|text| self.text(text).len());
         self.longest_text = texts::longest(profiles, lengths.fold(0, usize::saturating_add), 3 * self.frames.len());

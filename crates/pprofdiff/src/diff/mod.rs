@@ -192,7 +192,7 @@ pub struct Diff {
     /// The inputs that take part. A run that a side lists several times is included once, unless the runs add up.
     pub(crate) inputs: Arc<[Input]>,
     /// All profiles that the caller gave.
-    named: Arc<[Input]>,
+    all_inputs: Arc<[Input]>,
     /// Warnings about repeated runs.
     repeats: Arc<[String]>,
     pub(crate) types: Arc<[CommonType]>,
@@ -201,7 +201,7 @@ pub struct Diff {
     two_sided: bool,
     /// True if the profiles of a side add up.
     sum: bool,
-    /// Knowledge about the number of samples, by sample type.
+    /// A cache of the sampling model of each sample type.
     pub(crate) known: KnownOfTypes,
     /// The folder of runs that the user gave in place of the files.
     folder: Option<Arc<str>>,
@@ -265,7 +265,7 @@ impl Diff {
     /// Returns true if a side lists a run several times. Such a run counts once.
     #[cfg(feature = "check")]
     pub(crate) fn has_repeats(&self) -> bool {
-        self.inputs.len() < self.named.len()
+        self.inputs.len() < self.all_inputs.len()
     }
 
     /// Loads the sources of one side for [`Diff::new`]. Loads a file with several names only once, so the diff
@@ -286,30 +286,30 @@ impl Diff {
             None => common_types_of_sides(&base, &new)?,
         };
         let default_type = default_type(&new, &base, &types);
-        let named: Arc<[Input]> = inputs.into();
-        let (inputs, repeats) = match named.iter().any(|m| m.part.is_some()) {
-            true => (named.clone(), Vec::new()),
+        let all_inputs: Arc<[Input]> = inputs.into();
+        let (inputs, repeats) = match all_inputs.iter().any(|m| m.part.is_some()) {
+            true => (all_inputs.clone(), Vec::new()),
             false => {
-                let (runs, repeats) = repeats::distinct(&named);
+                let (runs, repeats) = repeats::distinct(&all_inputs);
                 (runs.into(), repeats)
             }
         };
         let known = nothing_known(types.len());
         let (types, repeats, folder) = (types.into(), repeats.into(), None);
-        Ok(Diff { inputs, named, repeats, types, default_type, two_sided, sum: false, known, folder })
+        Ok(Diff { inputs, all_inputs, repeats, types, default_type, two_sided, sum: false, known, folder })
     }
 
     /// Returns this diff with the profiles of each side added up, for example parts of one run on several machines.
     #[must_use]
     pub fn summed(self) -> Diff {
         let known = nothing_known(self.types.len());
-        Diff { sum: true, inputs: self.named.clone(), repeats: Arc::default(), known, ..self }
+        Diff { sum: true, inputs: self.all_inputs.clone(), repeats: Arc::default(), known, ..self }
     }
 
     /// Iterates over all profiles that the caller gave for a side. [`Diff::base`] and [`Diff::new_side`] list a
     /// repeated run only once.
     pub fn given(&self, is_base: bool) -> impl Iterator<Item = &Arc<Profile>> {
-        self.named.iter().filter(move |m| m.base == is_base).map(|m| &m.profile)
+        self.all_inputs.iter().filter(move |m| m.base == is_base).map(|m| &m.profile)
     }
 
     /// Returns the warnings about runs that a side repeats.

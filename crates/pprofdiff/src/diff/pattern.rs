@@ -104,7 +104,7 @@ const MAX_REPEATS: u32 = 1000;
 /// Counts how often the parts of an expression are repeated. RE2 would expand them that many times.
 #[derive(Default)]
 struct Repeats {
-    /// For each open group, the maximum count inside it before the group that follows in this list.
+    /// For each open group, the maximum count in the surrounding group before it was opened.
     open: Vec<u32>,
     /// The maximum count since the last group was opened.
     max: u32,
@@ -274,7 +274,7 @@ mod tests {
             let error = compile("focus", invalid).unwrap_err().to_string();
             assert!(error.contains("focus") && !error.contains('\n'), "{error}");
         }
-        // Each of these repeats a part once too often. RE2 rejects them too.
+        // RE2 rejects each of these, because a part is repeated too often.
         for many in ["a{1001}", "(a{100}b){11}", "(?:(x|y{2,10}){10}z){11}", "a{99999999999}", "[ab]*a[ab]{60000}"] {
             let error = compile("focus", many).unwrap_err().to_string();
             assert!(error.contains("more than 1000 times"), "{error}");

@@ -12,7 +12,7 @@ use super::matching::{Matching, Moves, RenamedFunctions};
 use super::normalize::{Normalize, Scale, Scales};
 use super::tags::number_units;
 use super::top::TotalChance;
-use super::tree::Tree;
+use super::tree::StackTree;
 use super::walk::{StackVisitor, TypeColumns, Walk};
 use super::{Diff, Input, Pair, Query, duration};
 use crate::sampling::Sampling;
@@ -99,7 +99,7 @@ struct SelectionData {
     translations: Vec<Vec<u32>>,
     warnings: Vec<String>,
     /// The tree of stacks that several views share, once it is built. `None` if the tree would be too large.
-    tree: OnceLock<Option<Arc<Tree>>>,
+    tree: OnceLock<Option<Arc<StackTree>>>,
 }
 
 /// Returns a warning with the number of names that were made canonical, and one example.
@@ -258,13 +258,13 @@ impl Selection {
     }
 
     /// Returns the tree of all stacks, if it was built and is small enough.
-    pub(super) fn tree(&self) -> Option<&Arc<Tree>> {
+    pub(super) fn tree(&self) -> Option<&Arc<StackTree>> {
         self.shared.tree.get()?.as_ref()
     }
 
     /// Builds the tree if it does not exist yet. Two threads may both build it, and the first result is kept. Making
     /// one thread wait could deadlock inside a pool.
-    pub(super) fn keep_tree(&self, build: impl FnOnce() -> Option<Tree>) {
+    pub(super) fn keep_tree(&self, build: impl FnOnce() -> Option<StackTree>) {
         if self.shared.tree.get().is_none() {
             let _ = self.shared.tree.set(build().map(Arc::new));
         }

@@ -404,7 +404,7 @@ struct LabelCollector {
     /// The sets, each in ascending order.
     sets: Sequences<u32, QualityState>,
     /// The texts of the profile that is being read, with the walk's index.
-    known: (usize, KnownTexts),
+    known_texts: (usize, KnownTexts),
     set: Vec<u32>,
 }
 
@@ -417,7 +417,7 @@ impl Default for LabelCollector {
             texts: TextInterner::default(),
             labels: Interner::default(),
             sets,
-            known: (usize::MAX, KnownTexts::default()),
+            known_texts: (usize::MAX, KnownTexts::default()),
             set: Vec::new(),
         }
     }
@@ -427,12 +427,12 @@ impl LabelCollector {
     /// Returns the number of a sample's label set.
     fn number<'m>(&mut self, walk: &Walk<'m>, sample: Sample<'m>) -> u32 {
         let p = &*walk.input.profile;
-        if self.known.0 != walk.index {
-            self.known = (walk.index, KnownTexts::default());
+        if self.known_texts.0 != walk.index {
+            self.known_texts = (walk.index, KnownTexts::default());
         }
         self.set.clear();
         for label in walk.labels(&sample) {
-            let mut text = |id| self.known.1.id(p, id, &mut self.texts);
+            let mut text = |id| self.known_texts.1.id(p, id, &mut self.texts);
             let key = text(label.key);
             let label = match label.value {
                 LabelValue::Text(value) => LabelText { key, text: text(value), number: 0 },

@@ -35,13 +35,13 @@ impl Diff {
                  compare its labels, or use tagfocus",
             ));
         }
-        let units = number_units(self.named.iter().map(|input| &*input.profile));
-        let mut named = Vec::with_capacity(self.named.len());
+        let units = number_units(self.all_inputs.iter().map(|input| &*input.profile));
+        let mut all_inputs = Vec::with_capacity(self.all_inputs.len());
         let mut matched = [false; 2];
-        for input in self.named.iter() {
+        for input in self.all_inputs.iter() {
             let side = usize::from(!input.base);
             let Some((_, value)) = given[side] else {
-                named.push(input.clone());
+                all_inputs.push(input.clone());
                 continue;
             };
             let profile = Arc::new(tagged(&input.profile, value, &units)?);
@@ -50,18 +50,18 @@ impl Diff {
                 Some(base) => Input::part(&profile, base),
             };
             matched[side] |= restricted.profile.n_samples() > 0;
-            named.push(restricted);
+            all_inputs.push(restricted);
         }
         for (given, _) in given.iter().zip(matched).filter(|(_, matched)| !matched) {
             warnings.extend(given.map(|(name, value)| format!("{name} {value:?} matched nothing")));
         }
         let kept: HashSet<(bool, usize)> = self.inputs.iter().map(|input| (input.base, input.index)).collect();
         let inputs: Vec<Input> =
-            named.iter().filter(|input| kept.contains(&(input.base, input.index))).cloned().collect();
+            all_inputs.iter().filter(|input| kept.contains(&(input.base, input.index))).cloned().collect();
         let side = |base: bool| {
-            named.iter().filter(|input| input.base == base).map(|input| &*input.profile).collect::<Vec<_>>()
+            all_inputs.iter().filter(|input| input.base == base).map(|input| &*input.profile).collect::<Vec<_>>()
         };
-        let types = match named.iter().find(|input| input.part.is_some()) {
+        let types = match all_inputs.iter().find(|input| input.part.is_some()) {
             Some(written) => common_types(&[&*written.profile])?,
             None => common_types_of_sides(&side(true), &side(false))?,
         };
@@ -70,7 +70,7 @@ impl Diff {
         let default_type = types.iter().position(|t| t.kind == kind).unwrap_or(types.len().saturating_sub(1));
         Ok(Cow::Owned(Diff {
             inputs: inputs.into(),
-            named: named.into(),
+            all_inputs: all_inputs.into(),
             known: nothing_known(types.len()),
             types: types.into(),
             default_type,

@@ -131,7 +131,7 @@ pub struct Top {
     /// The rows, sorted by |delta| of one cost (flat or cum) descending, then of the second cost, then by name, file
     /// and line.
     pub rows: Vec<TopRow>,
-    /// The number of rows before `hide_below` was applied.
+    /// The number of rows before any rows were hidden.
     pub rows_total: usize,
     /// The sort order of the rows.
     pub sort: Sort,

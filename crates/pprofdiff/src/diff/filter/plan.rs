@@ -28,7 +28,7 @@ use pprofdiff_profile::shared::Selection;
 use pprofdiff_profile::work::paced;
 
 /// For each filter that is set, its name and whether it matched anything. A filter without a match causes a warning.
-pub(crate) type Matched = Vec<(&'static str, bool)>;
+pub(crate) type FilterHits = Vec<(&'static str, bool)>;
 
 // The flags of a location.
 pub(super) const DROP: u8 = 1;
@@ -74,9 +74,9 @@ impl FilterPlan {
         folded: &HashSet<String>,
         units: &HashMap<Vec<u8>, String>,
         warnings: &mut Vec<String>,
-    ) -> Result<(FilterPlan, Matched)> {
+    ) -> Result<(FilterPlan, FilterHits)> {
         let folded = folded_functions(profile, folded);
-        let mut matched = Matched::new();
+        let mut matched = FilterHits::new();
         let dropped = if filters.all_frames { None } else { dropped_functions(profile, rules, warnings) };
         let tagged = filters.tagfocus.is_some() || filters.tagignore.is_some();
         let pseudo = !filters.tagroot.is_empty() || !filters.tagleaf.is_empty();
@@ -205,7 +205,7 @@ impl FilterPlan {
         p: &Profile,
         filters: &Compiled,
         units: &HashMap<Vec<u8>, String>,
-        matched: &mut Matched,
+        matched: &mut FilterHits,
     ) {
         let (mut focus_hit, mut ignore_hit) = (false, false);
         let mut focus = filters.tagfocus.as_ref().map(|f| f.on(p, units));
@@ -223,7 +223,7 @@ impl FilterPlan {
     }
 
     /// Collects the keys of labels that are hidden.
-    fn hide_labels(&mut self, p: &Profile, filters: &Compiled, matched: &mut Matched) {
+    fn hide_labels(&mut self, p: &Profile, filters: &Compiled, matched: &mut FilterHits) {
         let (mut show_hit, mut hide_hit) = (false, false);
         let mut seen: HashSet<_> = HashSet::default();
         for label in p.samples().flat_map(|s| s.labels()) {
@@ -290,7 +290,7 @@ impl FilterPlan {
         filters: &Compiled,
         dropped: Option<Vec<bool>>,
         folded: Option<Vec<bool>>,
-        matched: &mut Matched,
+        matched: &mut FilterHits,
     ) {
         let locations = p.locations();
         let on = |regex: &Option<Regex>| regex.as_ref().map(|r| NameMatches::new(p, &self.pseudo, r));

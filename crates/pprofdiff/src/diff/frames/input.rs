@@ -14,7 +14,7 @@ use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::shared::Memo;
 use pprofdiff_profile::work::paced;
 
-/// The frames of one profile, with the list of frames that each location expands to.
+/// The frames of one profile, and the list of frames of each location.
 pub(crate) struct InputFrames {
     pub(super) texts: TextTable,
     /// The input's frames, until they are merged with the frames of other inputs.
@@ -84,9 +84,9 @@ impl InputFrames {
             plan.for_each_line(profile, location, |line| {
                 let function = locations.line_function[line as usize] as usize;
                 if by_function {
-                    let known = memo.get(function);
-                    if known != NONE {
-                        expanded.push(known);
+                    let cached = memo.get(function);
+                    if cached != NONE {
+                        expanded.push(cached);
                         return;
                     }
                 }

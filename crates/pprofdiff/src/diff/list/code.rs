@@ -158,21 +158,21 @@ impl<'m> CodeListing<'m> {
             measure.walks().map(|walk| wanted_mappings(&walk.input.profile, matches)).collect();
         // The opposite side may contain the function as well, even if no sample executed it there.
         let mut libraries: HashSet<String> = HashSet::default();
-        for (walk, wanted) in measure.walks().zip(&all) {
-            let certain = wanted.iter().filter(|(_, certain)| **certain);
+        for (walk, requested) in measure.walks().zip(&all) {
+            let certain = requested.iter().filter(|(_, certain)| **certain);
             libraries.extend(certain.map(|(&mapping, _)| library(&walk.input.profile, mapping)));
         }
-        for (walk, wanted) in measure.walks().zip(&mut all) {
+        for (walk, requested) in measure.walks().zip(&mut all) {
             let profile = &walk.input.profile;
             let same_library =
                 (0..profile.mappings().len() as u32).filter(|&m| libraries.contains(&library(profile, m)));
             same_library.for_each(|mapping| {
-                wanted.entry(mapping).or_default();
+                requested.entry(mapping).or_default();
             });
         }
         let mut stamp = 0;
-        for (walk, wanted) in measure.walks().zip(&all) {
-            let places = listing.places(&walk, wanted, memory)?;
+        for (walk, requested) in measure.walks().zip(&all) {
+            let places = listing.places(&walk, requested, memory)?;
             listing.add(&walk, &places, &mut stamp);
         }
         listing.order = (0..listing.addresses.values.len() as u32).collect();
@@ -198,19 +198,19 @@ impl<'m> CodeListing<'m> {
     fn places(
         &mut self,
         walk: &Walk<'_>,
-        wanted: &WantedMappings,
+        requested: &WantedMappings,
         memory: &'m Memory,
     ) -> Result<Vec<Option<CodePlace>>> {
         let (profile, side) = (&*walk.input.profile, usize::from(!walk.input.base));
         let locations = profile.locations();
         let mut places = vec![None; locations.len()];
-        let mappings: Vec<u32> = wanted.keys().copied().collect();
+        let mappings: Vec<u32> = requested.keys().copied().collect();
         let binaries = match profile.binaries().is_empty() {
             false => profile.binaries().find(profile, &mappings)?,
             true => mappings.iter().map(|&mapping| Err(describe_mapping(profile, mapping))).collect(),
         };
         let mut code_of: HashMap<u32, usize> = HashMap::default();
-        for ((&mapping, &is_certain), binary) in wanted.iter().zip(binaries) {
+        for ((&mapping, &is_certain), binary) in requested.iter().zip(binaries) {
             let library = library(profile, mapping);
             let opened = match binary {
                 Ok(None) => continue,

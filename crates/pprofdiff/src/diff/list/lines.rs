@@ -53,7 +53,7 @@ impl ListingSide {
     }
 
     /// Returns the lines with samples, without line 0, which stands for an unknown line.
-    fn known(&self) -> impl Iterator<Item = i64> + '_ {
+    fn numbered_lines(&self) -> impl Iterator<Item = i64> + '_ {
         self.lines.range(1..).map(|(&n, _)| n)
     }
 }
@@ -309,10 +309,13 @@ impl LineShift {
                 from("the function's first line", base.start, new.start)
             };
         }
-        let Some((first_base, first_new)) = base.known().next().zip(new.known().next()) else { return numbers };
+        let Some((first_base, first_new)) = base.numbered_lines().next().zip(new.numbered_lines().next()) else {
+            return numbers;
+        };
         let moved = from("the first line with samples", first_base, first_new);
-        let meet =
-            |by: i64| base.known().filter_map(|n| n.checked_add(by)).filter(|n| new.lines.contains_key(n)).count();
+        let meet = |by: i64| {
+            base.numbered_lines().filter_map(|n| n.checked_add(by)).filter(|n| new.lines.contains_key(n)).count()
+        };
         if meet(moved.by) > meet(0) { moved } else { numbers }
     }
 }
@@ -504,12 +507,12 @@ impl<'s> TextCache<'s> {
                 (None, None) => "no source of either side",
             };
             // If only one side has lines with samples, there are no pairs to describe.
-            let pairs = g.base.known().next().is_some() && g.new.known().next().is_some();
+            let pairs = g.base.numbered_lines().next().is_some() && g.new.numbered_lines().next().is_some();
             notes.push(if pairs { format!("{why}: {}", shift.words) } else { why.to_owned() });
         }
         // Places are line numbers on the new side. For lines that only the base has, they are the expected numbers.
-        let old = g.base.known().map(|n| i128::from(n) + by);
-        let mut places: BTreeSet<i128> = g.new.known().map(i128::from).chain(old).collect();
+        let old = g.base.numbered_lines().map(|n| i128::from(n) + by);
+        let mut places: BTreeSet<i128> = g.new.numbered_lines().map(i128::from).chain(old).collect();
         if whole {
             for (text, text_shift) in [(&texts.0, by), (&texts.1, 0)] {
                 let Some(text) = text else { continue };
@@ -566,7 +569,7 @@ impl AlignedTexts {
             if whole {
                 shown.extend(&row_of[text.clip(side.range())]);
             } else {
-                shown.extend(side.known().filter_map(|n| row_of.get(usize::try_from(n).ok()? - 1)));
+                shown.extend(side.numbered_lines().filter_map(|n| row_of.get(usize::try_from(n).ok()? - 1)));
             }
         }
         let number = |i: Option<u32>| i.map(|i| i64::from(i) + 1);

@@ -8,7 +8,7 @@ use super::super::frames::Innermost;
 use super::super::selection::Selection;
 use super::super::stacks::Keys;
 use super::super::walk::{ColumnVisitor, SampleLocations, TypeColumns};
-use super::Tree;
+use super::StackTree;
 use pprofdiff_profile::columns::{NONE, Total};
 use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::parallel;
@@ -43,9 +43,9 @@ struct HashedSamples {
     values: Vec<i64>,
 }
 
-impl Tree {
+impl StackTree {
     /// Builds the tree of a selection. Returns `None` if it exceeds the memory limit.
-    pub(super) fn from_selection(selection: &Selection) -> Option<Tree> {
+    pub(super) fn from_selection(selection: &Selection) -> Option<StackTree> {
         let inputs: Vec<TypeColumns<'_>> = selection.columns();
         let n_types = inputs.first()?.of_types.len();
         let is_two_sided = selection.diff().is_two_sided();
@@ -72,7 +72,11 @@ impl Tree {
             false => first_totals,
         };
         let room = room - entries.bytes();
-        Tree::of_entries(&entries, selection.frames().len(), room).map(|tree| Tree { totals, is_two_sided, ..tree })
+        StackTree::of_entries(&entries, selection.frames().len(), room).map(|tree| StackTree {
+            totals,
+            is_two_sided,
+            ..tree
+        })
     }
 }
 
@@ -398,7 +402,7 @@ mod tests {
     use pprofdiff_profile::builder::ProfileBuilder;
 
     use super::super::super::Diff;
-    use super::Tree;
+    use super::StackTree;
     use crate::{Profile, Query, Result};
 
     /// Enough samples for three pieces. Some values cancel out, and some stacks have a value in only one of the pieces.
@@ -433,7 +437,7 @@ mod tests {
     #[test]
     fn the_tree_does_not_depend_on_the_number_of_threads() -> Result<()> {
         let selection = Diff::between(profile(1)?, profile(2)?)?.select(&Query::default())?;
-        let parts = |tree: Option<Tree>| {
+        let parts = |tree: Option<StackTree>| {
             tree.map(|tree| {
                 let steps: Vec<u32> = tree.steps.iter().map(|step| step.0).collect();
                 let chains: Vec<_> =
@@ -443,14 +447,14 @@ mod tests {
                 (steps, arrivals, chains, tree.edges, tree.changes, tree.values, tree.cancelled, totals)
             })
         };
-        let one = parts(Tree::from_selection(&selection));
+        let one = parts(StackTree::from_selection(&selection));
         assert!(one.as_ref().is_some_and(|(steps, .., cancelled, _)| steps.len() > 1000 && !cancelled.is_empty()));
         for threads in [2, 4] {
             let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() else { return Ok(()) };
             let (many, pieces) = pool.install(|| {
                 let columns = selection.columns();
                 let n_pieces: Vec<usize> = columns.iter().map(|input| super::pieces(&[input]).len()).collect();
-                (parts(Tree::from_selection(&selection)), n_pieces)
+                (parts(StackTree::from_selection(&selection)), n_pieces)
             });
             assert_eq!(pieces, [threads.min(3); 2]);
             assert!(many == one, "{threads}");

@@ -2,15 +2,15 @@
 //! this order.
 
 use super::super::order::Order;
-use super::Tree;
+use super::StackTree;
 use super::build::Entries;
 use super::growing::Growing;
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::work::paced;
 
-impl Tree {
+impl StackTree {
     /// Builds the tree of these entries. Returns `None` if it exceeds `room` bytes. The caller fills in `totals`.
-    pub(super) fn of_entries(entries: &Entries, n_frames: usize, room: usize) -> Option<Tree> {
+    pub(super) fn of_entries(entries: &Entries, n_frames: usize, room: usize) -> Option<StackTree> {
         let order = Order::new(n_frames, 1, |entry| entries.steps(entry)).sorted(entries.len());
         let growing = Growing::grow(entries, &order, n_frames, room)?;
         let chains = growing.chains(order.len());
@@ -28,7 +28,7 @@ impl Tree {
                 }
             }
         });
-        Some(Tree {
+        Some(StackTree {
             steps,
             arrivals,
             chains,

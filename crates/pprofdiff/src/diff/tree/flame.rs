@@ -7,12 +7,12 @@ use super::super::flame::{BoxSource, BoxSum, ChildBox, Widths};
 use super::super::normalize::Scales;
 use super::super::selection::Measure;
 use super::super::{Frames, Pair};
-use super::Tree;
+use super::StackTree;
 use pprofdiff_profile::columns::NONE;
 
 /// The stacks of one sample type.
 pub(in super::super) struct TreeStacks {
-    tree: Arc<Tree>,
+    tree: Arc<StackTree>,
     frames: Arc<Frames>,
     scales: Scales,
     /// The stacks that samples of this type have, in the tree's order.
@@ -130,7 +130,7 @@ impl Down<'_> {
     fn part_of(&self, chain: u32, place: u32) -> ChildBox<(u32, u32)> {
         let end = self.stacks.tree.chains[chain as usize].end;
         let sum = self.stacks.of_range(self.stacks.first[chain as usize], self.stacks.first[end as usize]);
-        ChildBox { frame: self.stacks.tree.steps[place as usize].frame(), at: (chain, place), sum }
+        ChildBox { frame: self.stacks.tree.steps[place as usize].frame(), position: (chain, place), sum }
     }
 }
 
@@ -197,10 +197,10 @@ impl BoxSource for Up<'_> {
         (0..self.rows.len(), self.stacks.of_range(0, self.rows.len() as u32))
     }
 
-    fn part(&mut self, _: usize, at: &Self::Position, mut f: impl FnMut(ChildBox<Self::Position>)) -> Pair {
+    fn part(&mut self, _: usize, position: &Self::Position, mut f: impl FnMut(ChildBox<Self::Position>)) -> Pair {
         let Up { stacks, rows, keyed } = self;
         let tree = &stacks.tree;
-        let rows = &mut rows[at.clone()];
+        let rows = &mut rows[position.clone()];
         keyed.clear();
         keyed.extend(rows.iter().map(|row| match row.place {
             NONE => (NONE, *row),
@@ -219,14 +219,14 @@ impl BoxSource for Up<'_> {
         }
         rows.iter_mut().zip(keyed.iter()).for_each(|(row, keyed)| *row = keyed.1);
         let mut flat = Pair::default();
-        let mut start = at.start;
+        let mut start = position.start;
         for group in keyed.chunk_by(|a, b| a.0 == b.0) {
             let mut sum = BoxSum::default();
             group.iter().for_each(|(_, row)| sum.add(stacks.stacks[row.stack as usize].sum(stacks.scales)));
             let end = start + group.len();
             match group[0].0 {
                 NONE => flat = sum.weight,
-                frame => f(ChildBox { frame, at: start..end, sum }),
+                frame => f(ChildBox { frame, position: start..end, sum }),
             }
             start = end;
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::super::edges::Calls;
 use super::build::Entries;
-use super::{Arrival, Chain, Step};
+use super::{Arrival, Chain, TreeStep};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::work::paced;
@@ -40,7 +40,7 @@ struct Branch {
 
 /// The tree during construction.
 pub(super) struct Growing {
-    pub steps: Vec<Step>,
+    pub steps: Vec<TreeStep>,
     pub arrivals: Vec<Arrival>,
     /// A bit for each place, set if a chain starts there.
     begins: Vec<u64>,
@@ -145,7 +145,7 @@ impl Growing {
                 break;
             }
             if before != step {
-                self.change(common, entry, Step(before), Step(step));
+                self.change(common, entry, TreeStep(before), TreeStep(step));
             }
             common += 1;
         }
@@ -170,7 +170,7 @@ impl Growing {
         self.branches.push(Branch { place: start as u32, above, entry });
         let mut caller = common.checked_sub(1).map_or(NONE, |before| steps[before] >> 1);
         for &step in &steps[common..] {
-            let (step, place) = (Step(step), self.steps.len());
+            let (step, place) = (TreeStep(step), self.steps.len());
             let frame = step.frame();
             let (mut edge, mut is_first_edge) = (Arrival::NO_EDGE, false);
             if caller != NONE && caller != frame {
@@ -196,12 +196,12 @@ impl Growing {
 
     /// Records that a frame on the path is inlined from this entry on, or called from this entry on.
     #[cold]
-    fn change(&mut self, depth: usize, entry: u32, before: Step, now: Step) {
+    fn change(&mut self, depth: usize, entry: u32, before: TreeStep, now: TreeStep) {
         let above = &mut self.path[depth];
         if !above.has_changes {
             above.has_changes = true;
             self.changes.push((above.place, above.entry, !before.is_inlined()));
-            self.steps[above.place as usize] = Step(now.0 | 1);
+            self.steps[above.place as usize] = TreeStep(now.0 | 1);
         }
         self.changes.push((above.place, entry, !now.is_inlined()));
     }
@@ -209,7 +209,7 @@ impl Growing {
     /// Returns the size in bytes after adding a stack of `frames` frames. Includes the chains, which are created later.
     /// There are at most two chains per branch.
     fn bytes_with(&self, frames: usize) -> usize {
-        (self.steps.len() + frames) * (size_of::<Step>() + size_of::<Arrival>())
+        (self.steps.len() + frames) * (size_of::<TreeStep>() + size_of::<Arrival>())
             + self.path.len().max(frames) * size_of::<Above>()
             + self.branches.len() * (size_of::<Branch>() + 2 * size_of::<Chain>())
             + self.changes.len() * size_of::<(u32, u32, bool)>()

@@ -43,9 +43,9 @@ use sums::TypeSums;
 
 /// A frame's number, with a flag that tells if it is inlined into its caller.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Step(u32);
+struct TreeStep(u32);
 
-impl Step {
+impl TreeStep {
     fn frame(self) -> u32 {
         self.0 >> 1
     }
@@ -81,7 +81,7 @@ impl Arrival {
     }
 }
 
-/// A path without a branch. The last element of the list is not a chain, it only marks the end of the others.
+/// A path without a branch. The list of chains has an additional last element, which only marks the end.
 #[derive(Clone, Copy)]
 struct Chain {
     /// Its first place. The chain ends before the first place of the next chain.
@@ -95,9 +95,9 @@ struct Chain {
 }
 
 /// The tree of all stacks of a selection.
-pub(super) struct Tree {
+pub(super) struct StackTree {
     /// The frame of each place, in depth-first order.
-    steps: Vec<Step>,
+    steps: Vec<TreeStep>,
     /// The call that leads to each place.
     arrivals: Vec<Arrival>,
     chains: Vec<Chain>,
@@ -123,7 +123,7 @@ impl Selection {
     /// than one view is requested, and costs about as much as the table of stacks. If the tree would exceed the memory
     /// limit, it is not built, and each view reads the samples itself.
     pub fn build_tree(&self) {
-        self.keep_tree(|| Tree::from_selection(self));
+        self.keep_tree(|| StackTree::from_selection(self));
     }
 
     /// Returns true if the tree of all stacks was built.
@@ -134,12 +134,12 @@ impl Selection {
 
 impl Measure {
     /// Returns the tree, if it was built.
-    pub(super) fn tree(&self) -> Option<&Arc<Tree>> {
+    pub(super) fn tree(&self) -> Option<&Arc<StackTree>> {
         self.selection.tree()
     }
 }
 
-impl Tree {
+impl StackTree {
     /// Returns the column of one side of a sample type, or `None` if the selection does not have this side.
     fn column(&self, sample_type: usize, base: bool) -> Option<usize> {
         match self.is_two_sided {

@@ -2,7 +2,7 @@
 //! difference of two of them.
 
 use super::super::Pair;
-use super::{Chain, Tree};
+use super::{Chain, StackTree};
 
 /// The sums of a range of entries, for one sample type.
 #[derive(Clone, Copy, Default)]
@@ -26,13 +26,13 @@ impl EntrySum {
 
 /// A view of a tree for one sample type.
 pub(super) struct TypeSums<'t> {
-    pub tree: &'t Tree,
+    pub tree: &'t StackTree,
     /// The sums of all entries before each entry, and the sum of all entries. They cannot overflow, because the sums
     /// over all samples fit.
     before: Vec<EntrySum>,
 }
 
-impl Tree {
+impl StackTree {
     pub(super) fn sums_of(&self, sample_type: usize) -> TypeSums<'_> {
         let mut before = vec![EntrySum::default(); self.n_entries + 1];
         for (side, base) in [true, false].into_iter().enumerate() {

@@ -4,7 +4,7 @@ use super::super::Pair;
 use super::super::edges::Calls;
 use super::super::graph::{CallSum, MISSING};
 use super::super::top::TopRow;
-use super::{Step, Tree, TypeSums};
+use super::{StackTree, TreeStep, TypeSums};
 
 /// Up to this number of nodes, calls are looked up in a matrix instead of a hash table.
 const FEW_NODES: usize = 512;
@@ -15,7 +15,7 @@ fn add(to: &mut Pair, sum: Pair) {
     to.new += sum.new;
 }
 
-impl Tree {
+impl StackTree {
     /// Returns the exact sums of each frame, and the sides that have it. The rows' numbers and statuses are not set
     /// yet.
     pub(in super::super) fn frame_sums(&self, sample_type: usize, n_frames: usize) -> (Vec<TopRow>, Vec<(bool, bool)>) {
@@ -123,7 +123,7 @@ impl Tree {
     }
 
     /// Returns true if the frame of a place is called (not inlined) in a sample that passes through the place.
-    fn is_called(&self, sums: &TypeSums<'_>, place: usize, step: Step) -> bool {
+    fn is_called(&self, sums: &TypeSums<'_>, place: usize, step: TreeStep) -> bool {
         if !step.is_inlined() {
             return true;
         }
