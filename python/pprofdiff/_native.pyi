@@ -295,11 +295,11 @@ class Views:
 
     - `sample_type`: Sample type, such as cpu or alloc_space. Defaults to the profile's own. Several are
       shown side by side in tables; if one of two is a count, the ratio is shown too.
-    - `granularity`: What a row is: functions, filefunctions, files, lines, addresses. Defaults to functions.
+    - `granularity`: Unit of a row: functions, filefunctions, files, lines, addresses. Defaults to functions.
     - `noinlines`: Count inlined functions as part of their caller.
     - `all_frames`: Keep frames that a profile marks to be dropped. These frames match its drop_frames but
       not its keep_frames, such as frames of an allocator.
-    - `match`: Which names are the same function: auto, exact, stable, canonical, moved. exact compares whole names,
+    - `match`: How names of functions are matched: auto, exact, stable, canonical, moved. exact compares whole names,
       as pprof does. stable ignores numbers of a run or a build: addresses, hashes, generated classes. auto is exact
       for two profiles, and stable in checks, series and tables of runs. canonical also ignores clones, closures and
       generic instances. moved also matches renamed functions, and counts functions that one side inlines as part of
@@ -310,13 +310,13 @@ class Views:
       compares rates; a factor is a number such as 0.5, or a quotient such as 1000/3000.
     - `unit`: Show values in this unit, such as ms or MB. auto chooses a unit for each value. By
       default, a column has one unit. JSON and CSV always use the profile's own unit.
-    - `mean`: Divide values of one profile by its first sample type, which counts. Delays become
+    - `mean`: Divide values of one profile by its first sample type, a count. Delays become
       the mean delay, and heap sizes become bytes per object.
-    - `drop_negative`: Leave out frames that fell. These are frames with a lower flat, or with a lower cum
+    - `drop_negative`: Hide frames whose cost fell. These are frames with a lower flat, or with a lower cum
       and an unchanged flat.
     - `hide_below`: Hide frames that are below this percent of the total on both sides. The limit applies
       to the cost that rows are sorted by: flat, or cum with --sort cum (sort="cum").
-    - `relative_percentages`: Take percentages of what filters leave. By default, they refer to the whole profile.
+    - `relative_percentages`: Compute percentages of the filtered total. By default, they refer to the whole profile.
 
     Of several sample types the columns of costs are named after their sample type first ("alloc_space_flat_base"), and
     of two of which one counts there are ratios (flat_ratio_base: bytes an object; float, None where there is none).
@@ -549,8 +549,8 @@ class Views:
         Regular expressions are searched in function names, file names and the binary's name, or in labels
         ("key=regex", or "regex" on "key:value").
 
-        - `tagroot`: Make the values of these labels frames at the root.
-        - `tagleaf`: Make the values of these labels frames at the leaf.
+        - `tagroot`: Add the values of these labels as frames at the root.
+        - `tagleaf`: Add the values of these labels as frames at the leaf.
         - `focus`: Keep only samples with a matching frame.
         - `ignore`: Drop samples with a matching frame; wins over focus.
         - `hide`: Remove matching frames; their cost moves to the caller.

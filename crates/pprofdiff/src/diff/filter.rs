@@ -55,8 +55,8 @@ macro_rules! filters {
 }
 
 filters! {
-    tagroot: Keys Rarely, "Make the values of these labels frames at the root";
-    tagleaf: Keys Rarely, "Make the values of these labels frames at the leaf";
+    tagroot: Keys Rarely, "Add the values of these labels as frames at the root";
+    tagleaf: Keys Rarely, "Add the values of these labels as frames at the leaf";
     focus: Frames Always, "Keep only samples with a matching frame";
     ignore: Frames Always, "Drop samples with a matching frame; wins over focus";
     hide: Frames Rarely, "Remove matching frames; their cost moves to the caller";

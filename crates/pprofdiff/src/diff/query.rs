@@ -29,7 +29,7 @@ options! {
             is: Always Everything Elsewhere,
         }
         granularity: Granularity = "granularity" {
-            about: "What a row is: functions, filefunctions, files, lines, addresses",
+            about: "Unit of a row: functions, filefunctions, files, lines, addresses",
             notes: " Defaults to functions.",
             value: "ROWS",
             annotation: "Granularity",
@@ -50,7 +50,7 @@ options! {
             is: Rarely Everything WhenSet,
         }
         matching: Matching = "match" {
-            about: "Which names are the same function: auto, exact, stable, canonical, moved",
+            about: "How names of functions are matched: auto, exact, stable, canonical, moved",
             notes: " exact compares whole names,\n  as pprof does. stable ignores numbers of a run or a build: addresses, hashes, generated classes. auto is exact\n  for two profiles, and stable in checks, series and tables of runs. canonical also ignores clones, closures and\n  generic instances. moved also matches renamed functions, and counts functions that one side inlines as part of\n  their callers, as explain does.",
             value: "HOW",
             annotation: "Matching",
@@ -81,14 +81,14 @@ options! {
             is: Usually Rows Elsewhere,
         }
         mean: bool = "mean" {
-            about: "Divide values of one profile by its first sample type, which counts",
+            about: "Divide values of one profile by its first sample type, a count",
             notes: " Delays become\n  the mean delay, and heap sizes become bytes per object.",
             value: "",
             annotation: "bool",
             is: Rarely Sums Elsewhere,
         }
         drop_negative: bool = "drop_negative" {
-            about: "Leave out frames that fell",
+            about: "Hide frames whose cost fell",
             notes: " These are frames with a lower flat, or with a lower cum\n  and an unchanged flat.",
             value: "",
             annotation: "bool",
@@ -102,7 +102,7 @@ options! {
             is: Always Table WhenSet,
         }
         relative_percentages: bool = "relative_percentages" {
-            about: "Take percentages of what filters leave",
+            about: "Compute percentages of the filtered total",
             notes: " By default, they refer to the whole profile.",
             value: "",
             annotation: "bool",

@@ -134,8 +134,8 @@ impl Series {
         })
     }
 
-    /// Loads the profiles of a change point for a comparison. The builds before it are runs of the base, and the builds from
-    /// it on are runs of the new side. Profiles are read again from their paths or fetched again, in parallel inside a
+    /// Loads the profiles of a change point for a comparison. The builds before it are runs of the base, and the builds
+    /// from it on are runs of the new side. Profiles are read again from their paths or fetched again, in parallel inside a
     /// rayon pool.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Finds lasting changes in a history: frames with a different cost from some build on.
 //!
 //! ```text
-//! all frames -> noise (what they have in common, how far and how long builds wander)
-//! values of a frame, without it -> levels of one variance, spikes cut -> segments -> those beyond chance -> their kinds
+//! all frames -> noise (the part that all frames share, and how far and how long builds deviate)
+//! values of a frame, without it -> levels of one variance, spikes cut -> segments -> those beyond chance -> kinds
 //! ```
 //!
 //! docs/statistics.md contains the formulas and the measurements.
