@@ -2,8 +2,8 @@
 //! builds and frames.
 //!
 //! ```text
-//! source -> Profile -> Measure -> Top -> column: frames and values, nothing of the profile   (on the pool, by windows)
-//!                                       \-> names, interned once for all builds            (in the order of the builds)
+//! source -> Profile -> Measure -> Top -> column: frames and values, without the profile   (on the pool, by windows)
+//!                                       \-> names, interned once for all builds         (in the order of the builds)
 //! columns -> one unit, normalized -> Series -> values, steps, movers
 //! ```
 //!
