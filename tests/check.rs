@@ -312,12 +312,16 @@ fn runs_of_the_new_side_are_normalized_each_by_itself() {
     assert!(json["warnings"][0].as_str().unwrap().contains("nothing of cpu was measured in 1 of the 3"));
     // What can't be scaled by.
     for (files, how, said) in [
-        (["zero", "base"], "total", "base: can't normalize by total: that of the base is zero"),
-        (["timeless", "base"], "duration", "base: can't normalize by duration: that of the base is zero"),
-        (["base", "timeless"], "duration", "timeless: can't normalize by duration: that of the new side is zero"),
+        (["zero", "base"], "total", "base: can't normalize by total: the total of the base is zero"),
+        (["timeless", "base"], "duration", "base: can't normalize by duration: the duration of the base is zero"),
+        (
+            ["base", "timeless"],
+            "duration",
+            "timeless: can't normalize by duration: the duration of the new side is zero",
+        ),
         (["base", "base"], "0", "the normalization factor must be a positive number"),
         (["base", "base"], "1e18", "no longer fits an int64"),
-        (["base", "base"], "half", "normalize is total, duration"),
+        (["base", "base"], "half", "normalize must be total, duration"),
     ] {
         let out = d.run(&with(&files, &["--fail-on", "total>+0%", "--normalize", how]));
         let stderr = String::from_utf8_lossy(&out.stderr);

@@ -185,7 +185,7 @@ fn what_can_not_be_compared_is_said() {
     let heap = [profile(&stacks(&[("alloc_space", "bytes")], &[(vec!["main", "work"], vec![1 << 20])]))];
     let mut fleet = Fleet::default();
     fleet.push("gone", Err(Error::query("gone: no such file")));
-    assert!(fleet.clone().ranking(FDR).unwrap_err().to_string().contains("no pair that could be compared"));
+    assert!(fleet.clone().ranking(FDR).unwrap_err().to_string().contains("no pair could be compared"));
     fleet.push("api", found(&cpu(1000), &cpu(1000)));
     fleet.push("heap", found(&heap, &heap));
     assert_eq!((fleet.len(), fleet.failed(), fleet.is_empty()), (3, 2, false));
@@ -193,5 +193,9 @@ fn what_can_not_be_compared_is_said() {
     let ranking = fleet.ranking(FDR).unwrap();
     let failed: Vec<&str> = ranking.failed.iter().map(|failed| failed.pair.as_str()).collect();
     assert_eq!((failed, ranking.pairs.len()), (vec!["gone", "heap"], 1));
-    assert!(ranking.failed[1].error.contains("is of alloc_space, other pairs of cpu"), "{:?}", ranking.failed);
+    assert!(
+        ranking.failed[1].error.contains("its sample type is alloc_space, but other pairs use cpu"),
+        "{:?}",
+        ranking.failed
+    );
 }

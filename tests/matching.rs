@@ -59,7 +59,7 @@ fn what_was_matched_is_said_and_files_keep_their_names() {
     let view = diff.measure(&Query::default().with_matching(Matching::Canonical)).unwrap();
     let [said] = &view.summary().warnings[..] else { panic!("{:?}", view.summary().warnings) };
     assert!(
-        said.starts_with("7 names were matched without what a compiler numbers, such as orders::price::h"),
+        said.starts_with("7 names were matched without compiler-generated numbers, such as orders::price::h"),
         "{said}"
     );
     assert!(said.ends_with(" as orders::price"), "{said}");
@@ -184,9 +184,9 @@ fn what_has_names_as_they_are_says_so() {
     let diff = Diff::new(&[side(0)], &[side(1)]).unwrap();
     let canonical = Query::default().with_matching(Matching::Canonical);
     let error = diff.to_profile(&canonical).unwrap_err().to_string();
-    assert!(error.contains("a written profile has names as they are"), "{error}");
+    assert!(error.contains("a written profile keeps the original names"), "{error}");
     let error = diff.list(&canonical, "price", &()).unwrap_err().to_string();
-    assert!(error.contains("list pairs functions by their names"), "{error}");
+    assert!(error.contains("list pairs functions by their original names"), "{error}");
     let error = "fuzzy".parse::<Matching>().unwrap_err().to_string();
     assert!(error.contains("exact, stable, canonical or moved"), "{error}");
 }

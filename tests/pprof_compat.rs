@@ -264,7 +264,7 @@ fn a_call_tree_has_a_box_for_each_way() {
     let many: String = (0..700).map(|i| format!("f{i};{} 1\n", vec!["g"; 400].join(";"))).collect();
     std::fs::write(&file, many).unwrap();
     let told = failure(&["top", &file, "--format", "dot", "--call-tree"]);
-    assert!(told.contains("ways to frames; --focus"), "{told}");
+    assert!(told.contains("nodes; --focus on some frames"), "{told}");
 }
 
 /// The recipe of docs/command.md, in a repository of its own, by git itself.

@@ -340,11 +340,11 @@ fn a_bad_build_is_told_and_its_neighbours_are_compared() {
         "broken first.pb: ",
         "broken.pb: ",
         "heap.pb: there is no sample type \"cpu\"; there are space",
-        "no time.pb: its unit, bytes, does not convert into that of the first build, nanoseconds",
+        "no time.pb: its unit, bytes, can't be converted to the first build's unit, nanoseconds",
         "no/such/file.pb: ",
         "written.pb: this is a written diff",
         "1.pb: there is another build with the key \"1\"",
-        "huge.pb: its values add up to more than half of what an int64 holds",
+        "huge.pb: its values add up to more than half the range of an int64",
     ];
     assert_eq!(s.errors().len(), reasons.len());
     for ((build, error), reason) in s.errors().iter().zip(reasons) {

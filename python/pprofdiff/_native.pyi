@@ -293,30 +293,30 @@ class Views:
     All views take these keywords, as do series() and the tables of batch(); the filters among them are described at
     filter(). A view to which one has no meaning, such as `unit` to series(), raises PprofError.
 
-    - `sample_type`: Sample type, such as cpu or alloc_space. That of the profile unless given. Several
-      stand side by side in tables, with the ratio of two of which one counts.
-    - `granularity`: What a row is: functions, filefunctions, files, lines, addresses. Functions unless given.
+    - `sample_type`: Sample type, such as cpu or alloc_space. Defaults to the profile's own. Several are
+      shown side by side in tables; if one of two is a count, the ratio is shown too.
+    - `granularity`: Unit of a row: functions, filefunctions, files, lines, addresses. Defaults to functions.
     - `noinlines`: Count inlined functions as part of their caller.
-    - `all_frames`: Keep frames that a profile marks to be dropped. They match its drop_frames but not its
-      keep_frames, such as an allocator's.
-    - `match`: Which names are the same function: auto, exact, stable, canonical, moved. Exact names are equal,
-      as in pprof. Stable names are equal without numbers of a run or a build: addresses, hashes, generated classes.
-      auto is exact for two profiles, and stable in checks, series and tables of runs. Canonical names are also equal
-      without clones, closures and instances. With moved, renamed functions are the same too, and those that one side
-      has inlined are part of their callers, as explain finds them.
+    - `all_frames`: Keep frames that a profile marks to be dropped. These frames match its drop_frames but
+      not its keep_frames, such as frames of an allocator.
+    - `match`: How names of functions are matched: auto, exact, stable, canonical, moved. exact compares whole names,
+      as pprof does. stable ignores numbers of a run or a build: addresses, hashes, generated classes. auto is exact
+      for two profiles, and stable in checks, series and tables of runs. canonical also ignores clones, closures and
+      generic instances. moved also matches renamed functions, and counts functions that one side inlines as part of
+      their callers, as explain does.
     - `trim_path`: Cut these prefixes off the paths of files. Versions of folders (y@v1.2.3) are cut as well, so
-      that two checkouts compare.
+      that files of two checkouts match.
     - `normalize`: Scale the new side by total, duration or a factor. total makes both totals equal, duration
       compares rates; a factor is a number such as 0.5, or a quotient such as 1000/3000.
-    - `unit`: Show values in this unit, such as ms or MB. auto: each value in the unit that suits it. Unless
-      given, a column has one unit; JSON and CSV always have the profile's own.
-    - `mean`: Divide values of one profile by its first sample type, which counts. So a delay becomes
-      the mean of a delay, and a heap bytes an object.
-    - `drop_negative`: Leave out frames that fell. Those whose flat fell, or whose cum fell while their flat
-      stayed.
-    - `hide_below`: Hide frames that are below this percent of the total on both sides. What is compared
-      is the cost that rows are ordered by: flat, or cum with --sort cum (sort="cum").
-    - `relative_percentages`: Take percentages of what filters leave. Without it they are of the whole.
+    - `unit`: Show values in this unit, such as ms or MB. auto chooses a unit for each value. By
+      default, a column has one unit. JSON and CSV always use the profile's own unit.
+    - `mean`: Divide values of one profile by its first sample type, a count. Delays become
+      the mean delay, and heap sizes become bytes per object.
+    - `drop_negative`: Hide frames whose cost fell. These are frames with a lower flat, or with a lower cum
+      and an unchanged flat.
+    - `hide_below`: Hide frames that are below this percent of the total on both sides. The limit applies
+      to the cost that rows are sorted by: flat, or cum with --sort cum (sort="cum").
+    - `relative_percentages`: Compute percentages of the filtered total. By default, they refer to the whole profile.
 
     Of several sample types the columns of costs are named after their sample type first ("alloc_space_flat_base"), and
     of two of which one counts there are ratios (flat_ratio_base: bytes an object; float, None where there is none).
@@ -549,20 +549,20 @@ class Views:
         Regular expressions are searched in function names, file names and the binary's name, or in labels
         ("key=regex", or "regex" on "key:value").
 
-        - `tagroot`: Make the values of these labels frames at the root.
-        - `tagleaf`: Make the values of these labels frames at the leaf.
+        - `tagroot`: Add the values of these labels as frames at the root.
+        - `tagleaf`: Add the values of these labels as frames at the leaf.
         - `focus`: Keep only samples with a matching frame.
         - `ignore`: Drop samples with a matching frame; wins over focus.
         - `hide`: Remove matching frames; their cost moves to the caller.
         - `show`: Remove the frames that do not match.
-        - `show_from`: Drop what is above the root-most match, and samples without one.
+        - `show_from`: Drop frames above the root-most match, and samples without a match.
         - `tagfocus`: Keep only samples with this label: key=RE, RE, bytes=1kb:1mb.
-        - `base_tagfocus`: Let the base be its samples with this label, as in tagfocus; totals are theirs.
-        - `new_tagfocus`: Let the new side be its samples with this label, as in tagfocus; totals are theirs.
+        - `base_tagfocus`: Restrict the base to samples with this label, as in tagfocus; totals change too.
+        - `new_tagfocus`: Restrict the new side to samples with this label, as in tagfocus; totals change too.
         - `tagignore`: Drop samples with this label.
-        - `tagshow`: Show only the labels whose key matches, where labels are shown.
-        - `taghide`: Show no label whose key matches.
-        - `prune_from`: Drop what is below the leaf-most match.
+        - `tagshow`: Show only labels with a matching key, in views of labels.
+        - `taghide`: Hide labels with a matching key.
+        - `prune_from`: Drop frames below the leaf-most match.
 
         Filters that were given before stay, unless given again; an empty one is taken away. Totals and
         percentages stay those before filters. A filter that matches nothing is said in the views' warnings.

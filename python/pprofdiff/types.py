@@ -19,9 +19,9 @@ class Filters(TypedDict, total=False):
     """The keywords of Views.filter(), which all views take as well."""
 
     tagroot: str | None
-    """Make the values of these labels frames at the root."""
+    """Add the values of these labels as frames at the root."""
     tagleaf: str | None
-    """Make the values of these labels frames at the leaf."""
+    """Add the values of these labels as frames at the leaf."""
     focus: str | None
     """Keep only samples with a matching frame."""
     ignore: str | None
@@ -31,21 +31,21 @@ class Filters(TypedDict, total=False):
     show: str | None
     """Remove the frames that do not match."""
     show_from: str | None
-    """Drop what is above the root-most match, and samples without one."""
+    """Drop frames above the root-most match, and samples without a match."""
     tagfocus: str | None
     """Keep only samples with this label: key=RE, RE, bytes=1kb:1mb."""
     base_tagfocus: str | None
-    """Let the base be its samples with this label, as in tagfocus; totals are theirs."""
+    """Restrict the base to samples with this label, as in tagfocus; totals change too."""
     new_tagfocus: str | None
-    """Let the new side be its samples with this label, as in tagfocus; totals are theirs."""
+    """Restrict the new side to samples with this label, as in tagfocus; totals change too."""
     tagignore: str | None
     """Drop samples with this label."""
     tagshow: str | None
-    """Show only the labels whose key matches, where labels are shown."""
+    """Show only labels with a matching key, in views of labels."""
     taghide: str | None
-    """Show no label whose key matches."""
+    """Hide labels with a matching key."""
     prune_from: str | None
-    """Drop what is below the leaf-most match."""
+    """Drop frames below the leaf-most match."""
 
 
 class ViewOptions(Filters, total=False):
@@ -54,13 +54,13 @@ class ViewOptions(Filters, total=False):
     sample_type: str | Sequence[str] | None
     """Sample type, such as cpu or alloc_space."""
     granularity: Granularity | None
-    """What a row is: functions, filefunctions, files, lines, addresses."""
+    """Unit of a row: functions, filefunctions, files, lines, addresses."""
     noinlines: bool | None
     """Count inlined functions as part of their caller."""
     all_frames: bool | None
     """Keep frames that a profile marks to be dropped."""
     match: Matching | None
-    """Which names are the same function: auto, exact, stable, canonical, moved."""
+    """How names of functions are matched: auto, exact, stable, canonical, moved."""
     trim_path: str | Sequence[str] | None
     """Cut these prefixes off the paths of files."""
     normalize: Literal["total", "duration"] | float | None
@@ -68,13 +68,13 @@ class ViewOptions(Filters, total=False):
     unit: str | None
     """Show values in this unit, such as ms or MB."""
     mean: bool | None
-    """Divide values of one profile by its first sample type, which counts."""
+    """Divide values of one profile by its first sample type, a count."""
     drop_negative: bool | None
-    """Leave out frames that fell."""
+    """Hide frames whose cost fell."""
     hide_below: float | None
     """Hide frames that are below this percent of the total on both sides."""
     relative_percentages: bool | None
-    """Take percentages of what filters leave."""
+    """Compute percentages of the filtered total."""
 
 
 class LoadOptions(TypedDict, total=False):

@@ -386,7 +386,7 @@ fn a_function_whose_file_has_another_name_is_one_function() {
         .routines
         .iter()
         .map(|r| {
-            let from = r.notes.iter().find_map(|n| n.strip_prefix("the base has it in ")).unwrap_or("");
+            let from = r.notes.iter().find_map(|n| n.strip_prefix("in the base, its file is ")).unwrap_or("");
             format!("{} {} {}{}", r.name, r.file.as_deref().unwrap_or(""), r.flat.base * 10 + r.flat.new, from)
         })
         .collect();
@@ -412,7 +412,7 @@ fn listings_say_when_lines_can_not_be_trusted() {
     let listed = |sources: &dyn SourceCode| {
         let (r, lines) = only_routine(&diff, sources);
         assert_eq!((r.flat.base, r.flat.new, r.file.as_deref()), (11, 22, Some("v2/f.go")));
-        assert_eq!(r.notes[0], "the base has it in v1/f.go");
+        assert_eq!(r.notes[0], "in the base, its file is v1/f.go");
         (lines, r.notes[1..].join("; "))
     };
     let (lines, notes) = listed(&());

@@ -68,7 +68,7 @@ def test_normalized_values_are_those_of_the_table(how):
     for f in found:
         row = rows[f["frame"]]
         assert (f["base"]["values"], f["new"]["values"]) == ([row["flat_base"]], [row["flat_new"]])
-    with pytest.raises(pprofdiff.PprofError, match="normalize is total, duration"):
+    with pytest.raises(pprofdiff.PprofError, match="normalize must be total, duration"):
         pprofdiff.check(base, new, ["total>+5%"], normalize="half")
 
 

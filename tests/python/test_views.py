@@ -326,7 +326,7 @@ def test_small_rows_are_hidden(story: pprofdiff.Diff):
     assert 0 < len(shown) < len(story.top())
     assert all(max(row[f"cum_{side}"] / totals[side] for side in totals) >= 0.5 for row in shown)
     assert "hide_below=50" in shown._repr_html_()
-    with pytest.raises(pprofdiff.PprofError, match="stacks knows no hide_below"):
+    with pytest.raises(pprofdiff.PprofError, match="stacks does not support hide_below"):
         story.stacks(hide_below=50)
 
 

@@ -222,7 +222,7 @@ fn what_is_only_inlined_says_into_what() {
     assert_eq!(unmatched(disasm("^work$")), None);
     assert!(unmatched(disasm("^summ$")).unwrap().starts_with("no function matches"));
     let notes = |regex: &str| diff.list(&Query::default(), regex, &()).unwrap().routines[0].notes.join(";");
-    assert!(notes("^sum$").contains("inlined wherever samples ran it, into work"), "{}", notes("^sum$"));
+    assert!(notes("^sum$").contains("inlined everywhere in the samples, into work"), "{}", notes("^sum$"));
     assert!(!notes("^work$").contains("inlined"), "{}", notes("^work$"));
 }
 

@@ -1,12 +1,13 @@
-//! A fleet: many pairs, a service or a build each, and one answer. Which changed by more than chance, and which causes several
-//! of them share.
+//! Compares a fleet: many pairs, such as one per service or per build. Reports which pairs changed by more than chance,
+//! and which causes several pairs share.
 //!
 //! ```text
 //! pair -> Explanation -> PairCauses (its largest causes: little, however large its profiles) -> Fleet -> Ranking
 //! ```
 //!
-//! Of many pairs some have a cause by chance alone, so pairs are told by the rate of false discoveries among those that are
-//! named (Benjamini and Hochberg), over all that were compared. What is too small for any of them may show in all together.
+//! Among many pairs, some seem to have a cause by chance. Changed pairs are therefore selected by the false discovery
+//! rate over all pairs (Benjamini and Hochberg). A change that is too small to be significant in any pair can be
+//! significant in all pairs together.
 
 mod common;
 
@@ -19,88 +20,89 @@ use crate::diff::{Pair, Sort, Summary};
 use crate::explain::{Cause, CauseKind, Explanation, Verdict, package_of};
 use crate::statistics::rank::false_discoveries;
 use crate::{Diff, Error, Result};
-use common::{Evidence, OwnChange, own_changes};
+use common::{CommonEvidence, FlatChange, flat_changes};
 
 pub use common::CommonChange;
 use pprofdiff_profile::random::HashMap;
 
-/// The rate of false discoveries among the pairs that are said to have changed, unless another is asked for.
+/// The default false discovery rate among the pairs that are reported as changed.
 pub const FDR: f64 = 0.05;
 
-/// The causes that are kept of a pair. What is smaller is no news among many pairs.
+/// The maximum number of causes to keep per pair. Smaller causes do not matter among many pairs.
 const MAX_CAUSES: usize = 5;
 
-/// The names of pairs that are kept of a cause that many share.
+/// The maximum number of pairs that a shared cause names.
 const MAX_NAMED: usize = 10;
 
-/// The pairs whose accounts are kept: those of the largest changes. Each is some KB.
+/// The maximum number of pairs with an account: the pairs with the largest changes. An account takes some KB.
 const MAX_ACCOUNTS: usize = 300;
 
-/// A cause of one pair, or of several.
+/// A cause of a pair, or of several pairs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FleetCause {
-    /// As [`Cause::function`].
+    /// See [`Cause::function`].
     pub function: Option<String>,
-    /// As [`Cause::caller`].
+    /// See [`Cause::caller`].
     pub caller: Option<String>,
-    /// As [`Cause::callee`].
+    /// See [`Cause::callee`].
     pub callee: Option<String>,
-    /// What kind of change it is.
+    /// The kind of change.
     pub kind: CauseKind,
-    /// What its stacks cost in a run of the base.
+    /// The cost of its stacks in a run of the base.
     pub base: f64,
-    /// The same of the new side.
+    /// The cost of its stacks in a run of the new side.
     pub new: f64,
-    /// As [`Cause::delta`].
+    /// See [`Cause::delta`].
     pub delta: f64,
-    /// As [`Cause::share`].
+    /// See [`Cause::share`].
     pub share: f64,
-    /// What is said of it.
+    /// A sentence that describes the cause.
     pub sentence: String,
 }
 
 impl FleetCause {
-    /// What causes have in common that are one: the function and what it calls, without what compilers number anew, and
-    /// the direction. Not who calls it: a library is called by each service's own functions. A label is of one pair's own.
-    fn key(&self) -> Option<Key> {
-        let name = |of: &Option<String>| of.as_deref().map(|name| canonical(name).into_owned());
-        Some(Key { function: name(&self.function)?, callee: name(&self.callee), grew: self.delta > 0.0 })
+    /// Returns the key that equal causes of different pairs share: the canonical names of the function and of its
+    /// callee, and the direction. The caller is not part of the key, because each service calls a library from its own
+    /// functions. Returns `None` for a cause without a function, such as a label, which belongs to a single pair.
+    fn key(&self) -> Option<CauseKey> {
+        let name = |function: &Option<String>| function.as_deref().map(|name| canonical(name).into_owned());
+        Some(CauseKey { function: name(&self.function)?, callee: name(&self.callee), grew: self.delta > 0.0 })
     }
 
-    /// The package of its caller.
+    /// Returns the package of the caller.
     fn caller_package(&self) -> Option<String> {
         self.caller.as_deref().map(|caller| package_of(caller).into_owned())
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
+struct CauseKey {
     function: String,
     callee: Option<String>,
     grew: bool,
 }
 
-/// What is kept of a pair.
+/// The data that a fleet keeps about a pair.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PairCauses {
     summary: Arc<Summary>,
     verdict: Verdict,
-    /// How probable the surest of its causes is by chance.
+    /// The p-value of the most significant cause.
     p: f64,
     causes: Vec<FleetCause>,
     sentence: String,
     account: Option<String>,
-    changes: Vec<OwnChange>,
+    changes: Vec<FlatChange>,
 }
 
 impl PairCauses {
-    /// Of a pair and its explanation, with what is said of a cause and, in a line and as an account, of the whole. The account
-    /// is asked for if there are causes.
+    /// Summarizes a pair and its explanation. `say` describes a cause, `sentence` describes the pair in one line, and
+    /// `account` describes it in full. `account` is only called if there are causes.
     ///
     /// # Errors
-    /// As [`Diff::measure`].
+    /// Returns the errors of [`Diff::measure`].
     pub fn of(
         diff: &Diff,
         e: &Explanation,
@@ -124,71 +126,71 @@ impl PairCauses {
         let account = if e.causes.is_empty() { None } else { account() };
         let (summary, causes) = (e.summary.clone(), causes.collect::<Vec<_>>());
         let top = diff.measure(&summary.query)?.top(Sort::Flat);
-        let changes = own_changes(&top, e.noise.event, &causes);
+        let changes = flat_changes(&top, e.noise.event, &causes);
         Ok(PairCauses { summary, verdict: e.verdict, p, causes, sentence, account, changes })
     }
 
-    /// How much its causes change.
+    /// Returns the magnitude of the sum of its causes.
     fn size(&self) -> f64 {
         size(&self.causes)
     }
 }
 
-/// One of many pairs.
+/// A pair of a fleet.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct RankedPair {
-    /// Its name.
+    /// The name of the pair.
     pub pair: String,
     /// The mean total of a run of the base.
     pub total_base: i64,
-    /// That of the new side.
+    /// The mean total of a run of the new side.
     pub total_new: i64,
-    /// The difference.
+    /// The difference between the totals.
     pub total_delta: i64,
-    /// What is said of it alone.
+    /// The verdict on this pair alone.
     pub verdict: Verdict,
-    /// The same in a line.
+    /// The verdict as one sentence.
     pub sentence: String,
-    /// The least rate of false discoveries at which it is among those that changed; 1 if it has no cause.
+    /// The false discovery rate at which the pair is significant (q-value), or 1 if it has no cause.
     pub q: f64,
-    /// Its largest causes, of a pair that changed by more than chance.
+    /// The largest causes, if the pair changed by more than chance.
     pub causes: Vec<FleetCause>,
-    /// All that is said of it, of the largest of those that changed.
+    /// The full description of the pair, for the changed pairs with the largest changes.
     #[serde(skip)]
     pub account: Option<String>,
 }
 
-/// How much causes change together.
+/// Returns the magnitude of the sum of causes.
 fn size(causes: &[FleetCause]) -> f64 {
     causes.iter().map(|cause| cause.delta).sum::<f64>().abs()
 }
 
-/// A cause that several pairs have.
+/// A cause that several pairs share.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct SharedCause {
-    /// The function, without what compilers number anew.
+    /// The canonical name of the function.
     pub function: String,
-    /// What it calls, if it is these calls that changed.
+    /// The callee, if the calls to it changed.
     pub callee: Option<String>,
-    /// The package of its callers, if it is their calls that changed, in all of them.
+    /// The package of the callers, if the calls changed and all pairs have the same package.
     pub caller_package: Option<String>,
-    /// The number of pairs that have it.
+    /// The number of pairs with this cause.
     pub pairs: usize,
-    /// The first of these, those with the largest change first.
+    /// The names of the first pairs, sorted by the size of the change, descending.
     pub named: Vec<String>,
-    /// What its stacks cost in all of them, in a run of the base each.
+    /// The cost of its stacks in all pairs, each in a run of the base.
     pub base: f64,
-    /// The same of the new side.
+    /// The cost of its stacks in all pairs, each in a run of the new side.
     pub new: f64,
     /// The sum of its deltas.
     pub delta: f64,
-    /// The sum as a part of all bases' totals.
+    /// The sum as a share of the totals of all bases.
     pub share: f64,
-    /// What the first of these pairs says of it.
+    /// The sentence of the pair with the largest change.
     pub sentence: String,
 }
 
@@ -197,43 +199,44 @@ pub struct SharedCause {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct FailedPair {
-    /// Its name.
+    /// The name of the pair.
     pub pair: String,
-    /// Why.
+    /// The error message.
     pub error: String,
 }
 
-/// Many pairs as they come. All are of one sample type, that of the first.
+/// Collects pairs. All pairs have the sample type of the first pair.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Fleet {
     pairs: Vec<(String, PairCauses)>,
     failed: Vec<FailedPair>,
-    /// How many pairs have an account.
+    /// The number of pairs with an account.
     accounts: usize,
-    /// What pairs say together.
-    evidence: Evidence,
+    /// The evidence of small changes that pairs share.
+    evidence: CommonEvidence,
 }
 
-/// Pairs by what changed, and what they share.
+/// The pairs of a fleet by the size of their change, and the causes that they share.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Ranking {
-    /// What is compared: what was asked, and the sums of all totals.
+    /// The header: the query, and the sums of all totals.
     #[serde(skip)]
     pub summary: Arc<Summary>,
-    /// The most of the pairs said to have changed that are so by chance.
+    /// The maximum false discovery rate among the changed pairs.
     pub fdr: f64,
-    /// How many pairs changed by more than chance: the first of all.
+    /// The number of pairs that changed by more than chance. They come first in `pairs`.
     pub changed: usize,
     /// Changed pairs first, with the largest change by causes first, then unchanged pairs. Ties are sorted by the
     /// change of the totals, then by name.
     pub pairs: Vec<RankedPair>,
-    /// Causes that two pairs or more have, the largest change first.
+    /// Causes that at least two pairs share, the largest change first.
     pub shared: Vec<SharedCause>,
-    /// Changes of a function's own cost that many pairs share, of which each alone is no more than chance, the largest first.
+    /// Changes of a function's own cost that many pairs share, and that are not significant in any single pair. The
+    /// largest change comes first.
     pub common: Vec<CommonChange>,
-    /// What could not be compared.
+    /// Pairs that could not be compared.
     pub failed: Vec<FailedPair>,
     /// The maximum number of rows that formats write per table, instead of their own limits.
     #[serde(skip)]
@@ -241,21 +244,23 @@ pub struct Ranking {
 }
 
 impl Fleet {
-    /// Takes what became of a pair. One of another sample type than the first is one that failed.
-    pub fn push(&mut self, name: &str, found: Result<PairCauses>) {
-        let of_first = |found: PairCauses| match self.pairs.first() {
-            Some((_, first)) if first.summary.sample_type != found.summary.sample_type => {
-                let (own, first) = (&found.summary.sample_type, &first.summary.sample_type);
-                Err(Error::query(format!("{name}: is of {own}, other pairs of {first}; give --sample-type")))
+    /// Adds the result of a pair. A pair with a different sample type than the first pair counts as failed.
+    pub fn push(&mut self, name: &str, causes: Result<PairCauses>) {
+        let check_sample_type = |causes: PairCauses| match self.pairs.first() {
+            Some((_, first)) if first.summary.sample_type != causes.summary.sample_type => {
+                let (other_type, first_type) = (&causes.summary.sample_type, &first.summary.sample_type);
+                Err(Error::query(format!(
+                    "{name}: its sample type is {other_type}, but other pairs use {first_type}; set --sample-type"
+                )))
             }
-            _ => Ok(found),
+            _ => Ok(causes),
         };
-        match found.and_then(of_first) {
-            Ok(mut found) => {
-                self.evidence.add(std::mem::take(&mut found.changes));
-                self.accounts += usize::from(found.account.is_some());
-                self.pairs.push((name.to_owned(), found));
-                // Now and then, so that it costs nothing.
+        match causes.and_then(check_sample_type) {
+            Ok(mut causes) => {
+                self.evidence.add(std::mem::take(&mut causes.changes));
+                self.accounts += usize::from(causes.account.is_some());
+                self.pairs.push((name.to_owned(), causes));
+                // Removes accounts only occasionally, so that it costs almost nothing.
                 if self.accounts >= 2 * MAX_ACCOUNTS {
                     self.keep_largest_accounts();
                 }
@@ -264,44 +269,44 @@ impl Fleet {
         }
     }
 
-    /// Lets go of accounts but the largest pairs'.
+    /// Removes all accounts except those of the pairs with the largest changes.
     fn keep_largest_accounts(&mut self) {
-        let mut told: Vec<&mut PairCauses> =
+        let mut with_account: Vec<&mut PairCauses> =
             self.pairs.iter_mut().map(|(_, pair)| pair).filter(|pair| pair.account.is_some()).collect();
-        told.sort_by(|a, b| b.size().total_cmp(&a.size()));
-        self.accounts = told.len().min(MAX_ACCOUNTS);
-        told.into_iter().skip(MAX_ACCOUNTS).for_each(|pair| pair.account = None);
+        with_account.sort_by(|a, b| b.size().total_cmp(&a.size()));
+        self.accounts = with_account.len().min(MAX_ACCOUNTS);
+        with_account.into_iter().skip(MAX_ACCOUNTS).for_each(|pair| pair.account = None);
     }
 
-    /// The number of pairs that came.
+    /// Returns the number of pairs, including failed pairs.
     pub fn len(&self) -> usize {
         self.pairs.len() + self.failed.len()
     }
 
-    /// True if none came.
+    /// Returns true if no pair was added.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The number of pairs that failed.
+    /// Returns the number of pairs that failed.
     pub fn failed(&self) -> usize {
         self.failed.len()
     }
 
-    /// The answer, with at most this rate of false discoveries.
+    /// Ranks the pairs, with at most this false discovery rate.
     ///
     /// # Errors
-    /// No pair that could be compared; a rate that is none.
+    /// Fails if no pair could be compared, and if the rate is not between 0 and 1.
     pub fn ranking(mut self, fdr: f64) -> Result<Ranking> {
         if !(fdr > 0.0 && fdr < 1.0) {
-            return Err(Error::query("the rate of false discoveries is between 0 and 1, such as 0.05"));
+            return Err(Error::query("the false discovery rate must be between 0 and 1, such as 0.05"));
         }
         self.keep_largest_accounts();
         let Some((_, first)) = self.pairs.first() else {
-            return Err(Error::query("there is no pair that could be compared"));
+            return Err(Error::query("no pair could be compared"));
         };
         let mut summary = Summary::clone(&first.summary);
-        // Files are too many to be named.
+        // There are too many files to list.
         (summary.total, summary.warnings) = (Pair::default(), Vec::new());
         summary.base.iter_mut().chain([&mut summary.new]).for_each(|side| side.paths.clear());
         for total in self.pairs.iter().map(|(_, pair)| pair.summary.total) {
@@ -309,7 +314,8 @@ impl Fleet {
             summary.total.new = summary.total.new.saturating_add(total.new);
         }
         let p: Vec<f64> = self.pairs.iter().map(|(_, pair)| pair.p).collect();
-        let mut pairs: Vec<RankedPair> = self.pairs.into_iter().zip(false_discoveries(&p)).map(of_pair).collect();
+        let mut pairs: Vec<RankedPair> =
+            self.pairs.into_iter().zip(false_discoveries(&p)).map(to_ranked_pair).collect();
         let is_changed = |pair: &RankedPair| pair.q <= fdr && !pair.causes.is_empty();
         pairs
             .iter_mut()
@@ -328,7 +334,7 @@ impl Fleet {
     }
 }
 
-fn of_pair(((name, pair), q): ((String, PairCauses), f64)) -> RankedPair {
+fn to_ranked_pair(((name, pair), q): ((String, PairCauses), f64)) -> RankedPair {
     let total = pair.summary.total;
     RankedPair {
         pair: name,
@@ -343,9 +349,9 @@ fn of_pair(((name, pair), q): ((String, PairCauses), f64)) -> RankedPair {
     }
 }
 
-/// The causes that two of these pairs have, or more.
+/// Returns the causes that at least two of these pairs share.
 fn shared(pairs: &[RankedPair], total: f64) -> Vec<SharedCause> {
-    let mut groups: HashMap<Key, Vec<(&str, &FleetCause)>> = HashMap::default();
+    let mut groups: HashMap<CauseKey, Vec<(&str, &FleetCause)>> = HashMap::default();
     for pair in pairs {
         for cause in &pair.causes {
             if let Some(key) = cause.key() {
@@ -353,35 +359,35 @@ fn shared(pairs: &[RankedPair], total: f64) -> Vec<SharedCause> {
             }
         }
     }
-    let mut found: Vec<SharedCause> = Vec::new();
-    for (key, mut of) in groups {
-        of.sort_by(|a, b| b.1.delta.abs().total_cmp(&a.1.delta.abs()).then(a.0.cmp(b.0)));
-        let mut named: Vec<&str> = of.iter().map(|(pair, _)| *pair).collect();
-        // A pair may have a cause twice, in two chains of calls.
-        let mut known = std::collections::BTreeSet::new();
-        named.retain(|pair| known.insert(*pair));
+    let mut shared_causes: Vec<SharedCause> = Vec::new();
+    for (key, mut causes) in groups {
+        causes.sort_by(|a, b| b.1.delta.abs().total_cmp(&a.1.delta.abs()).then(a.0.cmp(b.0)));
+        let mut named: Vec<&str> = causes.iter().map(|(pair, _)| *pair).collect();
+        // A pair may have a cause twice, in two call chains.
+        let mut seen = std::collections::BTreeSet::new();
+        named.retain(|pair| seen.insert(*pair));
         if named.len() < 2 {
             continue;
         }
-        let sum = |value: fn(&FleetCause) -> f64| of.iter().map(|(_, cause)| value(cause)).sum::<f64>();
+        let sum = |value: fn(&FleetCause) -> f64| causes.iter().map(|(_, cause)| value(cause)).sum::<f64>();
         let delta = sum(|cause| cause.delta);
-        found.push(SharedCause {
+        shared_causes.push(SharedCause {
             function: key.function,
             callee: key.callee,
-            caller_package: of[0]
+            caller_package: causes[0]
                 .1
                 .caller_package()
-                .filter(|first| of.iter().all(|(_, cause)| cause.caller_package().as_ref() == Some(first))),
+                .filter(|first| causes.iter().all(|(_, cause)| cause.caller_package().as_ref() == Some(first))),
             pairs: named.len(),
             named: named.into_iter().take(MAX_NAMED).map(str::to_owned).collect(),
             base: sum(|cause| cause.base),
             new: sum(|cause| cause.new),
             delta,
             share: if total > 0.0 { delta / total } else { 0.0 },
-            sentence: of[0].1.sentence.clone(),
+            sentence: causes[0].1.sentence.clone(),
         });
     }
-    let order = |of: &SharedCause| (of.function.clone(), of.callee.clone());
-    found.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()).then_with(|| order(a).cmp(&order(b))));
-    found
+    let order = |cause: &SharedCause| (cause.function.clone(), cause.callee.clone());
+    shared_causes.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()).then_with(|| order(a).cmp(&order(b))));
+    shared_causes
 }

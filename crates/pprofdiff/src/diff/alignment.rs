@@ -1,23 +1,24 @@
-//! Which parts of two sequences belong together: the source lines of two builds, or a function's instructions.
+//! Aligns two sequences: the source lines of two builds, or the instructions of a function.
 //!
-//! Parts are compared by their keys, and what is paired keeps its order on both sides. Work is bounded by what it may
-//! take at most, which is known before it begins.
+//! Items are compared by their keys, and paired items keep their order on both sides. The maximum work is known before
+//! the alignment starts, and it is bounded.
 
 use std::hash::Hash;
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// How many pairs of changed parts are compared for an answer (50,000 on each side, or as much in several sequences):
-/// about a second in the worst case, of 64 to 2000 distinct parts in random order, and memory for a few numbers a part.
-/// What both sequences begin and end with is free.
+/// The maximum number of pairs of changed items that one answer compares: 50,000 on each side, or the same product
+/// spread over several sequences. In the worst case (64 to 2000 distinct items in random order) this takes about a
+/// second, and memory for a few numbers per item. The common prefix and suffix of the sequences are free.
 pub(super) const MAX_PAIRS: u64 = 2_500_000_000;
 
-/// The index of a part in the base and in the new side, if it has one there.
-pub(super) type Row = (Option<u32>, Option<u32>);
+/// The index of an item in the base and in the new side, `None` on a side without it.
+pub(super) type AlignedRow = (Option<u32>, Option<u32>);
 
-/// Aligns two sequences of keys: each part is in one row, in the order of both sides, and where one was replaced, the
-/// old ones come first. `None` if there are more pairs of changed parts than are `left`, from which they are taken.
-pub(super) fn align<K: Eq + Hash>(base: &[K], new: &[K], left: &mut u64) -> Option<Vec<Row>> {
+/// Aligns two sequences of keys. Each item is in one row, in the order of both sides. If items were replaced, the old
+/// items come first. Subtracts the number of pairs of changed items from `left`, and returns `None` if it exceeds
+/// `left`.
+pub(super) fn align<K: Eq + Hash>(base: &[K], new: &[K], left: &mut u64) -> Option<Vec<AlignedRow>> {
     let prefix = base.iter().zip(new).take_while(|(b, n)| b == n).count();
     let (base_rest, new_rest) = (&base[prefix..], &new[prefix..]);
     let suffix = base_rest.iter().rev().zip(new_rest.iter().rev()).take_while(|(b, n)| b == n).count();
@@ -41,11 +42,11 @@ pub(super) fn align<K: Eq + Hash>(base: &[K], new: &[K], left: &mut u64) -> Opti
 mod tests {
     use super::*;
 
-    /// Rows as people draw them: `=` for a pair, `-` and `+` for parts of one side.
+    /// Draws rows as text: `=` for a pair, `-` and `+` for items of one side.
     fn drawn(base: &str, new: &str) -> String {
         let [base, new] = [base, new].map(|keys| keys.split(' ').collect::<Vec<_>>());
         let rows = align(&base, &new, &mut MAX_PAIRS.clone()).unwrap_or_default();
-        let row = |row: &Row| match *row {
+        let row = |row: &AlignedRow| match *row {
             (Some(b), Some(n)) => {
                 assert_eq!(base[b as usize], new[n as usize]);
                 format!("={}", base[b as usize])
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_keep_their_order_and_old_ones_come_first() {
+    fn items_keep_their_order_and_old_items_come_first() {
         assert_eq!(drawn("push mov call ret", "push mov call ret"), "=push =mov =call =ret");
         assert_eq!(drawn("push mov call ret", "push lea mov call pop ret"), "=push +lea =mov =call +pop =ret");
         assert_eq!(drawn("push shl call ret", "push mul add call ret"), "=push -shl +mul +add =call =ret");
@@ -66,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn what_both_begin_and_end_with_is_free() {
+    fn common_prefix_and_suffix_are_free() {
         let keys = |middle: u32| -> Vec<u32> { (0..1000).chain([middle]).chain(0..1000).collect() };
         let mut left = 1;
         let rows = align(&keys(5000), &keys(6000), &mut left);
@@ -75,10 +76,10 @@ mod tests {
         assert_eq!(align(&keys(5000), &keys(5000), &mut left).map(|r| r.len()), Some(2001));
     }
 
-    /// 100,000 instructions that have next to nothing in common are more than the bound; those of which a part moved
-    /// are aligned, all of them.
+    /// 100,000 instructions with almost nothing in common exceed the bound. If only a part of them moved, all are
+    /// aligned.
     #[test]
-    fn long_sequences_stay_in_bounds() {
+    fn sequences_over_the_bound_are_not_aligned() {
         let long: Vec<u32> = (0..100_000).collect();
         let reversed: Vec<u32> = long.iter().rev().copied().collect();
         assert_eq!(align(&long, &reversed, &mut MAX_PAIRS.clone()), None);

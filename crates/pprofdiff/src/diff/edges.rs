@@ -1,8 +1,8 @@
-//! Callers and callees: what `peek` and `tree` show.
+//! Callers and callees of frames, as `peek` and `tree` show them.
 //!
-//! An edge is an ordered pair of frames that follow each other in a stack; it counts once per sample
-//! however often the pair recurs, and a frame that calls itself has no edge. Edges are numbered by
-//! their pair of frame indexes (`Calls`); "once" is a stamp, as in `top`.
+//! An edge is an ordered pair of frames that follow each other in a stack. It counts once per sample, however often the
+//! pair recurs, and a frame that calls itself has no edge. Edges are numbered by their pair of frame indexes (`Calls`).
+//! A stamp of the last sample detects repeated edges, as in `top`.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{FastState, HashMap};
 use pprofdiff_profile::work::{Pace, paced};
 
-/// Which side of a node the other end of an edge is on.
+/// The direction of an edge, as seen from a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Relation {
-    /// The other frame calls the node.
+    /// The node is the callee, and the second frame is its caller.
     Caller,
-    /// The node calls the other frame.
+    /// The node is the caller, and the second frame is the callee.
     Callee,
 }
 
 impl Relation {
-    /// The relation as results spell it.
+    /// Returns the relation as it is spelled in results.
     pub fn name(self) -> &'static str {
         match self {
             Relation::Caller => "caller",
@@ -39,18 +39,18 @@ impl Relation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Edge {
-    /// The frame that is looked at.
+    /// The frame whose callers and callees are listed.
     pub node: u32,
-    /// The frame at the other end.
+    /// The second frame: a caller or a callee of the node.
     pub other: u32,
-    /// Which of the two calls.
+    /// The role of the second frame.
     pub relation: Relation,
-    /// What the samples that take this edge cost.
+    /// The sum of the samples that contain this edge.
     pub weight: Pair,
 }
 
 impl Edge {
-    /// Of which nothing is known yet.
+    /// A placeholder that is overwritten.
     const EMPTY: Edge = {
         let weight = Pair { base: 0, new: 0 };
         Edge { node: 0, other: 0, relation: Relation::Caller, weight }
@@ -61,22 +61,23 @@ impl Edge {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Edges {
-    /// What the table is of.
+    /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// The frames that nodes and edges refer to.
+    /// The frames of the nodes and edges.
     pub frames: Arc<Frames>,
-    /// The nodes, ordered as in the table of frames.
+    /// The nodes, in the order of the table of frames.
     pub nodes: Vec<TopRow>,
-    /// Grouped by node in the order of `nodes`; callers before callees; by |delta| descending, then name.
+    /// The edges, grouped by node in the order of `nodes`. In a group, callers come before callees, each sorted by
+    /// |delta| descending, then by name.
     pub edges: Vec<Edge>,
 }
 
-/// Ordered pairs of numbers below a bound, numbered in the order in which they come.
+/// Numbers ordered pairs by their first occurrence. The elements of a pair are below a bound.
 ///
-/// Most callees have the same caller as the last time, so that one is checked before the table.
+/// Most calls have the same caller as the callee's previous call, so the previous caller is checked before the table.
 pub(crate) struct Calls {
     numbers: Interner<(u32, u32), FastState>,
-    /// For each callee: its last caller, and the number of the two.
+    /// For each callee, its last caller and the number of this pair.
     last: Vec<(u32, u32)>,
 }
 
@@ -85,12 +86,12 @@ impl Calls {
         Calls { numbers: Interner::default(), last: vec![(u32::MAX, 0); bound] }
     }
 
-    /// The pairs (caller, callee), by their numbers.
+    /// Returns the pairs (caller, callee), by their numbers.
     pub(super) fn pairs(&self) -> &[(u32, u32)] {
         &self.numbers.values
     }
 
-    /// The same, when no more are to be numbered.
+    /// Consumes the table and returns the pairs (caller, callee), by their numbers.
     pub(crate) fn into_pairs(self) -> Vec<(u32, u32)> {
         self.numbers.values
     }
@@ -106,10 +107,11 @@ impl Calls {
 }
 
 impl Measure {
-    /// Callers and callees of the frames whose label (as [`Frames::label`]) matches `pattern`, or of all.
+    /// Returns the callers and callees of all frames, or of the frames whose label ([`Frames::label`]) matches
+    /// `pattern`.
     ///
     /// # Errors
-    /// An invalid regular expression.
+    /// Fails on an invalid regular expression.
     pub fn edges(&self, pattern: Option<&str>, sort: Sort) -> Result<Edges> {
         let regex = pattern.map(|p| pattern::compile("peek", p)).transpose()?;
         let mut top = self.top(sort);
@@ -119,7 +121,7 @@ impl Measure {
         Ok(self.edges_of(top))
     }
 
-    /// Callers and callees of the frames of a table, which is made already.
+    /// Returns the callers and callees of the frames in a table.
     pub fn edges_of(&self, top: Top) -> Edges {
         let (all, mut weights) = self.edge_weights();
         weights.iter_mut().for_each(|weight| *weight = self.scales.apply(*weight));
@@ -135,7 +137,8 @@ impl Measure {
         for (i, row) in nodes.iter().enumerate() {
             rank[row.frame as usize] = i as u32;
         }
-        // Put beside those of the same node and relation, which are few, so only these are compared.
+        // Places each edge next to the other edges of its node and relation. These groups are small, so that sorting
+        // within them is fast.
         let group_of = |node: u32, relation: Relation| {
             let place = rank[node as usize];
             (place != u32::MAX).then_some(2 * place as usize + usize::from(relation == Relation::Callee))
@@ -167,7 +170,7 @@ impl Measure {
         Edges { summary: self.summary().clone(), frames: self.frames().clone(), nodes, edges }
     }
 
-    /// All edges that samples take, (caller, callee), and the exact sums of each.
+    /// Returns all edges that occur in samples as (caller, callee), and their exact sums.
     fn edge_weights(&self) -> (Vec<(u32, u32)>, Vec<Pair>) {
         if let Some(tree) = self.tree() {
             return tree.edge_sums(self.sample_type);
@@ -182,10 +185,10 @@ impl Measure {
         (all.into_pairs(), weights)
     }
 
-    /// One side's edges, and the sum of each.
+    /// Returns the edges of one side, and the sum of each.
     fn edge_sums(&self, base: bool) -> (Calls, Vec<i64>) {
         let mut calls = Calls::below(self.frames().len());
-        // The last sample that took the edge, and the sum.
+        // The stamp of the last sample with the edge, and the sum.
         let mut sums: Vec<(u32, i64)> = Vec::new();
         let mut stamp = 0;
         self.for_each_stack(base, |value, stack| {

@@ -1,4 +1,4 @@
-//! Filters, with pprof's names and meaning, as a user gives them; `plan` is what becomes of a profile by them.
+//! Filters as the user sets them, with pprof's names and meaning. `plan` applies them to a profile.
 
 mod compiled;
 mod names;
@@ -7,18 +7,18 @@ mod plan;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use compiled::Compiled;
-use compiled::given;
+use compiled::non_empty;
 pub(crate) use plan::{FilterPlan, Filtered};
 
 use super::query::Query;
 use crate::options::{Heading, Offered, OptionKind, OptionRow, OptionValue, Reported, Scope};
 use crate::{Error, Result};
 
-/// Describes the filters once, in the order in which they apply: each becomes a field of [`Filters`] and a row of
-/// [`Filters::ALL`], from which the command and Python make their options.
+/// Declares the filters in the order in which they apply. Each filter becomes a field of [`Filters`] and an element of
+/// [`Filters::ALL`], which the command and Python use to define their options.
 macro_rules! filters {
     ($($name:ident: $kind:ident $offered:ident, $about:literal;)*) => {
-        /// Filters as a user gives them. The names and the meaning are pprof's.
+        /// Filters as the user sets them. Their names and their meaning are pprof's.
         #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         #[non_exhaustive]
@@ -55,54 +55,54 @@ macro_rules! filters {
 }
 
 filters! {
-    tagroot: Keys Rarely, "Make the values of these labels frames at the root";
-    tagleaf: Keys Rarely, "Make the values of these labels frames at the leaf";
+    tagroot: Keys Rarely, "Add the values of these labels as frames at the root";
+    tagleaf: Keys Rarely, "Add the values of these labels as frames at the leaf";
     focus: Frames Always, "Keep only samples with a matching frame";
     ignore: Frames Always, "Drop samples with a matching frame; wins over focus";
     hide: Frames Rarely, "Remove matching frames; their cost moves to the caller";
     show: Frames Always, "Remove the frames that do not match";
-    show_from: Frames Rarely, "Drop what is above the root-most match, and samples without one";
+    show_from: Frames Rarely, "Drop frames above the root-most match, and samples without a match";
     tagfocus: Labels Always, "Keep only samples with this label: key=RE, RE, bytes=1kb:1mb";
-    base_tagfocus: Labels Rarely, "Let the base be its samples with this label, as in tagfocus; totals are theirs";
-    new_tagfocus: Labels Rarely, "Let the new side be its samples with this label, as in tagfocus; totals are theirs";
+    base_tagfocus: Labels Rarely, "Restrict the base to samples with this label, as in tagfocus; totals change too";
+    new_tagfocus: Labels Rarely, "Restrict the new side to samples with this label, as in tagfocus; totals change too";
     tagignore: Labels Rarely, "Drop samples with this label";
-    tagshow: LabelKeys Rarely, "Show only the labels whose key matches, where labels are shown";
-    taghide: LabelKeys Rarely, "Show no label whose key matches";
-    prune_from: Frames Rarely, "Drop what is below the leaf-most match";
+    tagshow: LabelKeys Rarely, "Show only labels with a matching key, in views of labels";
+    taghide: LabelKeys Rarely, "Hide labels with a matching key";
+    prune_from: Frames Rarely, "Drop frames below the leaf-most match";
 }
 
-/// One of [`Filters::ALL`]: what the command and Python need to offer it.
+/// An element of [`Filters::ALL`], with the data that the command and Python need to define an option.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct Filter {
-    /// pprof's name for it.
+    /// The name, as in pprof.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// A description in one line.
     pub about: &'static str,
-    /// What it is matched against.
+    /// The property of samples that the filter matches.
     pub kind: FilterKind,
     offered: Offered,
     get: fn(&Filters) -> &Option<String>,
     get_mut: fn(&mut Filters) -> &mut Option<String>,
 }
 
-/// What a filter is matched against.
+/// The property of samples that a filter matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilterKind {
-    /// A regular expression on function names, file names and the mapped binary's file name, unanchored.
+    /// A regular expression that is searched in function names, file names and the file name of the mapped binary.
     Frames,
     /// The labels of samples: `key=regex`, `regex` on `key:value`, or a range of a numeric label, as in
     /// `bytes=32kb:1mb`, `:64kb`, `4mb:`.
     Labels,
-    /// A regular expression on the keys of labels, unanchored.
+    /// A regular expression that is searched in the keys of labels.
     LabelKeys,
-    /// Keys of labels, with commas between them.
+    /// Keys of labels, separated by commas.
     Keys,
 }
 
 impl FilterKind {
-    /// What stands for its value in help.
+    /// Returns the placeholder for a value in help.
     pub fn value_name(self) -> &'static str {
         match self {
             FilterKind::Frames | FilterKind::LabelKeys => "RE",
@@ -113,22 +113,23 @@ impl FilterKind {
 }
 
 impl Filter {
-    /// The filter of a name, if there is one.
+    /// Returns the filter with this name, if there is one.
     pub fn named(name: &str) -> Option<&'static Filter> {
         Filters::ALL.iter().find(|f| f.name == name)
     }
 
-    /// Its value, where it is set. An empty one is none, as in pprof: scripts pass variables that are not set.
+    /// Returns the filter's value, if it is set. As in pprof, an empty value means not set, because scripts may pass
+    /// unset variables.
     pub fn value(self, filters: &Filters) -> Option<&str> {
-        given((self.get)(filters))
+        non_empty((self.get)(filters))
     }
 
-    /// Sets it; `None` and an empty value take it away.
+    /// Sets the filter's value. `None` and an empty value clear it.
     pub fn set(self, filters: &mut Filters, value: Option<String>) {
         *(self.get_mut)(filters) = value.filter(|v| !v.is_empty());
     }
 
-    /// As an option of a query.
+    /// Returns the filter as an option of a query.
     pub(super) fn option(&self) -> OptionRow<Query> {
         OptionRow {
             name: self.name,
@@ -157,30 +158,30 @@ impl Filter {
 }
 
 impl Filters {
-    /// With a filter, by its name ([`Filters::ALL`]).
+    /// Sets a filter by its name ([`Filters::ALL`]).
     ///
     /// # Errors
-    /// There is no filter of that name.
+    /// Fails if no filter has this name.
     pub fn with(mut self, name: &str, value: impl Into<String>) -> Result<Filters> {
         let filter = Filter::named(name).ok_or_else(|| Error::query(format!("there is no filter {name:?}")))?;
         filter.set(&mut self, Some(value.into()));
         Ok(self)
     }
 
-    /// The filters that are set, by name, in the order in which they apply.
+    /// Returns the filters that are set as (name, value), in the order in which they apply.
     pub fn set(&self) -> Vec<(&'static str, &str)> {
         Filters::ALL.iter().filter_map(|f| f.value(self).map(|v| (f.name, v))).collect()
     }
 
-    /// True if one of a kind is set.
+    /// Returns true if a filter of this kind is set.
     pub(crate) fn has(&self, kind: FilterKind) -> bool {
         Filters::ALL.iter().any(|f| f.kind == kind && f.value(self).is_some())
     }
 
-    /// Says what is wrong with the expressions before anything is looked at.
+    /// Checks the expressions before any profile is loaded.
     ///
     /// # Errors
-    /// An invalid regular expression or range.
+    /// Fails on an invalid regular expression or range.
     pub fn check(&self) -> Result<()> {
         Compiled::new(self, false, false).map(drop)
     }

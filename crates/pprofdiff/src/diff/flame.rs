@@ -1,26 +1,26 @@
-//! The flame graph: both sides' call trees as one, so that what vanished is drawn as well as what appeared.
+//! The flame graph. The call trees of both sides are merged into one tree, which shows removed code as well as added
+//! code.
 //!
-//! Stacks of both sides are matched first ([`Stacks`]); the tree is then cut out of them from the root
-//! down, widest node first:
+//! Stacks of both sides are matched first ([`Stacks`]). The tree is then built from the root down, widest node first:
 //!
 //! ```text
 //! heap <- the root, which has all stacks
 //! while there are nodes in the heap, and the tree is not full:
 //!     take the widest, keep it
-//!     part its stacks by their next frame; each part is a node for the heap, unless it is too thin
-//! what is left in the heap is too thin as well: it goes to its parent's `(pruned)` child
+//!     split its stacks by their next frame; each part becomes a node in the heap, unless it is too thin
+//! nodes that remain in the heap are pruned: they go to the `(pruned)` child of their parent
 //! ```
 //!
-//! A stack is looked at once for each of its frames that is kept, so time is linear in what the samples
-//! hold, and what can't be seen costs next to nothing. Memory is the stacks, and at most two nodes a kept
-//! frame (itself, and its `(pruned)` child).
+//! A stack is visited once for each of its frames that is kept. The time is therefore linear in the size of the
+//! samples, and invisible parts cost almost nothing. Memory holds the stacks, and at most two nodes per kept frame: the
+//! frame itself, and its `(pruned)` child.
 //!
-//! A width is a sum over the stacks beneath a node, and no stack has a negative width, so a parent is never
-//! narrower than its children together, whichever width is drawn. (The difference of two cum values has no such
-//! property, which is why a subtracted flame graph can't be drawn.) For the same reason a node
-//! that is thin has only thin ones beneath it, and pruning it loses nothing that would be seen.
+//! A width is a sum over the stacks beneath a node, and no stack has a negative width. A parent is therefore never
+//! narrower than its children together, for each kind of width. (The difference of two cum values does not have this
+//! property, so a subtracted flame graph cannot be drawn.) For the same reason, all nodes beneath a thin node are thin,
+//! and pruning the node removes only invisible boxes.
 //!
-//! The inverted graph is cut by itself: turning the pruned one around would show next to nothing.
+//! The inverted graph is built from the stacks as well. Inverting a pruned graph would lose almost everything.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -32,34 +32,35 @@ use super::tree::TreeStacks;
 use super::{Frames, Measure, Pair, Status, Summary};
 use pprofdiff_profile::work::Pace;
 
-/// Which way a flame graph grows, and how much of it is kept.
+/// The direction of a flame graph, and its limits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct FlameOptions {
-    /// From the leaf to its callers, instead of from the root to its callees.
+    /// True to grow from the leaf to its callers, false to grow from the root to its callees.
     pub inverted: bool,
-    /// The part of the whole below which a node counts as too thin to be seen; 0 keeps all that there is room for.
+    /// The share of the whole below which a node is too thin to be seen. With 0, all nodes are kept that fit into
+    /// `max_frames`.
     pub min_width: f64,
-    /// The most frames to keep. The widest are.
+    /// The maximum number of frames. The widest frames are kept.
     pub max_frames: usize,
 }
 
 impl FlameOptions {
-    /// From the leaf to its callers, or not.
+    /// Sets whether the graph grows from the leaf to its callers.
     #[must_use]
     pub fn with_inverted(mut self, inverted: bool) -> Self {
         self.inverted = inverted;
         self
     }
 
-    /// Without the nodes below this part of the whole.
+    /// Sets the minimum share of the whole for a node.
     #[must_use]
     pub fn with_min_width(mut self, min_width: f64) -> Self {
         self.min_width = min_width;
         self
     }
 
-    /// With at most this many frames.
+    /// Sets the maximum number of frames.
     #[must_use]
     pub fn with_max_frames(mut self, max_frames: usize) -> Self {
         self.max_frames = max_frames;
@@ -68,22 +69,24 @@ impl FlameOptions {
 }
 
 impl Default for FlameOptions {
-    /// What half a pixel is on a screen 2,000 wide after zooming in ten times, and what opens at once in a browser.
+    /// Returns a minimum width of half a pixel on a screen of 2,000 pixels after zooming in ten times, and a number of
+    /// frames that a browser opens without delay.
     fn default() -> FlameOptions {
         FlameOptions { inverted: false, min_width: 0.5 / 20_000.0, max_frames: 50_000 }
     }
 }
 
-/// How wide a node may be drawn: sums over the stacks beneath it, each of which is at least 0.
+/// The possible widths of a node: sums over the stacks beneath it, where each stack contributes at least 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Widths {
-    /// Of the larger side of each stack: shows what vanished as large as it was.
+    /// The sum of the larger side of each stack. Removed code is shown as wide as it was.
     pub max: i64,
-    /// Of the base's magnitude.
+    /// The sum of the base's magnitudes.
     pub base: i64,
-    /// Of the new side's magnitude.
+    /// The sum of the new side's magnitudes.
     pub new: i64,
-    /// Of the magnitude of the change: what moved between stacks counts twice, what stayed is gone.
+    /// The sum of the magnitudes of changes. Cost that moved between stacks counts twice, and unchanged cost does not
+    /// count.
     pub delta: i64,
 }
 
@@ -94,7 +97,8 @@ impl Widths {
         Widths { max: base.max(new), base, new, delta: magnitude(weight.delta()) }
     }
 
-    /// Saturates only by the rounding of scaled values: the magnitudes of both sides fit an int64 together.
+    /// Adds widths. Only the rounding of scaled values can saturate, because the magnitudes of both sides together fit
+    /// an int64.
     fn add(&mut self, other: Widths) {
         let sum = |a: &mut i64, b: i64| *a = a.saturating_add(b);
         sum(&mut self.max, other.max);
@@ -103,176 +107,176 @@ impl Widths {
         sum(&mut self.delta, other.delta);
     }
 
-    /// The part of the whole that this is, in the way of drawing it in which it is widest.
+    /// Returns the share of the whole, as the maximum over the kinds of width.
     fn share(self, whole: Widths) -> f64 {
-        let part = |own: i64, whole: i64| if whole == 0 { 0.0 } else { own as f64 / whole as f64 };
+        let part = |part_width: i64, whole: i64| if whole == 0 { 0.0 } else { part_width as f64 / whole as f64 };
         let [a, b] = [part(self.max, whole.max), part(self.base, whole.base)];
         let [c, d] = [part(self.new, whole.new), part(self.delta, whole.delta)];
         a.max(b).max(c).max(d)
     }
 }
 
-/// What a box of the graph stands for.
+/// The content of a box.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlameFrame {
     /// All stacks.
     Root,
-    /// A frame; index in [`Flame::frames`].
+    /// A frame, as an index in [`Flame::frames`].
     Frame(u32),
-    /// The siblings that are too thin to be seen, together.
+    /// All siblings that are too thin to be seen.
     Pruned,
 }
 
-/// One box.
+/// A box of the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FlameNode {
-    /// What it stands for.
+    /// The content of the box.
     pub frame: FlameFrame,
-    /// How many boxes lead to it; the root has 0.
+    /// The number of boxes above it, 0 for the root.
     pub depth: u32,
-    /// What the stacks beneath it cost. Where one frame recurs in a stack, each of its boxes has it.
+    /// The sum of the stacks beneath the box. If a frame recurs in a stack, each of its boxes includes the stack.
     pub cum: Pair,
-    /// What the stacks that end here cost.
+    /// The sum of the stacks that end in the box.
     pub flat: Pair,
-    /// How wide it may be drawn.
+    /// The possible widths of the box.
     pub width: Widths,
-    /// Whether the base, and whether the new side, has it.
+    /// Flags for the existence of the box in the base and on the new side.
     pub sides: (bool, bool),
 }
 
 impl FlameNode {
-    /// What happened to it.
+    /// Returns the difference between the sides.
     pub fn status(&self) -> Status {
         Status::new(self.sides.0, self.sides.1, self.cum.delta() == 0 && self.width.delta == 0)
     }
 }
 
-/// What the `(pruned)` boxes of a graph hold.
+/// The totals of a graph's `(pruned)` boxes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Pruned {
-    /// Number of stacks that end in one.
+    /// The number of stacks that end in a pruned box.
     pub stacks: usize,
-    /// Of how many.
+    /// The total number of stacks.
     pub of_stacks: usize,
-    /// How wide they are together.
+    /// The sum of the pruned boxes' widths.
     pub width: Widths,
-    /// The part of the whole that the widest box has that was pruned.
+    /// The share of the whole of the widest pruned box.
     pub widest: f64,
 }
 
-/// A flame graph of two sides, or of one.
+/// A flame graph of two sides, or of a single profile.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Flame {
-    /// What it is of.
+    /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// The frames that boxes refer to.
+    /// The frames of the boxes.
     pub frames: Arc<Frames>,
-    /// Depth first. Siblings by `width.max` descending, then name; `(pruned)` last.
+    /// The boxes, depth first. Siblings are sorted by `width.max` descending, then by name, with `(pruned)` last.
     pub nodes: Vec<FlameNode>,
-    /// What was too thin.
+    /// The totals of the pruned boxes.
     pub pruned: Pruned,
-    /// True if it grows from the leaf to its callers.
+    /// True if the graph grows from the leaf to its callers.
     pub inverted: bool,
 }
 
 impl Measure {
-    /// The flame graph. A sample without frames is in no stack, so it is not in the graph either.
+    /// Builds the flame graph. A sample without frames has no stack, so the graph does not include it.
     pub fn flame(&self, options: &FlameOptions) -> Flame {
         self.matched_stacks().flame(options)
     }
 
-    /// What flame graphs are cut out of: for callers that want more than one.
+    /// Returns the stacks that flame graphs are built from, for callers that build several graphs.
     pub fn matched_stacks(&self) -> MatchedStacks {
-        let found = match TreeStacks::from_measure(self) {
-            Some(stacks) => Found::Tree(stacks),
+        let source = match TreeStacks::from_measure(self) {
+            Some(stacks) => StackSource::Tree(stacks),
             None => {
-                // With their exact values: a node's sum is scaled once, as every value of a table is, and not the rounded
-                // sum of scaled stacks.
+                // Uses exact values, because a node's sum must be scaled once, like all values of a table. Adding
+                // scaled stacks would add rounding errors.
                 let exact = Measure { scales: Scales::ONE, ..self.clone() };
-                Found::Stacks(exact.stacks_as_found(false))
+                StackSource::Stacks(exact.stacks_as_found(false))
             }
         };
-        MatchedStacks { found, summary: self.summary().clone(), scales: self.scales }
+        MatchedStacks { source, summary: self.summary().clone(), scales: self.scales }
     }
 }
 
-/// The stacks of both sides that flame graphs are cut out of, in no particular order.
+/// The matched stacks of both sides in no particular order, ready to build flame graphs.
 pub struct MatchedStacks {
-    found: Found,
+    source: StackSource,
     summary: Arc<Summary>,
     scales: Scales,
 }
 
-enum Found {
+enum StackSource {
     Stacks(Stacks),
     Tree(TreeStacks),
 }
 
 impl MatchedStacks {
-    /// A flame graph.
+    /// Builds a flame graph.
     pub fn flame(&self, options: &FlameOptions) -> Flame {
-        let growing = match &self.found {
-            Found::Stacks(stacks) => {
+        let growing = match &self.source {
+            StackSource::Stacks(stacks) => {
                 let inverted = options.inverted;
                 let rows = (0..stacks.rows.len() as u32).collect();
-                grow(&mut Rows { stacks, scales: self.scales, inverted, rows, keys: Vec::new() }, options)
+                grow(&mut StackRows { stacks, scales: self.scales, inverted, rows, keys: Vec::new() }, options)
             }
-            Found::Tree(tree) if options.inverted => grow(&mut tree.up(), options),
-            Found::Tree(tree) => grow(&mut tree.down(), options),
+            StackSource::Tree(tree) if options.inverted => grow(&mut tree.up(), options),
+            StackSource::Tree(tree) => grow(&mut tree.down(), options),
         };
-        let frames = match &self.found {
-            Found::Stacks(stacks) => &stacks.frames,
-            Found::Tree(tree) => tree.frames(),
+        let frames = match &self.source {
+            StackSource::Stacks(stacks) => &stacks.frames,
+            StackSource::Tree(tree) => tree.frames(),
         };
         growing.finish(options.inverted, self.summary.clone(), frames.clone(), self.scales)
     }
 }
 
-/// Where a flame graph's boxes come from.
-pub(super) trait Source {
-    /// What stacks a box has.
-    type At: Clone;
+/// The source of a flame graph's boxes.
+pub(super) trait BoxSource {
+    /// The position of a box, which identifies its stacks.
+    type Position: Clone;
 
-    /// All stacks.
-    fn all(&mut self) -> (Self::At, Sum);
+    /// Returns the root box with all stacks.
+    fn all(&mut self) -> (Self::Position, BoxSum);
 
-    /// Parts a box's stacks by the frame that comes next: calls `f` with each part, in the order of the frames' numbers, and
-    /// gives what ends in the box. `depth` is the box's.
-    fn part(&mut self, depth: usize, at: &Self::At, f: impl FnMut(Part<Self::At>)) -> Pair;
+    /// Splits a box's stacks by their next frame. Calls `f` with each part, in the order of the frames' numbers, and
+    /// returns the sum of the stacks that end in the box. `depth` is the depth of the box.
+    fn part(&mut self, depth: usize, position: &Self::Position, f: impl FnMut(ChildBox<Self::Position>)) -> Pair;
 }
 
-/// Those of a box's stacks that go on with one frame.
-pub(super) struct Part<At> {
+/// The stacks of a box that continue with the same frame.
+pub(super) struct ChildBox<Position> {
     pub frame: u32,
-    pub at: At,
-    pub sum: Sum,
+    pub position: Position,
+    pub sum: BoxSum,
 }
 
-/// A node while the tree grows.
-struct Node {
+/// A node during construction.
+struct GrowingNode {
     parent: usize,
     frame: FlameFrame,
     depth: u32,
-    sum: Sum,
+    sum: BoxSum,
     flat: Pair,
-    pruned: Sum,
+    pruned: BoxSum,
     kept: bool,
 }
 
-/// What is added up over stacks. `weight` is not scaled yet.
+/// Sums over stacks. `weight` is not scaled yet.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Sum {
+pub(super) struct BoxSum {
     pub weight: Pair,
     pub width: Widths,
     pub sides: (bool, bool),
     pub stacks: usize,
 }
 
-impl Sum {
-    pub(super) fn add(&mut self, other: Sum) {
+impl BoxSum {
+    pub(super) fn add(&mut self, other: BoxSum) {
         add(&mut self.weight, other.weight);
         self.width.add(other.width);
         self.sides = (self.sides.0 | other.sides.0, self.sides.1 | other.sides.1);
@@ -280,76 +284,76 @@ impl Sum {
     }
 }
 
-/// Never saturates: [`super::Diff::new`] refuses profiles whose sums do not fit.
+/// Adds a pair of sums. Never saturates, because [`super::Diff::new`] rejects profiles whose sums do not fit.
 fn add(a: &mut Pair, b: Pair) {
     *a = Pair { base: a.base.saturating_add(b.base), new: a.new.saturating_add(b.new) };
 }
 
-/// The tree when it has grown.
+/// The complete tree.
 struct Grown {
-    nodes: Vec<Node>,
-    /// The share of the widest node that was pruned.
+    nodes: Vec<GrowingNode>,
+    /// The share of the widest pruned node.
     widest: f64,
 }
 
-/// A node in the heap: the widest is the greatest, and of two alike the one that was found first.
-struct Open {
+/// A node in the heap. The widest node comes first. Equally wide nodes are sorted by creation.
+struct HeapNode {
     share: f64,
     node: usize,
 }
 
-impl Ord for Open {
-    fn cmp(&self, other: &Open) -> Ordering {
+impl Ord for HeapNode {
+    fn cmp(&self, other: &HeapNode) -> Ordering {
         self.share.total_cmp(&other.share).then_with(|| Reverse(self.node).cmp(&Reverse(other.node)))
     }
 }
 
-impl PartialOrd for Open {
-    fn partial_cmp(&self, other: &Open) -> Option<Ordering> {
+impl PartialOrd for HeapNode {
+    fn partial_cmp(&self, other: &HeapNode) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Open {
-    fn eq(&self, other: &Open) -> bool {
+impl PartialEq for HeapNode {
+    fn eq(&self, other: &HeapNode) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Open {}
+impl Eq for HeapNode {}
 
-/// Grows the tree.
-fn grow<S: Source>(source: &mut S, options: &FlameOptions) -> Grown {
+/// Builds the tree.
+fn grow<S: BoxSource>(source: &mut S, options: &FlameOptions) -> Grown {
     let node = |parent, frame, depth, sum| {
-        let (flat, pruned) = (Pair::default(), Sum::default());
-        Node { parent, frame, depth, sum, flat, pruned, kept: false }
+        let (flat, pruned) = (Pair::default(), BoxSum::default());
+        GrowingNode { parent, frame, depth, sum, flat, pruned, kept: false }
     };
-    let (at, all) = source.all();
-    let (mut nodes, mut places) = (vec![node(0, FlameFrame::Root, 0, all)], vec![at]);
-    let mut heap = BinaryHeap::from([Open { share: 1.0, node: 0 }]);
+    let (position, all) = source.all();
+    let (mut nodes, mut places) = (vec![node(0, FlameFrame::Root, 0, all)], vec![position]);
+    let mut heap = BinaryHeap::from([HeapNode { share: 1.0, node: 0 }]);
     let (mut kept, mut widest) = (0, 0.0f64);
     let mut pace = Pace::default();
-    // The root is no frame, so it takes no room.
+    // The root is not a frame, so it does not count.
     while kept <= options.max_frames
-        && let Some(Open { node: parent, .. }) = heap.pop()
+        && let Some(HeapNode { node: parent, .. }) = heap.pop()
     {
         kept += 1;
         pace.step(1 + nodes[parent].sum.stacks);
-        let (depth, at) = (nodes[parent].depth, places[parent].clone());
-        let flat = source.part(depth as usize, &at, |Part { frame, at, sum }| {
+        let (depth, position) = (nodes[parent].depth, places[parent].clone());
+        let flat = source.part(depth as usize, &position, |ChildBox { frame, position, sum }| {
             let share = sum.width.share(all.width);
             if share < options.min_width {
                 nodes[parent].pruned.add(sum);
                 widest = widest.max(share);
                 return;
             }
-            heap.push(Open { share, node: nodes.len() });
+            heap.push(HeapNode { share, node: nodes.len() });
             nodes.push(node(parent, FlameFrame::Frame(frame), depth + 1, sum));
-            places.push(at);
+            places.push(position);
         });
         (nodes[parent].kept, nodes[parent].flat) = (true, flat);
     }
-    for Open { share, node } in heap {
+    for HeapNode { share, node } in heap {
         let (parent, sum) = (nodes[node].parent, nodes[node].sum);
         nodes[parent].pruned.add(sum);
         widest = widest.max(share);
@@ -357,63 +361,63 @@ fn grow<S: Source>(source: &mut S, options: &FlameOptions) -> Grown {
     Grown { nodes, widest }
 }
 
-/// Stacks as they were found: each box's are a range of rows.
-struct Rows<'a> {
+/// A source that reads a list of stacks. The stacks of a box are a range of rows.
+struct StackRows<'a> {
     stacks: &'a Stacks,
     scales: Scales,
     inverted: bool,
-    /// Indexes of stacks, so that each box's lie together.
+    /// Indexes of stacks, sorted so that each box's stacks are adjacent.
     rows: Vec<u32>,
-    /// Memory to work in.
+    /// A buffer that is reused between calls.
     keys: Vec<(u32, u32)>,
 }
 
-impl Rows<'_> {
-    /// One stack's values.
-    fn sum_of(&self, row: u32) -> Sum {
+impl StackRows<'_> {
+    /// Returns the values of one stack.
+    fn sum_of(&self, row: u32) -> BoxSum {
         let row = &self.stacks.rows[row as usize];
         let scaled = self.scales.apply(row.weight);
         let sides = (row.status != Status::Added, row.status != Status::Removed);
-        Sum { weight: row.weight, width: Widths::from_weight(scaled), sides, stacks: 1 }
+        BoxSum { weight: row.weight, width: Widths::from_weight(scaled), sides, stacks: 1 }
     }
 
-    fn sum(&self, range: std::ops::Range<usize>) -> Sum {
-        let mut sum = Sum::default();
+    fn sum(&self, range: std::ops::Range<usize>) -> BoxSum {
+        let mut sum = BoxSum::default();
         self.rows[range].iter().for_each(|&row| sum.add(self.sum_of(row)));
         sum
     }
 }
 
-impl Source for Rows<'_> {
-    type At = std::ops::Range<usize>;
+impl BoxSource for StackRows<'_> {
+    type Position = std::ops::Range<usize>;
 
-    fn all(&mut self) -> (Self::At, Sum) {
+    fn all(&mut self) -> (Self::Position, BoxSum) {
         (0..self.rows.len(), self.sum(0..self.rows.len()))
     }
 
-    fn part(&mut self, depth: usize, at: &Self::At, mut f: impl FnMut(Part<Self::At>)) -> Pair {
+    fn part(&mut self, depth: usize, position: &Self::Position, mut f: impl FnMut(ChildBox<Self::Position>)) -> Pair {
         const END: u32 = u32::MAX;
         let (stacks, inverted) = (self.stacks, self.inverted);
-        let Rows { rows, keys, .. } = self;
-        let rows = &mut rows[at.clone()];
+        let StackRows { rows, keys, .. } = self;
+        let rows = &mut rows[position.clone()];
         keys.clear();
         keys.extend(rows.iter().map(|&row| {
             let frames = stacks.frames_of(&stacks.rows[row as usize]);
             let next = if inverted { frames.iter().rev().nth(depth) } else { frames.get(depth) };
             (next.copied().unwrap_or(END), row)
         }));
-        // Most nodes have one callee, so there is nothing to order.
+        // Most nodes have one callee, so no sorting is needed.
         if keys.iter().any(|k| k.0 != keys[0].0) {
             keys.sort_unstable();
             rows.iter_mut().zip(keys.iter()).for_each(|(row, key)| *row = key.1);
         }
         let mut flat = Pair::default();
-        let mut start = at.start;
+        let mut start = position.start;
         for group in self.keys.chunk_by(|a, b| a.0 == b.0) {
             let end = start + group.len();
             match group[0].0 {
                 END => group.iter().for_each(|k| add(&mut flat, stacks.rows[k.1 as usize].weight)),
-                frame => f(Part { frame, at: start..end, sum: self.sum(start..end) }),
+                frame => f(ChildBox { frame, position: start..end, sum: self.sum(start..end) }),
             }
             start = end;
         }
@@ -422,10 +426,10 @@ impl Source for Rows<'_> {
 }
 
 impl Grown {
-    /// Puts the kept nodes in their order.
+    /// Puts the kept nodes into their final order.
     fn finish(self, inverted: bool, summary: Arc<Summary>, frames: Arc<Frames>, scales: Scales) -> Flame {
         let widest = self.widest;
-        // A node's children were found one after the other.
+        // The children of a node were created one after another.
         let mut children = vec![0..0; self.nodes.len()];
         let mut start = 1;
         for siblings in self.nodes[1..].chunk_by(|a, b| a.parent == b.parent) {
@@ -440,19 +444,19 @@ impl Grown {
         let mut siblings: Vec<usize> = Vec::new();
         let mut pruned = Pruned { of_stacks: self.nodes[0].sum.stacks, widest, ..Pruned::default() };
         let mut nodes = Vec::new();
-        // A node before its children, and its `(pruned)` child after all that is beneath them.
-        enum Step {
+        // Visits a node before its children, and its `(pruned)` child after all other descendants.
+        enum VisitStep {
             Enter(usize),
             Pruned(usize),
         }
-        let mut open = vec![Step::Enter(0)];
-        while let Some(step) = open.pop() {
+        let mut pending = vec![VisitStep::Enter(0)];
+        while let Some(step) = pending.pop() {
             let (node, sum, frame, depth, flat) = match step {
-                Step::Enter(i) => {
+                VisitStep::Enter(i) => {
                     let n = &self.nodes[i];
                     (i, n.sum, n.frame, n.depth, n.flat)
                 }
-                Step::Pruned(i) => {
+                VisitStep::Pruned(i) => {
                     let n = &self.nodes[i];
                     pruned.stacks += n.pruned.stacks;
                     pruned.width.add(n.pruned.width);
@@ -467,14 +471,14 @@ impl Grown {
                 width: sum.width,
                 sides: sum.sides,
             });
-            if matches!(step, Step::Enter(_)) {
+            if matches!(step, VisitStep::Enter(_)) {
                 if self.nodes[node].pruned.stacks > 0 {
-                    open.push(Step::Pruned(node));
+                    pending.push(VisitStep::Pruned(node));
                 }
                 siblings.clear();
                 siblings.extend(children[node].clone().filter(|&child| self.nodes[child].kept));
                 siblings.sort_unstable_by(|&a, &b| width(b).cmp(&width(a)).then_with(|| name(b).cmp(&name(a))));
-                open.extend(siblings.iter().map(|&child| Step::Enter(child)));
+                pending.extend(siblings.iter().map(|&child| VisitStep::Enter(child)));
             }
         }
         Flame { summary, frames, nodes, pruned, inverted }

@@ -1,13 +1,12 @@
-//! Frames, interned: every distinct frame of both sides has one dense index, so that sums are arrays.
+//! Interns frames: every distinct frame of both sides gets one dense index, so that sums by frame are arrays.
 //!
-//! In two steps, so that the profiles need not wait for each other: [`InputFrames`] interns the
-//! frames of one profile, and [`Frames::merge`] brings them together by content.
+//! Interning takes two steps, so that profiles can be processed in parallel. [`InputFrames`] interns the frames of one
+//! profile, and [`Frames::merge`] merges the frames of all profiles by content.
 //!
-//! Each level is interned once and is a number for the next: strings (by their bytes, so that a
-//! string that occurs twice in a table is one), then frames (by their strings' numbers, line and
-//! address). So no string is hashed more than once however many functions or lines share it, which
-//! keeps crafted profiles as cheap as others. Texts are references into the profiles' buffers; only
-//! what a view makes up (cleaned paths, label values) is stored here.
+//! Strings are interned first, by their bytes, so that a string that occurs twice in a table gets one number. Frames
+//! are then interned by the numbers of their strings, their line and their address. No string is hashed more than once,
+//! however many functions or lines share it, so crafted profiles cost no more than others. Texts are references into
+//! the profiles' buffers. Only text that a view creates (cleaned paths, label values) is stored here.
 
 mod input;
 
@@ -27,24 +26,26 @@ use pprofdiff_profile::interner::{Found, Index, Interner};
 use pprofdiff_profile::random::{FastState, HashMap, HashSet};
 use pprofdiff_profile::work::paced;
 
-/// One hasher for all inputs of a view, so that their hashes can be compared. Seeded by process.
+/// The hasher of frames and texts. All inputs of a view share it, so that their hashes can be compared. It is seeded
+/// once per process.
 pub(crate) type State = FastState;
 
-/// A piece of a profile's buffer, or of the view's own text.
+/// A reference to a part of a profile's buffer, or of the bytes that the table itself stores.
 #[derive(Debug, Clone, Copy)]
-struct Text {
+struct TextRef {
     hash: u64,
-    own: bool,
+    is_stored: bool,
     start: u32,
     len: u32,
 }
 
-/// The number of the empty text: it is the first of every profile, and so of all profiles together.
+/// The number of the empty text. It is the first text of every profile, so it is also the first of all profiles
+/// together.
 const EMPTY: u32 = 0;
 
-/// A frame by the numbers of its texts.
+/// The content of a frame: the numbers of its texts, its line and its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-struct Frame {
+struct FrameContent {
     name: u32,
     file: u32,
     mapping: u32,
@@ -52,23 +53,24 @@ struct Frame {
     address: u64,
 }
 
-impl Frame {
-    /// True if all frames of this name are one, as at granularity functions.
+impl FrameContent {
+    /// Returns true if only the name distinguishes the frame, as at granularity functions.
     #[inline]
     fn is_only_name(&self) -> bool {
         (self.file, self.mapping, self.line, self.address) == (EMPTY, EMPTY, 0, 0)
     }
 }
 
-/// Distinct frames by number. One that is only a name is found by the number of its name; hashing is for the others.
+/// Distinct frames by number. A frame that has only a name is looked up by the number of its name. Other frames are
+/// hashed.
 struct FrameTable {
-    frames: Interner<Frame, State>,
-    /// For each text: the number of the frame that has only this name, or [`NONE`].
+    frames: Interner<FrameContent, State>,
+    /// For each text, the number of the frame that has only this name, or [`NONE`].
     by_name: Vec<u32>,
 }
 
 impl FrameTable {
-    /// With room for frames whose names are the first so many texts.
+    /// Creates a table with room for one frame per text.
     fn with_capacity(texts: usize, state: State) -> FrameTable {
         let mut frames = Interner::with_capacity(0, state);
         frames.values.reserve(texts);
@@ -76,7 +78,7 @@ impl FrameTable {
     }
 
     #[inline]
-    fn number(&mut self, frame: Frame) -> u32 {
+    fn number(&mut self, frame: FrameContent) -> u32 {
         if !frame.is_only_name() {
             return self.frames.number(frame);
         }
@@ -92,29 +94,29 @@ impl FrameTable {
     }
 }
 
-/// The distinct texts of one profile's frames, or of profiles that are gone.
+/// The distinct texts of one profile's frames, or of profiles that are no longer in memory.
 #[derive(Default)]
-struct Texts {
+struct TextTable {
     profile: Option<Arc<Profile>>,
-    own: Vec<u8>,
-    texts: Vec<Text>,
+    stored: Vec<u8>,
+    texts: Vec<TextRef>,
 }
 
-impl Texts {
+impl TextTable {
     fn get(&self, text: u32) -> &[u8] {
         let t = self.texts[text as usize];
         let buffer = match &self.profile {
-            Some(profile) if !t.own => profile.buffer(),
-            _ => &self.own,
+            Some(profile) if !t.is_stored => profile.buffer(),
+            _ => &self.stored,
         };
         &buffer[t.start as usize..][..t.len as usize]
     }
 }
 
-/// Texts and frames by content: each is kept once, and has a number.
+/// Interns texts and frames by content. Each is stored once and has a number.
 struct ContentInterner {
     state: State,
-    texts: Texts,
+    texts: TextTable,
     text_index: Index,
     frames: FrameTable,
 }
@@ -124,7 +126,7 @@ impl ContentInterner {
     fn new(profile: Option<Arc<Profile>>, texts: usize, state: State) -> ContentInterner {
         let frames = FrameTable::with_capacity(texts, state.clone());
         let text_index = Index::with_capacity(texts);
-        let texts = Texts { profile, own: Vec::new(), texts: Vec::with_capacity(texts + 1) };
+        let texts = TextTable { profile, stored: Vec::new(), texts: Vec::with_capacity(texts + 1) };
         let mut interner = ContentInterner { state, texts, text_index, frames };
         interner.text(b"");
         interner
@@ -135,32 +137,32 @@ impl ContentInterner {
         let texts = &self.texts;
         let same = |n: u32| texts.texts[n as usize].hash == hash && texts.get(n) == bytes;
         let hash_of = |n: u32| texts.texts[n as usize].hash;
-        let found = self.text_index.find_or_insert(hash, texts.texts.len(), same, hash_of);
-        if let Found::New(_) = found {
+        let entry = self.text_index.find_or_insert(hash, texts.texts.len(), same, hash_of);
+        if let Found::New(_) = entry {
             let text = self.texts.place(hash, bytes);
             self.texts.texts.push(text);
         }
-        found.number()
+        entry.number()
     }
 }
 
-impl Texts {
-    /// A reference to bytes that lie in the profile's buffer, or else a copy of them.
-    fn place(&mut self, hash: u64, bytes: &[u8]) -> Text {
+impl TextTable {
+    /// Returns a reference to bytes in the profile's buffer. Bytes from elsewhere are copied into the table first.
+    fn place(&mut self, hash: u64, bytes: &[u8]) -> TextRef {
         let len = bytes.len() as u32;
         if let Some(profile) = &self.profile {
             let (buffer, start) = (profile.buffer().as_ptr_range(), bytes.as_ptr());
             if !bytes.is_empty() && buffer.contains(&start) {
-                return Text { hash, own: false, start: (start as usize - buffer.start as usize) as u32, len };
+                return TextRef { hash, is_stored: false, start: (start as usize - buffer.start as usize) as u32, len };
             }
         }
-        let start = self.own.len() as u32;
-        self.own.extend_from_slice(bytes);
-        Text { hash, own: true, start, len }
+        let start = self.stored.len() as u32;
+        self.stored.extend_from_slice(bytes);
+        TextRef { hash, is_stored: true, start, len }
     }
 }
 
-/// Frames of profiles that are not kept: what they are called is copied, once however many profiles have it.
+/// Collects the frames of profiles that are not kept in memory. Texts are copied once, however many profiles have them.
 pub(crate) struct FrameInterner {
     interner: ContentInterner,
     granularity: Granularity,
@@ -171,40 +173,40 @@ impl FrameInterner {
         FrameInterner { interner: ContentInterner::new(None, 0, State::default()), granularity }
     }
 
-    /// The numbers that these frames of a view, or of another interner, have here.
+    /// Adds frames of a view or of another interner, and returns their numbers in this interner.
     ///
     /// # Errors
-    /// More than 4 GiB of names.
-    pub(crate) fn add(&mut self, frames: &Frames, wanted: impl Iterator<Item = u32>) -> Result<Vec<u32>> {
-        // By the text's number there; a text that many frames share is hashed once.
-        let mut known = vec![NONE; frames.texts.len()];
+    /// Fails if the names exceed 4 GiB.
+    pub(crate) fn add(&mut self, frames: &Frames, ids: impl Iterator<Item = u32>) -> Result<Vec<u32>> {
+        // The numbers of the texts, by their number in `frames`. A text that many frames share is hashed once.
+        let mut text_numbers = vec![NONE; frames.texts.len()];
         let mut text = |id: u32| {
-            if known[id as usize] == NONE {
+            if text_numbers[id as usize] == NONE {
                 let bytes = frames.text(id);
-                if u32::try_from(self.interner.texts.own.len() + bytes.len()).is_err() {
+                if u32::try_from(self.interner.texts.stored.len() + bytes.len()).is_err() {
                     let detail = "the names of the frames of all profiles together are larger than 4 GiB";
                     return Err(Error::new(ErrorKind::Limit, detail));
                 }
-                known[id as usize] = self.interner.text(bytes);
+                text_numbers[id as usize] = self.interner.text(bytes);
             }
-            Ok(known[id as usize])
+            Ok(text_numbers[id as usize])
         };
-        let mut found = Vec::with_capacity(wanted.size_hint().0);
-        for id in wanted {
+        let mut contents = Vec::with_capacity(ids.size_hint().0);
+        for id in ids {
             let f = frames.frames[id as usize];
-            found.push(Frame { name: text(f.name)?, file: text(f.file)?, mapping: text(f.mapping)?, ..f });
+            contents.push(FrameContent { name: text(f.name)?, file: text(f.file)?, mapping: text(f.mapping)?, ..f });
         }
-        Ok(found.into_iter().map(|f| self.interner.frames.number(f)).collect())
+        Ok(contents.into_iter().map(|f| self.interner.frames.number(f)).collect())
     }
 
-    /// The number of a function that is known by its name, or else by its binary.
+    /// Adds a function by its name and its binary, and returns its number.
     #[cfg(feature = "store")]
     pub(crate) fn add_function(&mut self, name: &[u8], binary: &[u8]) -> u32 {
         let [name, mapping] = [name, binary].map(|text| self.interner.text(text));
-        self.interner.frames.number(Frame { name, file: EMPTY, mapping, line: 0, address: 0 })
+        self.interner.frames.number(FrameContent { name, file: EMPTY, mapping, line: 0, address: 0 })
     }
 
-    /// All that was added.
+    /// Returns all frames that were added.
     pub(crate) fn frames(self) -> Frames {
         let ContentInterner { texts, frames, .. } = self.interner;
         let numbered = (0..texts.texts.len() as u32).map(|i| (0, i)).collect();
@@ -230,15 +232,15 @@ impl FrameInterner {
 
 #[cfg(feature = "store")]
 impl Frames {
-    /// The name of a frame at granularity functions, and the binary's file where it has none.
+    /// Returns the name of a frame at granularity functions, and the file of its binary if it has no name.
     pub(crate) fn function(&self, frame: u32) -> [&[u8]; 2] {
         let frame = self.frames[frame as usize];
         [frame.name, frame.mapping].map(|text| self.text(text))
     }
 
-    /// True if all are functions, as [`FrameInterner::add_function`] adds them.
+    /// Returns true if all frames are functions, as [`FrameInterner::add_function`] adds them.
     pub(crate) fn are_functions(&self) -> bool {
-        let is_function = |f: &Frame| (f.file, f.line, f.address) == (EMPTY, 0, 0);
+        let is_function = |f: &FrameContent| (f.file, f.line, f.address) == (EMPTY, 0, 0);
         self.granularity == Granularity::Functions && self.frames.iter().all(is_function)
     }
 }
@@ -246,12 +248,12 @@ impl Frames {
 /// All distinct frames of a view, with the profiles that hold their names.
 pub struct Frames {
     inputs: Vec<InputFrames>,
-    /// Where each distinct text is first found: input, and index there.
+    /// The place of each distinct text: the number of the input, and the text's number in that input.
     texts: Vec<(u32, u32)>,
-    /// With texts numbered as in `texts`.
-    frames: Vec<Frame>,
+    /// The frames. Their texts are numbered as in `texts`.
+    frames: Vec<FrameContent>,
     granularity: Granularity,
-    /// Most bytes that a label has of a text; longer ones lose their middle.
+    /// The maximum length in bytes of a text in a label. Longer texts lose their middle.
     longest_text: usize,
 }
 
@@ -261,10 +263,10 @@ impl std::fmt::Debug for Frames {
     }
 }
 
-/// Frames as they are stored: distinct texts, then each frame by the numbers of its name, file and mapping, its line
-/// and its address.
+/// The serialized form of frames: distinct texts, then for each frame the numbers of its name, file and mapping, its
+/// line and its address.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredFrames {
     granularity: Granularity,
     texts: Vec<Vec<u8>>,
     frames: Vec<(u32, u32, u32, i64, u64)>,
@@ -274,50 +276,50 @@ impl Serialize for Frames {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let texts = (0..self.texts.len() as u32).map(|id| self.text(id).to_vec()).collect();
         let frames = self.frames.iter().map(|f| (f.name, f.file, f.mapping, f.line, f.address)).collect();
-        Stored { granularity: self.granularity, texts, frames }.serialize(serializer)
+        StoredFrames { granularity: self.granularity, texts, frames }.serialize(serializer)
     }
 }
 
 impl<'de> Deserialize<'de> for Frames {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Frames, D::Error> {
-        let stored = Stored::deserialize(deserializer)?;
+        let stored = StoredFrames::deserialize(deserializer)?;
         let n = stored.texts.len();
         if stored.frames.iter().any(|&(name, file, mapping, ..)| [name, file, mapping].iter().any(|&t| t as usize >= n))
         {
-            return Err(serde::de::Error::custom("a frame refers to a text that is not there"));
+            return Err(serde::de::Error::custom("a frame refers to a text that does not exist"));
         }
-        // Where a text begins is a number of 32 bits.
+        // The start of a text is stored in 32 bits.
         if u32::try_from(stored.texts.iter().map(Vec::len).sum::<usize>()).is_err() {
             return Err(serde::de::Error::custom("the names of the frames are larger than 4 GiB"));
         }
         let mut interner = ContentInterner::new(None, 0, State::default());
         for (i, bytes) in stored.texts.iter().enumerate() {
             if interner.text(bytes) as usize != i {
-                return Err(serde::de::Error::custom("texts occur twice, or the first is not the empty one"));
+                return Err(serde::de::Error::custom("a text occurs twice, or the first text is not empty"));
             }
         }
         for &(name, file, mapping, line, address) in &stored.frames {
-            interner.frames.number(Frame { name, file, mapping, line, address });
+            interner.frames.number(FrameContent { name, file, mapping, line, address });
         }
         let frames = FrameInterner { interner, granularity: stored.granularity }.frames();
         if frames.texts.len() != n || frames.len() != stored.frames.len() {
-            return Err(serde::de::Error::custom("texts or frames occur twice"));
+            return Err(serde::de::Error::custom("a text or a frame occurs twice"));
         }
         Ok(frames)
     }
 }
 
 impl Frames {
-    /// Brings the inputs' frames together. Also gives each input's translation from its own
-    /// indexes to the common ones.
+    /// Merges the inputs' frames. Also returns, for each input, the map from its own indexes to the common indexes.
     pub(crate) fn merge(
         mut inputs: Vec<InputFrames>,
         granularity: Granularity,
         state: &State,
     ) -> (Frames, Vec<Vec<u32>>) {
-        // From here on, an input's own frames are only referenced by number.
-        let own: Vec<Vec<Frame>> = inputs.iter_mut().map(|input| std::mem::take(&mut input.frames)).collect();
-        // The sides have most texts in common.
+        // After this, an input's own frames are only referenced by number.
+        let input_frames: Vec<Vec<FrameContent>> =
+            inputs.iter_mut().map(|input| std::mem::take(&mut input.frames)).collect();
+        // Usually, the sides share most of their texts.
         let room = inputs.iter().map(|input| input.texts.texts.len()).max().unwrap_or(0);
         let mut text_index = Index::with_capacity(room + room / 8);
         let mut texts: Vec<(u32, u32)> = Vec::with_capacity(room + room / 8);
@@ -325,7 +327,7 @@ impl Frames {
         let mut translations = Vec::with_capacity(inputs.len());
         let bytes = |(m, i): (u32, u32)| inputs[m as usize].texts.get(i);
         let hash_of = |(m, i): (u32, u32)| inputs[m as usize].texts.texts[i as usize].hash;
-        for ((m, input), own) in inputs.iter().enumerate().zip(own) {
+        for ((m, input), input_frames) in inputs.iter().enumerate().zip(input_frames) {
             let mut common = Vec::with_capacity(input.texts.texts.len());
             for i in paced(0..input.texts.texts.len() as u32) {
                 let place = (m as u32, i);
@@ -334,21 +336,21 @@ impl Frames {
                     let other = texts[n as usize];
                     hash_of(other) == hash && bytes(other) == bytes(place)
                 };
-                let found = text_index.find_or_insert(hash, texts.len(), same, |n| hash_of(texts[n as usize]));
-                if let Found::New(_) = found {
+                let entry = text_index.find_or_insert(hash, texts.len(), same, |n| hash_of(texts[n as usize]));
+                if let Found::New(_) = entry {
                     texts.push(place);
                 }
-                common.push(found.number());
+                common.push(entry.number());
             }
             let text = |id: u32| common[id as usize];
             let mut translation = Vec::with_capacity(input.len());
-            for f in paced(&own) {
-                let frame = Frame { name: text(f.name), file: text(f.file), mapping: text(f.mapping), ..*f };
+            for f in paced(&input_frames) {
+                let frame = FrameContent { name: text(f.name), file: text(f.file), mapping: text(f.mapping), ..*f };
                 translation.push(frames.number(frame));
             }
             translations.push(translation);
         }
-        // The lists grew by doubling, and live as long as the selection.
+        // The lists grew by doubling, and they live as long as the selection.
         let mut frames = frames.frames.values;
         frames.shrink_to_fit();
         texts.shrink_to_fit();
@@ -358,19 +360,19 @@ impl Frames {
     }
 
     fn limit_labels(&mut self) {
-        // Of profiles that are not kept there are the texts alone.
-        let size = |texts: &Texts| texts.profile.as_ref().map_or(texts.own.len(), |p| p.inflated_size());
+        // If the profiles are not kept, only the texts count.
+        let size = |texts: &TextTable| texts.profile.as_ref().map_or(texts.stored.len(), |p| p.inflated_size());
         let profiles = self.inputs.iter().map(|m| size(&m.texts)).sum();
         let lengths = self.frames.iter().flat_map(|f| [f.name, f.file, f.mapping]).map(|text| self.text(text).len());
         self.longest_text = texts::longest(profiles, lengths.fold(0, usize::saturating_add), 3 * self.frames.len());
     }
 
-    /// What to know of labels before trusting them.
+    /// Returns a warning if labels are shortened.
     pub(crate) fn warning(&self) -> Option<String> {
-        let most = self.longest_text;
-        (most != usize::MAX).then(|| {
+        let max_len = self.longest_text;
+        (max_len != usize::MAX).then(|| {
             format!(
-                "many frames share very long texts; where a frame is named in one line, texts of more than {most} bytes lose their middle"
+                "many frames share very long texts; in one-line labels of frames, texts of more than {max_len} bytes lose their middle"
             )
         })
     }
@@ -384,23 +386,23 @@ impl Frames {
         self.inputs[m as usize].texts.get(i)
     }
 
-    /// Number of distinct frames. Some may have no row in a view, since no sample has them.
+    /// Returns the number of distinct frames. Some frames have no row in a view, because no sample contains them.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// True if there are none.
+    /// Returns true if the list is empty.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// The granularity that the frames were made at.
+    /// Returns the granularity of the frames.
     pub fn granularity(&self) -> Granularity {
         self.granularity
     }
 
-    /// What a frame is called, for display: the function, at granularity `files` the file, and without
-    /// symbols the binary in brackets, or `<unknown>`.
+    /// Returns the display name of a frame: its function, or its file at granularity `files`. Without symbols, it is
+    /// the binary in brackets, or `<unknown>`.
     pub fn name(&self, frame: u32) -> String {
         let f = &self.frames[frame as usize];
         let (name, file, mapping) = (self.text(f.name), self.text(f.file), self.text(f.mapping));
@@ -416,41 +418,41 @@ impl Frames {
         format!("[{}]", lossy(binary(mapping)))
     }
 
-    /// What rows are ordered by after their values: name, then file, then line, then address.
+    /// Returns the key that sorts rows with equal values: name, then file, then line, then address.
     pub(crate) fn order(&self, frame: u32) -> impl Ord + '_ {
         let f = &self.frames[frame as usize];
         let text = |id: u32| Ordered { id, bytes: self.text(id) };
         (text(f.name), text(f.file), f.line, f.address, text(f.mapping))
     }
 
-    /// The bytes of a frame's name; empty where there is none.
+    /// Returns the bytes of a frame's name, empty for a frame without a name.
     #[cfg(feature = "list")]
     pub(crate) fn name_bytes(&self, frame: u32) -> &[u8] {
         self.text(self.frames[frame as usize].name)
     }
 
-    /// The file's path, where the granularity has one and the profile tells it.
+    /// Returns the file's path, if the granularity includes files and the profile records it.
     pub fn file(&self, frame: u32) -> Option<String> {
         some_text(self.text(self.frames[frame as usize].file))
     }
 
-    /// The line number, where the granularity has one and the profile tells it.
+    /// Returns the line number, if the granularity includes lines and the profile records it.
     pub fn line(&self, frame: u32) -> Option<i64> {
         Some(self.frames[frame as usize].line).filter(|&line| line != 0)
     }
 
-    /// The address, at granularity `addresses`.
+    /// Returns the address, at granularity `addresses`.
     pub fn address(&self, frame: u32) -> Option<u64> {
         Some(self.frames[frame as usize].address).filter(|&address| address != 0)
     }
 
-    /// The mapped binary's file, for a frame that has neither name nor file.
+    /// Returns the file of the mapped binary, for a frame without a name and without a file.
     pub fn mapping(&self, frame: u32) -> Option<String> {
         some_text(self.text(self.frames[frame as usize].mapping))
     }
 
-    /// The frame on one line, in pprof's words: `address name file:line`. Where many frames share very long texts,
-    /// those lose their middle here, and the view warns of it.
+    /// Returns the frame on one line in pprof's format: `address name file:line`. If many frames share very long texts,
+    /// these texts lose their middle, and the view warns about it.
     pub fn label(&self, frame: u32) -> String {
         let f = &self.frames[frame as usize];
         let [name, file] = [f.name, f.file].map(|id| self.short(id));
@@ -476,8 +478,9 @@ impl Frames {
         parts.join(" ")
     }
 
-    /// Returns the names of functions that only files of libraries define. At granularity functions, frames have no file, so
-    /// the profiles' own tables are asked. Costs nothing unless a profile has a file of a library.
+    /// Returns the names of functions that are only defined in files of libraries. Frames at granularity functions have
+    /// no file, so this reads the function tables of the profiles. It costs nothing unless a profile has a file of a
+    /// library.
     pub(crate) fn library_functions(&self, is_library: impl Fn(&str) -> bool) -> HashSet<&[u8]> {
         let mut only_libraries: HashMap<&[u8], bool> = HashMap::default();
         for profile in self.inputs.iter().filter_map(|input| input.texts.profile.as_deref()) {
@@ -496,24 +499,25 @@ impl Frames {
         only_libraries.into_iter().filter(|(_, is_library)| *is_library).map(|(name, _)| name).collect()
     }
 
-    /// The numbers of the texts of a frame's name and file.
+    /// Returns the numbers of the texts of a frame's name and file.
     pub(crate) fn texts_of(&self, frame: u32) -> (u32, u32) {
         let f = &self.frames[frame as usize];
         (f.name, f.file)
     }
 
-    /// A text by its number, shortened as in [`Frames::label`].
+    /// Returns a text by its number, shortened as in [`Frames::label`].
     pub(crate) fn short(&self, text: u32) -> String {
         texts::shortened(self.text(text), self.longest_text, text)
     }
 }
 
-/// The last part of a binary's path.
+/// Returns the last part of a binary's path.
 fn binary(mapping: &[u8]) -> &[u8] {
     mapping.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or(b"/")
 }
 
-/// A text that knows another occurrence of itself by its number: a million frames may share one of a megabyte.
+/// A text that compares equal by its number. This avoids comparing bytes if a million frames share a text of a
+/// megabyte.
 struct Ordered<'a> {
     id: u32,
     bytes: &'a [u8],

@@ -1,12 +1,16 @@
-//! The call graph: the frames worth drawing, and what they call.
+//! The call graph: the most important frames, and the calls between them.
 //!
-//! Which frames and edges are kept is pprof's rule: frames whose cum is below a fraction of the total are dropped; of
-//! the others the highest ranked are kept, up to a number; where a stack runs through frames that were not kept, the
-//! kept ones on both ends are joined by a *residual* edge; light edges are dropped, and residual edges that only repeat
-//! a longer path. Of two sides a value counts by the largest of |base|, |new| and |delta|: pprof takes the delta alone,
-//! and so loses whatever is large on both sides.
+//! Frames and edges are selected by pprof's rules:
 //!
-//! Costs a pass over the samples for the table of frames, and one or two for edges.
+//! - Frames with a cum below a fraction of the total are dropped. Of the rest, the highest ranked frames are kept, up
+//!   to a maximum number.
+//! - If a stack passes through dropped frames, the kept frames on both ends are joined by a *residual* edge.
+//! - Light edges are dropped, and so are residual edges that only repeat a longer path.
+//!
+//! With two sides, the size of a value is the largest of |base|, |new| and |delta|. pprof uses only the delta, and so
+//! drops frames that are large on both sides.
+//!
+//! The graph takes one pass over the samples for the table of frames, and one or two passes for the edges.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -21,12 +25,12 @@ use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::FastState;
 
-/// Which frames are kept if there are too many of them, and what they are ordered by.
+/// The order of frames, which also decides which frames are kept if there are too many.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Rank {
-    /// As pprof's graphs: cum, weighted by how evenly the cost is spread over its callers
-    /// and callees, so that a frame which only passes calls on counts less.
+    /// By cum, multiplied by the entropy of the costs of the frame's callers and callees, as in pprof's graphs. A frame
+    /// that only passes calls on ranks lower.
     #[default]
     Entropy,
     /// By flat.
@@ -35,53 +39,53 @@ pub enum Rank {
     Cum,
 }
 
-/// How much of the call graph to keep. The defaults are pprof's.
+/// Limits on the size of the call graph. The defaults are pprof's.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GraphOptions {
-    /// Most frames; 0 for any number.
+    /// The maximum number of frames, 0 for no limit.
     pub node_count: usize,
-    /// Frames with less than this part of the total are dropped.
+    /// The minimum share of the total for a frame. Smaller frames are dropped.
     pub node_fraction: f64,
-    /// Edges with less than this part of the total are dropped.
+    /// The minimum share of the total for an edge. Smaller edges are dropped.
     pub edge_fraction: f64,
-    /// Which frames are kept if there are more than `node_count`.
+    /// The rank that selects frames if there are more than `node_count`.
     pub rank: Rank,
-    /// A node for each way to a frame, and not for each frame.
+    /// True for a call tree, with a node for each call path to a frame. False for one node per frame.
     #[serde(default)]
     pub call_tree: bool,
 }
 
 impl GraphOptions {
-    /// With at most this many frames; 0 for any number.
+    /// Sets the maximum number of frames, 0 for no limit.
     #[must_use]
     pub fn with_node_count(mut self, node_count: usize) -> Self {
         self.node_count = node_count;
         self
     }
 
-    /// Without the frames below this part of the total.
+    /// Sets the minimum share of the total for a frame.
     #[must_use]
     pub fn with_node_fraction(mut self, fraction: f64) -> Self {
         self.node_fraction = fraction;
         self
     }
 
-    /// Without the edges below this part of the total.
+    /// Sets the minimum share of the total for an edge.
     #[must_use]
     pub fn with_edge_fraction(mut self, fraction: f64) -> Self {
         self.edge_fraction = fraction;
         self
     }
 
-    /// With a node for each way to a frame, or for each frame.
+    /// Sets whether there is a node for each call path to a frame, instead of one node per frame.
     #[must_use]
     pub fn with_call_tree(mut self, call_tree: bool) -> Self {
         self.call_tree = call_tree;
         self
     }
 
-    /// With frames ordered, and kept, by another rank.
+    /// Sets the rank that orders and selects frames.
     #[must_use]
     pub fn with_rank(mut self, rank: Rank) -> Self {
         self.rank = rank;
@@ -101,19 +105,19 @@ impl Default for GraphOptions {
     }
 }
 
-/// A call from one frame to another, of all samples in which it occurs.
+/// A call from one frame to another, summed over all samples that contain it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Call {
     /// The caller's index in [`Graph::nodes`].
     pub caller: u32,
-    /// The callee's.
+    /// The callee's index in [`Graph::nodes`].
     pub callee: u32,
-    /// What the samples with this call cost.
+    /// The sum of the samples with this call.
     pub weight: Pair,
-    /// True if frames lie between the two, in some sample, that were not kept.
+    /// True if, in some sample, dropped frames lie between caller and callee.
     pub residual: bool,
-    /// True if the callee is inlined into the caller wherever it occurs.
+    /// True if the callee is inlined into the caller in all samples.
     pub inlined: bool,
 }
 
@@ -121,53 +125,53 @@ pub struct Call {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Graph {
-    /// What the graph is of.
+    /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// The frames that nodes refer to.
+    /// The frames of the nodes.
     pub frames: Arc<Frames>,
     /// The kept frames, by rank.
     pub nodes: Vec<TopRow>,
     /// The kept calls, by weight descending, then by the names of caller and callee.
     pub calls: Vec<Call>,
-    /// Number of frames before any were dropped.
+    /// The number of frames before any were dropped.
     pub nodes_total: usize,
-    /// Frames with a smaller cum were dropped.
+    /// The minimum cum of kept frames.
     pub node_cutoff: u64,
-    /// Calls with a smaller weight were dropped.
+    /// The minimum weight of kept calls.
     pub edge_cutoff: u64,
-    /// How many calls between kept frames were dropped because they weigh less than `edge_cutoff`.
+    /// The number of calls between kept frames that were dropped because they weigh less than `edge_cutoff`.
     pub dropped_calls: usize,
 }
 
-/// The number of what is no node.
+/// A node's number that marks a frame without a node.
 pub(super) const MISSING: u32 = NONE;
 
-/// A node: its number among all that there are, and what it costs.
-type Node = (u32, TopRow);
+/// A node: its number among all nodes, and its sums.
+type NumberedNode = (u32, TopRow);
 
-/// The most nodes of a call tree: there may be as many as frames in all stacks together, which inlined frames make more
-/// than bytes in the profiles.
+/// Returns the maximum number of nodes of a call tree. A call tree can have a node for each frame of all stacks. With
+/// inlined frames, this exceeds the number of bytes in the profiles.
 pub fn most_ways(profile_bytes: usize) -> usize {
     (1 << 18) + profile_bytes / 64
 }
 
-/// The ways to all frames: a node for each frame that follows the same frames from the root.
-struct Tree {
-    /// In the order of their numbers; none has a caller behind it.
-    rows: Vec<Node>,
-    /// By number: the caller, or `NONE`.
+/// A call tree: a node for each distinct path of frames from the root.
+struct CallTree {
+    /// The nodes in the order of their numbers. A caller comes before its callees.
+    rows: Vec<NumberedNode>,
+    /// By number, the node's caller, or `NONE`.
     callers: Vec<u32>,
-    /// By number: true if the frame is called, and not inlined, somewhere.
+    /// By number, true if the frame is called (not inlined) in some sample.
     called: Vec<bool>,
 }
 
-impl Tree {
-    fn from_measure(measure: &Measure) -> Result<Tree> {
-        let most = most_ways(measure.profile_bytes());
-        // Each way is its caller's and the frame; as nodes come, so are they numbered.
-        let mut ways: Interner<(u32, u32), FastState> = Interner::default();
+impl CallTree {
+    fn from_measure(measure: &Measure) -> Result<CallTree> {
+        let max_nodes = most_ways(measure.profile_bytes());
+        // A path is its caller's node and the frame. Nodes are numbered in order of occurrence.
+        let mut paths: Interner<(u32, u32), FastState> = Interner::default();
         let empty = TopRow { frame: 0, flat: Pair::default(), cum: Pair::default(), status: Status::Same };
-        let mut tree = Tree { rows: Vec::new(), callers: Vec::new(), called: Vec::new() };
+        let mut tree = CallTree { rows: Vec::new(), callers: Vec::new(), called: Vec::new() };
         let mut present: Vec<[bool; 2]> = Vec::new();
         for walk in measure.walks() {
             let is_base = walk.input.base;
@@ -177,11 +181,11 @@ impl Tree {
                 for &l in locations.iter().rev() {
                     let expanded = walk.frames.expand(l);
                     for (depth, &f) in expanded.iter().enumerate().rev() {
-                        if ways.values.len() > most {
+                        if paths.values.len() > max_nodes {
                             return;
                         }
                         let frame = walk.translation[f as usize];
-                        let node = ways.number((caller, frame));
+                        let node = paths.number((caller, frame));
                         let i = node as usize;
                         if i == tree.rows.len() {
                             tree.rows.push((node, TopRow { frame, ..empty }));
@@ -200,9 +204,9 @@ impl Tree {
                 }
             });
         }
-        if ways.values.len() > most {
+        if paths.values.len() > max_nodes {
             let detail =
-                format!("there are more than {most} ways to frames; --focus on some, or look at a flame graph");
+                format!("the call tree has more than {max_nodes} nodes; --focus on some frames, or use a flame graph");
             return Err(Error::query(detail));
         }
         for ((_, row), [in_new, in_base]) in tree.rows.iter_mut().zip(present) {
@@ -215,13 +219,14 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The calls between some of the nodes: each has one caller at most, the nearest of these on its way.
-    fn calls(&self, nodes: &[Node]) -> Vec<Call> {
+    /// Returns the calls between the selected nodes. A node has at most one caller, the nearest selected node above it.
+    fn calls(&self, nodes: &[NumberedNode]) -> Vec<Call> {
         let mut number = vec![NONE; self.callers.len()];
         for (i, (node, _)) in nodes.iter().enumerate() {
             number[*node as usize] = i as u32;
         }
-        // By node: the nearest of these above it, if there are others in between, and if all of those are inlined.
+        // For each node, the nearest selected node above it, whether other nodes lie between them, and whether all of
+        // these nodes are inlined.
         let mut above: Vec<(u32, bool, bool)> = Vec::with_capacity(self.callers.len());
         for (i, &caller) in self.callers.iter().enumerate() {
             above.push(match caller {
@@ -241,12 +246,12 @@ impl Tree {
     }
 }
 
-/// What a value of two sides counts: the largest of |base|, |new| and |delta|.
+/// Returns the size of a value of two sides: the largest of |base|, |new| and |delta|.
 fn magnitude(p: Pair) -> u64 {
     p.base.unsigned_abs().max(p.new.unsigned_abs()).max(p.delta().unsigned_abs())
 }
 
-/// What is known of a call while samples are walked.
+/// The data about a call that is collected from samples.
 #[derive(Clone, Copy, Default)]
 pub(super) struct CallSum {
     stamp: u32,
@@ -256,34 +261,39 @@ pub(super) struct CallSum {
 }
 
 impl Measure {
-    /// The call graph.
+    /// Builds the call graph.
     ///
     /// # Errors
-    /// A fraction that is not between 0 and 1; a call tree with more than [`most_ways`] nodes.
+    /// Fails if a fraction is not between 0 and 1, and if a call tree has more than [`most_ways`] nodes.
     pub fn graph(&self, options: &GraphOptions) -> Result<Graph> {
         for (name, fraction) in [("node", options.node_fraction), ("edge", options.edge_fraction)] {
             if !(0.0..=1.0).contains(&fraction) {
-                return Err(Error::query(format!("the {name} fraction is a number from 0 to 1, not {fraction}")));
+                return Err(Error::query(format!("the {name} fraction must be a number from 0 to 1, not {fraction}")));
             }
         }
         if options.call_tree {
-            let tree = Tree::from_measure(self)?;
+            let tree = CallTree::from_measure(self)?;
             return Ok(self.trimmed(tree.rows.clone(), |nodes| tree.calls(nodes), options));
         }
         Ok(self.graph_of(&self.top(Sort::Flat), options))
     }
 
-    /// The call graph of a table of frames that is made already, and ordered by flat.
+    /// Builds the call graph from an existing table of frames, which must be sorted by flat.
     pub fn graph_of(&self, top: &Top, options: &GraphOptions) -> Graph {
         self.trimmed(top.rows.iter().map(|row| (row.frame, *row)).collect(), |nodes| self.calls(nodes), options)
     }
 
-    /// What is kept of nodes. Each has a number besides, by which `calls_of` finds the calls between some of them, numbered
-    /// as they are.
-    fn trimmed(&self, nodes: Vec<Node>, calls_of: impl Fn(&[Node]) -> Vec<Call>, options: &GraphOptions) -> Graph {
+    /// Drops nodes and calls by the options. Each node has a number. `calls_of` returns the calls between the given
+    /// nodes, where callers and callees are indexes in the given list.
+    fn trimmed(
+        &self,
+        nodes: Vec<NumberedNode>,
+        calls_of: impl Fn(&[NumberedNode]) -> Vec<Call>,
+        options: &GraphOptions,
+    ) -> Graph {
         let mut nodes = nodes;
         let nodes_total = nodes.len();
-        // The total is what is left after filters.
+        // The total after filters.
         let total = |side: fn(Pair) -> i64| {
             nodes.iter().fold(0u64, |sum, (_, row)| sum.saturating_add(side(row.flat).unsigned_abs()))
         };
@@ -295,7 +305,7 @@ impl Measure {
         self.order(&mut nodes, &mut calls, options.rank);
         if options.node_count != 0 && nodes.len() > options.node_count {
             nodes.truncate(options.node_count);
-            // What ran through the dropped frames is now residual, which may change the order.
+            // Calls through the dropped frames are now residual, which may change the order.
             calls = calls_of(&nodes);
             self.order(&mut nodes, &mut calls, options.rank);
         }
@@ -316,8 +326,8 @@ impl Measure {
         }
     }
 
-    /// The calls between some frames, in no order; numbered as they are.
-    fn calls(&self, nodes: &[Node]) -> Vec<Call> {
+    /// Returns the calls between the given nodes in no particular order. Callers and callees are indexes in `nodes`.
+    fn calls(&self, nodes: &[NumberedNode]) -> Vec<Call> {
         let mut number = vec![NONE; self.frames().len()];
         for (i, (frame, _)) in nodes.iter().enumerate() {
             number[*frame as usize] = i as u32;
@@ -336,17 +346,17 @@ impl Measure {
         all.pairs().iter().zip(sums).map(call).collect()
     }
 
-    /// The calls of both sides, of a pass over the samples.
+    /// Computes the calls of both sides with a pass over the samples.
     fn walked_calls(&self, number: &[u32], n_nodes: usize) -> (Calls, Vec<CallSum>) {
         let side = |base| self.side_calls(base, number, n_nodes);
         let ((mut all, mut sums), (new_calls, new)) = self.sides(side);
         for (&(caller, callee), sum) in new_calls.pairs().iter().zip(new) {
             let id = all.id(caller, callee);
             sums.resize(all.pairs().len(), CallSum::default());
-            let both = &mut sums[id];
-            both.weight.new = sum.weight.new;
-            both.residual |= sum.residual;
-            both.called |= sum.called;
+            let total = &mut sums[id];
+            total.weight.new = sum.weight.new;
+            total.residual |= sum.residual;
+            total.called |= sum.called;
         }
         (all, sums)
     }
@@ -374,7 +384,7 @@ impl Measure {
                                 sums.push(CallSum::default());
                             }
                             let sum = &mut sums[id];
-                            // As in pprof, what a call is like is seen where it first occurs in a stack.
+                            // As in pprof, the flags of a call come from its first occurrence in a stack.
                             if sum.stamp != stamp {
                                 sum.stamp = stamp;
                                 let side = if base { &mut sum.weight.base } else { &mut sum.weight.new };
@@ -391,9 +401,9 @@ impl Measure {
         (calls, sums)
     }
 
-    /// Orders nodes by rank; renumbers the calls' ends.
-    fn order(&self, nodes: &mut Vec<Node>, calls: &mut [Call], rank: Rank) {
-        // A sum of floats depends on its order, so it must not depend on a hash map.
+    /// Sorts nodes by rank, and renumbers the ends of calls.
+    fn order(&self, nodes: &mut Vec<NumberedNode>, calls: &mut [Call], rank: Rank) {
+        // A sum of floats depends on the order of its terms. Sorting makes the order independent of hash maps.
         calls.sort_unstable_by_key(|c| (Reverse(magnitude(c.weight)), c.caller, c.callee));
         let scores: Vec<u64> = match rank {
             Rank::Flat => nodes.iter().map(|(_, n)| magnitude(n.flat)).collect(),
@@ -405,7 +415,7 @@ impl Measure {
             let frame = |i: u32| nodes[i as usize].1.frame;
             let score = |i: u32| Reverse(scores[i as usize]);
             let names = || self.frames().order(frame(a)).cmp(&self.frames().order(frame(b)));
-            // Of ways to one frame, the one that costs most; then the one that was met first.
+            // Nodes for the same frame are sorted by cost, then by their number.
             let node = |i: u32| (Reverse(magnitude(nodes[i as usize].1.cum)), nodes[i as usize].0);
             score(a).cmp(&score(b)).then_with(names).then_with(|| node(a).cmp(&node(b)))
         });
@@ -419,8 +429,8 @@ impl Measure {
         }
     }
 
-    /// Orders calls by weight, then by the names of their ends.
-    fn order_calls(&self, nodes: &[Node], calls: &mut [Call]) {
+    /// Sorts calls by weight, then by the names of their ends.
+    fn order_calls(&self, nodes: &[NumberedNode], calls: &mut [Call]) {
         let name = |i: u32| self.frames().order(nodes[i as usize].1.frame);
         calls.sort_unstable_by(|a, b| {
             let weight = |c: &Call| Reverse(magnitude(c.weight));
@@ -431,16 +441,16 @@ impl Measure {
     }
 }
 
-/// pprof's score of each node: its cum times the entropy of the costs that come in and go out, plus its flat. A node
-/// where stacks begin or end has the entropy 1 on that end.
-fn entropy(nodes: &[Node], calls: &[Call]) -> Vec<u64> {
+/// Returns pprof's score of each node: its cum times the entropy of incoming and outgoing costs, plus its flat. If no
+/// calls come in or go out, the entropy on that end is 1.
+fn entropy(nodes: &[NumberedNode], calls: &[Call]) -> Vec<u64> {
     #[derive(Clone, Copy, Default)]
-    struct End {
+    struct NodeEnd {
         calls: u32,
         total: u64,
         entropy: f64,
     }
-    impl End {
+    impl NodeEnd {
         fn add(&mut self, weight: u64) {
             if weight > 0 {
                 let part = weight as f64 / self.total as f64;
@@ -452,8 +462,9 @@ fn entropy(nodes: &[Node], calls: &[Call]) -> Vec<u64> {
             if self.calls == 0 { 1.0 } else { self.entropy }
         }
     }
-    let mut into = vec![End::default(); nodes.len()];
-    let mut out: Vec<End> = nodes.iter().map(|(_, n)| End { total: magnitude(n.flat), ..End::default() }).collect();
+    let mut into = vec![NodeEnd::default(); nodes.len()];
+    let mut out: Vec<NodeEnd> =
+        nodes.iter().map(|(_, n)| NodeEnd { total: magnitude(n.flat), ..NodeEnd::default() }).collect();
     for c in calls {
         for end in [&mut into[c.callee as usize], &mut out[c.caller as usize]] {
             end.calls += 1;
@@ -464,7 +475,7 @@ fn entropy(nodes: &[Node], calls: &[Call]) -> Vec<u64> {
         into[c.callee as usize].add(magnitude(c.weight));
         out[c.caller as usize].add(magnitude(c.weight));
     }
-    let score = |(i, (_, node)): (usize, &Node)| {
+    let score = |(i, (_, node)): (usize, &NumberedNode)| {
         let flat = magnitude(node.flat);
         out[i].add(flat);
         (((into[i].score() + out[i].score()) * magnitude(node.cum) as f64) as u64).saturating_add(flat)
@@ -472,40 +483,40 @@ fn entropy(nodes: &[Node], calls: &[Call]) -> Vec<u64> {
     nodes.iter().enumerate().map(score).collect()
 }
 
-/// How many calls are looked at to find redundant residual ones. 80 frames that all call each other take a
-/// hundredth of it.
-const MAX_LOOKS: usize = 50_000_000;
+/// The maximum number of calls to visit while searching redundant residual calls. 80 frames that all call each other
+/// need a hundredth of it.
+const MAX_VISITS: usize = 50_000_000;
 
-/// Removes residual calls whose callee the caller also reaches in another way: for each node, from the lightest of
-/// its incoming calls up to the first that is not residual. In graphs of many thousands of calls the search stops at
-/// [`MAX_LOOKS`]; calls that then stay are redundant, not wrong.
+/// Removes residual calls whose callee the caller also reaches on another path. For each node, checks its incoming
+/// calls from the lightest up to the first call that is not residual. In graphs of many thousands of calls, the search
+/// stops at [`MAX_VISITS`]. The graph then keeps calls that are redundant, but correct.
 fn remove_redundant(n_nodes: usize, calls: &mut Vec<Call>) {
     let mut into: Vec<Vec<usize>> = vec![Vec::new(); n_nodes];
     for (i, c) in calls.iter().enumerate() {
         into[c.callee as usize].push(i);
     }
-    let mut gone = vec![false; calls.len()];
-    let (mut seen, mut open) = (vec![NONE; n_nodes], Vec::new());
-    let mut looks = 0;
+    let mut removed = vec![false; calls.len()];
+    let (mut seen, mut pending) = (vec![NONE; n_nodes], Vec::new());
+    let mut visits = 0;
     for node in (0..n_nodes).rev() {
-        // Calls are ordered by weight.
+        // The calls are sorted by weight.
         for &i in into[node].iter().rev().take_while(|&&i| calls[i].residual) {
-            // From the callee upwards, without this call, until its caller is found.
+            // Searches upwards from the callee for the caller, without this call.
             seen[node] = i as u32;
-            open.clear();
-            open.push(node);
-            while let Some(n) = open.pop().filter(|_| !gone[i] && looks < MAX_LOOKS) {
+            pending.clear();
+            pending.push(node);
+            while let Some(n) = pending.pop().filter(|_| !removed[i] && visits < MAX_VISITS) {
                 for &up in &into[n] {
-                    looks += 1;
-                    if up == i || gone[up] {
+                    visits += 1;
+                    if up == i || removed[up] {
                         continue;
                     }
                     let caller = calls[up].caller as usize;
                     if seen[caller] != i as u32 {
                         seen[caller] = i as u32;
-                        open.push(caller);
+                        pending.push(caller);
                     }
-                    gone[i] |= calls[up].caller == calls[i].caller;
+                    removed[i] |= calls[up].caller == calls[i].caller;
                 }
             }
         }
@@ -513,6 +524,6 @@ fn remove_redundant(n_nodes: usize, calls: &mut Vec<Call>) {
     let mut i = 0;
     calls.retain(|_| {
         i += 1;
-        !gone[i - 1]
+        !removed[i - 1]
     });
 }

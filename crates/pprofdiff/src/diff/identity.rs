@@ -1,11 +1,11 @@
-//! What makes two frames the same: the one function to replace when frames are to be matched in
-//! another way (across renames, across shifted lines).
+//! Decides which frames are the same. To match frames in another way (across renames, across shifted lines), replace
+//! [`identify`].
 //!
-//! The key of each granularity is pprof's, without two of its quirks: at `files`, and for functions
-//! without a name, pprof also splits rows by the line on which a function starts.
+//! The key of each granularity is pprof's key, without two of its quirks: at `files`, and for functions without a name,
+//! pprof also splits rows by the line on which a function starts.
 //!
-//! Paths are pprof's unless `--trim-path` is given: guessing from the two sides would name a file differently in each
-//! pair.
+//! Paths are pprof's paths unless `--trim-path` is given. Guessing a prefix from the two sides would name a file
+//! differently in each comparison.
 
 use std::borrow::Cow;
 
@@ -17,25 +17,25 @@ use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::QualityState;
 
-/// What one row of a table stands for.
+/// The unit that a row of a table represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Granularity {
-    /// One row a function name.
+    /// One row per function name.
     #[default]
     Functions,
-    /// One row a function name and file.
+    /// One row per function name and file.
     FileFunctions,
-    /// One row a file.
+    /// One row per file.
     Files,
-    /// One row a function name, file and line.
+    /// One row per function name, file and line.
     Lines,
-    /// One row an instruction's address, with its function, file and line.
+    /// One row per instruction address, with its function, file and line.
     Addresses,
 }
 
 impl Granularity {
-    /// All, with the names that users give them.
+    /// All granularities, with their names in options.
     pub const ALL: &'static [(&'static str, Granularity)] = &[
         ("functions", Granularity::Functions),
         ("filefunctions", Granularity::FileFunctions),
@@ -44,7 +44,7 @@ impl Granularity {
         ("addresses", Granularity::Addresses),
     ];
 
-    /// The name that users give it.
+    /// Returns the name in options.
     pub fn name(self) -> &'static str {
         Granularity::ALL.iter().find(|(_, g)| *g == self).map_or("functions", |(name, _)| name)
     }
@@ -61,31 +61,31 @@ impl std::str::FromStr for Granularity {
     }
 }
 
-/// A frame's identity: two frames are the same if all of this is equal, strings by their bytes. What
-/// the granularity leaves out is empty or 0.
+/// The identity of a frame. Two frames are the same if all fields are equal, with strings compared by their bytes.
+/// Fields that the granularity ignores are empty or 0.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Identity {
+pub(crate) struct FrameIdentity {
     pub name: StringId,
-    /// Compared as [`file_path`] makes it.
+    /// The file's path, compared after [`file_path`] has cleaned it.
     pub file: StringId,
-    /// The mapped binary's file: of the identity only where there is neither name nor file.
+    /// The file of the mapped binary. It is set only if there is no name and no file.
     pub mapping: Option<StringId>,
     pub line: i64,
     pub address: u64,
 }
 
-/// The identity of one line of a location; a location without lines (no symbols) has line `None`.
+/// Returns the identity of one line of a location. `line` is `None` for a location without lines (without symbols).
 ///
-/// `address` is the location's, already moved to where the other side has its binary.
+/// `address` is the location's address, already shifted to the binary's position on the leading side.
 pub(crate) fn identify(
     p: &Profile,
     granularity: Granularity,
     location: u32,
     line: Option<u32>,
     address: u64,
-) -> Identity {
+) -> FrameIdentity {
     use Granularity::{Addresses, Files, Functions, Lines};
-    let mut i = Identity { name: StringId::EMPTY, file: StringId::EMPTY, mapping: None, line: 0, address: 0 };
+    let mut i = FrameIdentity { name: StringId::EMPTY, file: StringId::EMPTY, mapping: None, line: 0, address: 0 };
     if granularity == Addresses {
         i.address = address;
     }
@@ -108,11 +108,12 @@ pub(crate) fn identify(
     i
 }
 
-/// A file's path as tables have it: cleaned, and comparable with that of another checkout where prefixes are given.
+/// Returns a file's path as tables show it: cleaned, and without the given prefixes, so that files of different
+/// checkouts match.
 ///
-/// The first prefix that it begins with is cut off, as pprof's `-trim_path` does; given any, versions go as well
-/// ([`without_versions`]). Without prefixes a path stays what pprof shows, so that numbers at granularity `files` are
-/// pprof's.
+/// Removes the first prefix that the path starts with, as pprof's `-trim_path` does. If there are prefixes, versions
+/// are removed as well ([`without_versions`]). Without prefixes, a path stays as pprof shows it, so that numbers at
+/// granularity `files` are pprof's numbers.
 pub(crate) fn file_path<'p>(path: &'p [u8], trim: &[String]) -> Cow<'p, [u8]> {
     match clean_path(path) {
         Some(clean) => trimmed_path(&clean, trim).into_owned().into(),
@@ -120,14 +121,14 @@ pub(crate) fn file_path<'p>(path: &'p [u8], trim: &[String]) -> Cow<'p, [u8]> {
     }
 }
 
-/// What [`file_path`] does to a path that is clean.
+/// Like [`file_path`], for a path that is already clean.
 pub(crate) fn trimmed_path<'p>(path: &'p [u8], trim: &[String]) -> Cow<'p, [u8]> {
     let cut = without_prefix(path, trim);
     let versions = if trim.is_empty() { None } else { without_versions(cut) };
     versions.map_or(Cow::Borrowed(cut), Cow::Owned)
 }
 
-/// A clean path without the first of the prefixes that it begins with; whole parts only, and never all of it.
+/// Removes the first matching prefix from a clean path. Removes only whole components, and never all of them.
 pub(crate) fn without_prefix<'p>(path: &'p [u8], trim: &[String]) -> &'p [u8] {
     let cut = |prefix: &String| {
         let prefix = prefix.strip_suffix('/').unwrap_or(prefix).as_bytes();
@@ -137,27 +138,28 @@ pub(crate) fn without_prefix<'p>(path: &'p [u8], trim: &[String]) -> &'p [u8] {
     trim.iter().filter(|prefix| !prefix.is_empty()).find_map(cut).unwrap_or(path)
 }
 
-/// A path without the versions of its folders: `x/y@v1.2.3/z.go`, where Go keeps modules, becomes `x/y/z.go`. `None` if
-/// there are none, which is the usual case.
+/// Returns a path without the versions of its folders: `x/y@v1.2.3/z.go`, a path of a Go module, becomes `x/y/z.go`.
+/// Returns `None` in the usual case that there are no versions.
 fn without_versions(path: &[u8]) -> Option<Vec<u8>> {
-    let at = |part: &[u8]| {
-        let at = part.iter().position(|&b| b == b'@').filter(|&at| at > 0)?;
-        let version = &part[at + 1..];
-        version.strip_prefix(b"v").unwrap_or(version).first().filter(|b| b.is_ascii_digit()).map(|_| at)
+    let version_start = |part: &[u8]| {
+        let version_start = part.iter().position(|&b| b == b'@').filter(|&version_start| version_start > 0)?;
+        let version = &part[version_start + 1..];
+        version.strip_prefix(b"v").unwrap_or(version).first().filter(|b| b.is_ascii_digit()).map(|_| version_start)
     };
-    // Names of files are left alone.
+    // Names of files are not changed.
     let (folders, file) = path.split_at(path.iter().rposition(|&b| b == b'/')?);
-    if !folders.contains(&b'@') || !folders.split(|&b| b == b'/').any(|part| at(part).is_some()) {
+    if !folders.contains(&b'@') || !folders.split(|&b| b == b'/').any(|part| version_start(part).is_some()) {
         return None;
     }
-    let parts: Vec<&[u8]> = folders.split(|&b| b == b'/').map(|part| &part[..at(part).unwrap_or(part.len())]).collect();
+    let parts: Vec<&[u8]> =
+        folders.split(|&b| b == b'/').map(|part| &part[..version_start(part).unwrap_or(part.len())]).collect();
     let mut without = parts.join(&b'/');
     without.extend(file);
     Some(without)
 }
 
-/// A path as pprof shows it: without `/proc/self/cwd/`, `.`, `..` and doubled slashes. `None` if that
-/// changes nothing, which is the usual case.
+/// Returns a path as pprof shows it: without `/proc/self/cwd/`, `.`, `..` and doubled slashes. Returns `None` in the
+/// usual case that the path is already clean.
 pub(crate) fn clean_path(path: &[u8]) -> Option<Vec<u8>> {
     let trimmed =
         path.strip_prefix(b"/proc/self/cwd/./").or_else(|| path.strip_prefix(b"/proc/self/cwd/")).unwrap_or(path);
@@ -190,15 +192,15 @@ pub(crate) fn clean_path(path: &[u8]) -> Option<Vec<u8>> {
     Some(clean)
 }
 
-/// For each input and each of its mappings: what to add to an address so that the same place in the
+/// Returns for each input and each of its mappings the offset to add to an address, so that the same instruction of the
 /// same binary has the same address in all inputs.
 ///
-/// The first input that uses a mapping sets the place; as in pprof, and in a diff that was written,
-/// only what a sample with a value refers to counts as used, and the very first mapping.
+/// The first input that uses a mapping determines its position. As in pprof and in a written diff, a mapping counts as
+/// used if a sample with a value refers to it. The first mapping of the first input always counts.
 pub(crate) fn address_shifts(profiles: &[&Profile]) -> Vec<Vec<u64>> {
-    type Key<'p> = (u64, u64, &'p [u8]);
-    let mut known: HashMap<Key<'_>, u64, QualityState> = HashMap::default();
-    fn key(p: &Profile, mapping: u32) -> Key<'_> {
+    type MappingKey<'p> = (u64, u64, &'p [u8]);
+    let mut starts: HashMap<MappingKey<'_>, u64, QualityState> = HashMap::default();
+    fn key(p: &Profile, mapping: u32) -> MappingKey<'_> {
         let (size, offset, name) = p.mapping_key(mapping);
         (size, offset, p.string(name))
     }
@@ -207,7 +209,7 @@ pub(crate) fn address_shifts(profiles: &[&Profile]) -> Vec<Vec<u64>> {
         let mut seen = vec![false; n];
         let mut see = |mapping: u32| {
             if mapping != NONE && !std::mem::replace(&mut seen[mapping as usize], true) {
-                known.entry(key(p, mapping)).or_insert(p.mappings()[mapping as usize].start);
+                starts.entry(key(p, mapping)).or_insert(p.mappings()[mapping as usize].start);
             }
         };
         if std::ptr::eq(*p, profiles[0]) && n > 0 {
@@ -221,14 +223,14 @@ pub(crate) fn address_shifts(profiles: &[&Profile]) -> Vec<Vec<u64>> {
             }
         }
     }
-    let shift = |p: &Profile, m: u32| match known.get(&key(p, m)) {
+    let shift = |p: &Profile, m: u32| match starts.get(&key(p, m)) {
         Some(start) => start.wrapping_sub(p.mappings()[m as usize].start),
         None => 0,
     };
     profiles.iter().map(|p| (0..p.mappings().len() as u32).map(|m| shift(p, m)).collect()).collect()
 }
 
-/// A location's address in the common address space of [`address_shifts`].
+/// Returns a location's address in the common address space of [`address_shifts`].
 pub(crate) fn shifted_address(profile: &Profile, shifts: &[u64], location: u32) -> u64 {
     let locations = profile.locations();
     let address = locations.address[location as usize];

@@ -1,6 +1,7 @@
-//! What each label's values cost: the tags report, with both sides.
+//! The cost of each label value on both sides: pprof's tags report.
 //!
-//! A label is a few bytes of a profile, and a row here; so a row holds numbers, and a text is kept once.
+//! A label takes only a few bytes in a profile, but a row in this table. A row therefore stores numbers, and each text
+//! is stored once.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -15,23 +16,23 @@ use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::{HashMap, QualityState};
 use pprofdiff_profile::samples::LabelValue;
 
-/// One value of one label key; see [`Labels::key`] and [`Labels::value`].
+/// A value of a label key; see [`Labels::key`] and [`Labels::value`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LabelRow {
     key: u32,
-    value: Value,
+    value: RowValue,
     sides: (bool, bool),
-    /// What happened to it.
+    /// The difference between the sides.
     pub status: Status,
-    /// What the samples with this label cost.
+    /// The sum of the samples with this label.
     pub weight: Pair,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Value {
+enum RowValue {
     Text(u32),
-    /// A number and its unit. Sides may have other units, so 16 bytes and 16 kilobytes are two values.
+    /// A number and its unit. The sides may use different units, so 16 bytes and 16 kilobytes are two values.
     Number(i64, u32),
 }
 
@@ -39,17 +40,18 @@ enum Value {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Labels {
-    /// What the table is of.
+    /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// By key, then |delta| descending, then value.
+    /// The rows, sorted by key, then by |delta| descending, then by value.
     pub rows: Vec<LabelRow>,
     texts: TextInterner,
-    /// Most bytes of a key, and of a unit, that rows show: any number of rows can have one of a megabyte.
+    /// The maximum length in bytes of a key and of a unit in a row. Without a limit, many rows could show one key of a
+    /// megabyte.
     longest_key: usize,
 }
 
 impl Labels {
-    /// A row's key. Where many rows share a very long one, it loses its middle.
+    /// Returns a row's key. If many rows share a very long key, it loses its middle.
     pub fn key(&self, row: &LabelRow) -> Cow<'_, str> {
         self.shown(row.key)
     }
@@ -61,32 +63,33 @@ impl Labels {
         }
     }
 
-    /// A row's value; a number in digits.
+    /// Returns a row's value. A number is formatted with digits.
     pub fn value(&self, row: &LabelRow) -> Cow<'_, str> {
         match row.value {
-            Value::Text(text) => String::from_utf8_lossy(self.texts.get(text)),
-            Value::Number(number, _) => number.to_string().into(),
+            RowValue::Text(text) => String::from_utf8_lossy(self.texts.get(text)),
+            RowValue::Number(number, _) => number.to_string().into(),
         }
     }
 
-    /// A row's value, if it is a number.
+    /// Returns a row's value, if it is a number.
     pub fn number(&self, row: &LabelRow) -> Option<i64> {
         match row.value {
-            Value::Text(_) => None,
-            Value::Number(number, _) => Some(number),
+            RowValue::Text(_) => None,
+            RowValue::Number(number, _) => Some(number),
         }
     }
 
-    /// Returns the unit of a number: its own, or else the one that pprof guesses for its key. Returns `None` for a text.
+    /// Returns the unit of a number: its own unit, or the unit that pprof guesses for its key. Returns `None` for a
+    /// text.
     pub fn unit(&self, row: &LabelRow) -> Option<Cow<'_, str>> {
         match row.value {
-            Value::Text(_) => None,
-            Value::Number(_, unit) => Some(self.shown(unit)),
+            RowValue::Text(_) => None,
+            RowValue::Number(_, unit) => Some(self.shown(unit)),
         }
     }
 }
 
-/// The numbers of one profile's texts among those of several profiles: a text is looked up by its content once.
+/// A cache of one profile's texts by their number in the table of all profiles. It avoids hashing a text repeatedly.
 #[derive(Default)]
 pub(crate) struct KnownTexts(HashMap<StringId, u32, QualityState>);
 
@@ -97,28 +100,30 @@ impl KnownTexts {
 }
 
 impl Measure {
-    /// What the samples with each label value cost. A sample with several labels counts for each.
+    /// Returns the sum of the samples with each label value. A sample with several labels counts for each of them.
     pub fn labels(&self) -> Labels {
         let mut texts = TextInterner::default();
         let mut rows: Vec<LabelRow> = Vec::new();
-        let mut numbers: Interner<(u32, Value), QualityState> = Interner::default();
+        let mut numbers: Interner<(u32, RowValue), QualityState> = Interner::default();
         let units = number_units(self.walks().map(|w| &*w.input.profile));
         let mut guessed: HashMap<u32, u32> = HashMap::default();
         for walk in self.walks() {
             let (p, base) = (&*walk.input.profile, walk.input.base);
-            let mut known = KnownTexts::default();
+            let mut text_numbers = KnownTexts::default();
             walk.for_each_sample(|weight, sample| {
                 for label in walk.labels(&sample) {
-                    let key = known.id(p, label.key, &mut texts);
+                    let key = text_numbers.id(p, label.key, &mut texts);
                     let value = match label.value {
-                        LabelValue::Text(text) => Value::Text(known.id(p, text, &mut texts)),
+                        LabelValue::Text(text) => RowValue::Text(text_numbers.id(p, text, &mut texts)),
                         LabelValue::Number(number, unit) if p.string(unit).is_empty() => {
                             let unit = guessed.entry(key).or_insert_with(|| {
                                 texts.number(units.get(p.string(label.key)).map_or(&[], |unit| unit.as_bytes()))
                             });
-                            Value::Number(number, *unit)
+                            RowValue::Number(number, *unit)
                         }
-                        LabelValue::Number(number, unit) => Value::Number(number, known.id(p, unit, &mut texts)),
+                        LabelValue::Number(number, unit) => {
+                            RowValue::Number(number, text_numbers.id(p, unit, &mut texts))
+                        }
                     };
                     let number = numbers.number((key, value)) as usize;
                     if number == rows.len() {
@@ -143,17 +148,17 @@ impl Measure {
         rows.sort_unstable_by(|a, b| {
             let by_key = || if a.key == b.key { std::cmp::Ordering::Equal } else { text(a.key).cmp(text(b.key)) };
             let by_value = || match (a.value, b.value) {
-                (Value::Text(a), Value::Text(b)) => text(a).cmp(text(b)),
-                (Value::Number(a, a_unit), Value::Number(b, b_unit)) => {
+                (RowValue::Text(a), RowValue::Text(b)) => text(a).cmp(text(b)),
+                (RowValue::Number(a, a_unit), RowValue::Number(b, b_unit)) => {
                     a.cmp(&b).then_with(|| text(a_unit).cmp(text(b_unit)))
                 }
-                (Value::Text(_), Value::Number(..)) => std::cmp::Ordering::Less,
-                (Value::Number(..), Value::Text(_)) => std::cmp::Ordering::Greater,
+                (RowValue::Text(_), RowValue::Number(..)) => std::cmp::Ordering::Less,
+                (RowValue::Number(..), RowValue::Text(_)) => std::cmp::Ordering::Greater,
             };
             by_key().then_with(|| delta(a).cmp(&delta(b))).then_with(by_value)
         });
         let length = |r: &LabelRow| {
-            let unit = if let Value::Number(_, unit) = r.value { texts.get(unit).len() } else { 0 };
+            let unit = if let RowValue::Number(_, unit) = r.value { texts.get(unit).len() } else { 0 };
             texts.get(r.key).len() + unit
         };
         let all = rows.iter().map(length).fold(0, usize::saturating_add);
@@ -172,7 +177,7 @@ mod tests {
     use super::*;
     use crate::{Diff, Query};
 
-    /// A profile of one sample of 5 for each label `bytes`, a number with a unit.
+    /// Creates a profile with one sample of value 5 for each numeric label `bytes`, given as number and unit.
     fn profile(labels: &[(i64, &str)]) -> Profile {
         let mut builder = ProfileBuilder::new();
         builder.sample_type("space", "bytes");
@@ -184,7 +189,7 @@ mod tests {
         builder.build("made").unwrap()
     }
 
-    /// Each row: the number with its unit, and what it costs in the base and the new side.
+    /// Returns the rows: the number with its unit, and its sums in the base and on the new side.
     fn rows(base: &[(i64, &str)], new: &[(i64, &str)]) -> Vec<(String, i64, i64)> {
         let diff = Diff::between(profile(base), profile(new)).unwrap();
         let labels = diff.measure(&Query::default()).unwrap().labels();
@@ -193,11 +198,11 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_other_units_are_other_rows() {
+    fn equal_numbers_with_different_units_are_different_rows() {
         let row = |number: &str, base, new| (number.to_owned(), base, new);
         let units = rows(&[(16, "bytes"), (32, "bytes")], &[(16, "kilobytes"), (32, "bytes")]);
         assert_eq!(units, [row("16 bytes", 5, 0), row("16 kilobytes", 0, 5), row("32 bytes", 5, 5)]);
-        // A number without a unit has the unit of its key, as in pprof.
+        // A number without a unit gets the unit of its key, as in pprof.
         assert_eq!(rows(&[(16, "kilobytes")], &[(16, "")]), [row("16 kilobytes", 5, 5)]);
     }
 }

@@ -1,5 +1,5 @@
-//! Matching across builds: which names mean the same function. Compilers number what a programmer gave no name, and the
-//! numbers are others in each build. The rules are in `pprofdiff_profile::canonical`.
+//! Matches functions across builds by name. Compilers number functions that have no name in the source, such as
+//! closures, and these numbers differ between builds. The rules are in `pprofdiff_profile::canonical`.
 
 use std::borrow::Cow;
 
@@ -9,29 +9,29 @@ use crate::{Error, Result};
 pub(crate) use pprofdiff_profile::canonical::{Canonical, Variants, canonical, canonical_of, stable};
 use pprofdiff_profile::random::{HashMap, HashSet};
 
-/// Which frames of the two sides are the same.
+/// The rule that decides which frames of the two sides are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Matching {
-    /// Exact where two profiles are compared as pprof compares them; stable where runs are: in a check, a series, and a
-    /// table of several runs.
+    /// Exact for a comparison of two profiles, as in pprof. Stable for runs: in checks, series, and tables of several
+    /// runs.
     #[default]
     Auto,
-    /// Those of equal names, as in pprof.
+    /// Frames with equal names are the same, as in pprof.
     Exact,
-    /// Those whose names are equal without numbers of a run or a build: addresses and counters of generated classes,
-    /// hashes of compilers, folders of a release.
+    /// Ignores numbers in names that belong to a run or a build: addresses and counters of generated classes, compiler
+    /// hashes, folders of a release.
     Stable,
-    /// Those whose names are equal without what compilers number anew in each build: hashes, clones, closures, generic
-    /// instantiations, lines in the names of JavaScript's functions.
+    /// Ignores everything in names that compilers number anew in each build: hashes, clones, closures, generic
+    /// instantiations, and lines in names of JavaScript functions.
     Canonical,
-    /// These, and besides: functions that were renamed are the same, and those that one side has inlined are part of
-    /// their callers on both. They are found by their neighbours and costs, as `explain` finds them.
+    /// Like `Canonical`. In addition, renamed functions are the same, and functions that one side has inlined count as
+    /// part of their callers on both sides. `explain`'s rules find them by their neighbours and costs.
     Moved,
 }
 
 impl Matching {
-    /// All, by their names.
+    /// All values, with their names.
     pub const ALL: [(&'static str, Matching); 5] = [
         ("auto", Matching::Auto),
         ("exact", Matching::Exact),
@@ -40,17 +40,17 @@ impl Matching {
         ("moved", Matching::Moved),
     ];
 
-    /// The name in results.
+    /// Returns the name in results.
     pub fn name(self) -> &'static str {
         Matching::ALL[self as usize].0
     }
 
-    /// Returns true if views may show names as they are.
+    /// Returns true if views may show names unchanged.
     pub(crate) fn is_exact(self) -> bool {
         matches!(self, Matching::Auto | Matching::Exact)
     }
 
-    /// Decides what `Auto` means for a comparison of two profiles, or of runs.
+    /// Resolves `Auto` for a comparison of two profiles, or of runs.
     pub(crate) fn resolved(self, is_of_runs: bool) -> Matching {
         match self {
             Matching::Auto if is_of_runs => Matching::Stable,
@@ -59,7 +59,7 @@ impl Matching {
         }
     }
 
-    /// Returns a name as it is matched.
+    /// Returns a name in its matched form.
     pub(crate) fn name_of(self, name: &str) -> Cow<'_, str> {
         match self {
             Matching::Auto | Matching::Exact => Cow::Borrowed(name),
@@ -73,23 +73,23 @@ impl std::str::FromStr for Matching {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Matching> {
-        let known = Matching::ALL.iter().find(|(name, _)| *name == text);
-        known.map(|(_, matching)| *matching).ok_or_else(|| {
-            Error::query(format!("names are matched as exact, stable, canonical or moved, not {text:?}"))
+        let entry = Matching::ALL.iter().find(|(name, _)| *name == text);
+        entry.map(|(_, matching)| *matching).ok_or_else(|| {
+            Error::query(format!("unknown matching {text:?}; choose auto, exact, stable, canonical or moved"))
         })
     }
 }
 
-/// Names, with what they are called instead.
-pub(crate) type Renamed = HashMap<String, String>;
+/// New names of functions, by old name.
+pub(crate) type RenamedFunctions = HashMap<String, String>;
 
-/// What moved between the builds, by canonical names.
+/// Functions that were renamed or inlined between the builds, by canonical names.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Moves {
-    /// Names of the base, with those of the new side.
-    pub renamed: Renamed,
-    /// Of both: functions that are part of their callers on the other.
+    /// Names in the base, with their names on the new side.
+    pub renamed: RenamedFunctions,
+    /// For each side, the functions that are part of their callers on the opposite side.
     pub folded: [HashSet<String>; 2],
-    /// What was found, in words.
+    /// Descriptions of these functions for warnings.
     pub told: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Two sides, compared: which frames, edges, stacks and labels each has, and what changed.
+//! Compares two sides and reports which frames, edges, stacks and labels each side has, and how their values differ.
 //!
 //! ```text
 //! Diff (inputs of two sides, common sample types)
@@ -7,12 +7,13 @@
 //!             -> top, edges, stacks, labels (each an ordered list of rows), flame (a tree cut out of the stacks)
 //! ```
 //!
-//! A [`Diff`] is cheap: it decides only which columns of the profiles belong together. A [`Selection`] does what costs,
-//! for all of its measures; each table is then one pass over the samples, or, where several views are asked, over a tree of
-//! all stacks (`tree`) that the selection keeps. A single profile has the same views, with one side.
+//! A [`Diff`] is cheap to create: it only decides which columns of the profiles belong together. A [`Selection`] does
+//! the expensive work once for all of its measures. Each table is then one pass over the samples. If several views are
+//! requested, the selection builds a tree of all stacks (`tree`) and the views read this tree. A single profile has the
+//! same views with one side.
 //!
-//! The new side leads: its order of sample types and, at granularity `addresses`, its addresses. Deltas can't overflow,
-//! since `Diff::new` refuses sides whose magnitudes together do not fit an int64.
+//! The new side determines the order of the sample types and, at granularity `addresses`, the addresses. Deltas cannot
+//! overflow, because `Diff::new` rejects sides whose magnitudes together exceed an int64.
 
 #[cfg(feature = "list")]
 mod alignment;
@@ -66,37 +67,37 @@ use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::shared::{CommonType, common_types, common_types_of_sides, default_type};
 use pprofdiff_profile::{LoadOptions, Profile, Source, parallel};
 
-/// A value of both sides. Of a single profile, `base` is 0.
+/// A value of both sides. `base` is 0 for a single profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pair {
-    /// The base's.
+    /// The value of the base.
     pub base: i64,
-    /// The new side's; scaled, if the view normalizes.
+    /// The value of the new side, scaled if the view normalizes.
     pub new: i64,
 }
 
 impl Pair {
-    /// `new - base`. Never overflows for sums over samples, see [`Diff::new`].
+    /// Returns `new - base`. Never overflows for sums over samples, see [`Diff::new`].
     pub fn delta(self) -> i64 {
         self.new.saturating_sub(self.base)
     }
 }
 
-/// What happened to a row between the two sides.
+/// How a row differs between the two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Status {
-    /// Only the new side has it.
+    /// The row exists only on the new side.
     Added,
-    /// Only the base has it.
+    /// The row exists only in the base.
     Removed,
-    /// Both have it, with different values.
+    /// The row exists on both sides with different values.
     Changed,
-    /// Both have it, with the same values.
+    /// The row exists on both sides with the same values.
     Same,
 }
 
 impl Status {
-    /// The status as results spell it.
+    /// Returns the status as it is spelled in results.
     pub fn name(self) -> &'static str {
         match self {
             Status::Added => "added",
@@ -116,7 +117,7 @@ impl Status {
     }
 }
 
-/// The most sample types that a warning names.
+/// The maximum number of sample types that a warning lists.
 const MAX_NAMED: usize = 10;
 
 /// Lists sample types in a warning.
@@ -130,23 +131,25 @@ fn listed(types: &[&str]) -> String {
 #[derive(Debug, Clone)]
 pub(crate) struct Input {
     pub profile: Arc<Profile>,
-    /// Its place in [`CommonType::columns`].
+    /// The index of this input in [`CommonType::columns`].
     pub index: usize,
-    /// True if it is of the base's side.
+    /// True if the input belongs to the base.
     pub base: bool,
-    /// `Some(b)`: the profile is a written diff; only the samples of its base (true), or the others.
+    /// Set if the profile is a written diff: `Some(true)` selects the samples of its base, `Some(false)` the samples of
+    /// its new side.
     pub part: Option<bool>,
-    /// Of a part, the sums of each column over it.
+    /// The sums of each column over this part of a written diff. Empty for a whole profile.
     part_totals: Arc<[Total]>,
 }
 
 impl Input {
-    /// What values are multiplied by on top of the unit's factor: the base of a written diff is negative.
+    /// Returns a factor for values, in addition to the unit's factor. It is -1 for the base of a written diff, which is
+    /// stored with negated values.
     pub(crate) fn sign(&self) -> i64 {
         if self.part == Some(true) { -1 } else { 1 }
     }
 
-    /// The sums of one of its columns, over its own part of the samples.
+    /// Returns the sums of a column over this input's samples.
     pub(crate) fn total(&self, column: usize) -> Total {
         match self.part {
             Some(_) => self.part_totals[column],
@@ -154,20 +157,20 @@ impl Input {
         }
     }
 
-    /// How often its profiler took a sample, if it has a sample type that counts it.
+    /// Returns the number of samples that the profiler took, if a sample type counts them.
     fn counted(&self) -> Option<i64> {
         let types = self.profile.sample_types();
         let column = types.iter().position(|(kind, unit)| kind == "samples" && unit == "count")?;
         Some(self.total(column).magnitude)
     }
 
-    /// One side of a written diff.
+    /// Creates the input for one side of a written diff.
     fn part(profile: &Arc<Profile>, base: bool) -> Input {
         let mut totals = vec![Total::default(); profile.totals().len()];
         for s in profile.samples().filter(|s| s.is_base() == base) {
             let mut column = totals.iter_mut();
             s.for_each_value(|v| {
-                // A part of the samples can't overflow where all of them do not.
+                // If the sums over all samples fit, the sums over a part of them fit too.
                 if let Some(total) = column.next() {
                     total.sum += if base { -v } else { v };
                     total.magnitude += v.saturating_abs();
@@ -182,74 +185,76 @@ impl Input {
     }
 }
 
-/// A comparison of a base with something new. Several profiles of a side are runs of one program: values are their
-/// means, unless they are to add up ([`Diff::summed`]).
+/// A comparison of a base with a new side. Several profiles of a side are runs of one program. The values are then the
+/// means over the runs, or their sums after [`Diff::summed`].
 #[derive(Debug, Clone)]
 pub struct Diff {
-    /// The inputs that count. A run that a side repeats is included once, unless the runs add up.
+    /// The inputs that take part. A run that a side lists several times is included once, unless the runs add up.
     pub(crate) inputs: Arc<[Input]>,
-    /// All profiles that were given.
-    named: Arc<[Input]>,
+    /// All profiles that the caller gave.
+    all_inputs: Arc<[Input]>,
     /// Warnings about repeated runs.
     repeats: Arc<[String]>,
     pub(crate) types: Arc<[CommonType]>,
     default_type: usize,
-    /// Two sides; false for the views of a single profile.
+    /// True for a comparison, false for the views of a single profile.
     two_sided: bool,
-    /// Profiles of a side add up.
+    /// True if the profiles of a side add up.
     sum: bool,
-    /// What is known of the number of samples.
+    /// A cache of the sampling model of each sample type.
     pub(crate) known: KnownOfTypes,
-    /// The folder of runs that was named in place of their files.
+    /// The folder of runs that the user gave in place of the files.
     folder: Option<Arc<str>>,
 }
 
 impl Diff {
-    /// Compares profiles that are loaded already.
+    /// Compares profiles that are already loaded.
     ///
     /// # Errors
-    /// A side without profiles; a written diff, which is two sides already; no common sample type, or units that do not
-    /// convert; values of both sides that add up past int64 (so that no sum or delta can overflow later).
+    /// Fails if a side has no profiles, if a profile is a written diff (which already contains two sides), if the
+    /// profiles share no sample type, or if units cannot be converted. Also fails if the values of both sides add up to
+    /// more than an int64, so that no later sum or delta can overflow.
     pub fn new(base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Result<Diff> {
         if base.is_empty() || new.is_empty() {
             return Err(Error::query("a diff needs at least one profile on each side"));
         }
         base.iter().chain(new).try_for_each(|p| p.one_sided())?;
-        // The new side leads, as in pprof: its order of sample types, its addresses.
+        // The new side determines the order of the sample types and the addresses, as in pprof.
         let input = |(i, p): (usize, &Arc<Profile>)| Input::whole(p, i, i >= new.len());
         Diff::from_inputs(new.iter().chain(base).enumerate().map(input).collect(), true)
     }
 
-    /// Loads two files and compares them; inside a rayon pool, at the same time. For several files on a side, see
-    /// [`Diff::load`].
+    /// Loads two files and compares them. Inside a rayon pool, the files load in parallel. [`Diff::load`] accepts
+    /// several files per side.
     ///
     /// # Errors
-    /// As [`Profile::open`] and [`Diff::new`].
+    /// Returns the errors of [`Profile::open`] and [`Diff::new`].
     pub fn open(base: impl AsRef<Path>, new: impl AsRef<Path>, options: &LoadOptions) -> Result<Diff> {
         let source = |path: &Path| [Source::Path(path.to_owned())];
         Diff::load(&source(base.as_ref()), &source(new.as_ref()), options)
     }
 
-    /// Loads both sides, each of one or several sources, and compares them; inside a rayon pool, at the same time.
+    /// Loads both sides, each from one or several sources, and compares them. Inside a rayon pool, the sides load in
+    /// parallel.
     ///
     /// # Errors
-    /// As [`Profile::open`] and [`Diff::new`].
+    /// Returns the errors of [`Profile::open`] and [`Diff::new`].
     pub fn load(base: &[Source], new: &[Source], options: &LoadOptions) -> Result<Diff> {
         let load = repeats::load_side;
         let (base, new) = parallel::join(|| load(base, &options.of_base()), || load(new, options));
         Diff::new(&base?, &new?)
     }
 
-    /// Compares two profiles: [`Diff::new`] for the usual case of one on each side.
+    /// Compares two profiles. This is [`Diff::new`] for the usual case of one profile per side.
     ///
     /// # Errors
-    /// As [`Diff::new`].
+    /// Returns the errors of [`Diff::new`].
     pub fn between(base: impl Into<Arc<Profile>>, new: impl Into<Arc<Profile>>) -> Result<Diff> {
         Diff::new(&[base.into()], &[new.into()])
     }
 
-    /// Opens a diff that was written as one profile ([`Diff::to_profile`], or pprof with `-proto -diff_base`)
-    /// as a diff again; any other profile as itself, with one side.
+    /// Opens a diff that was written as one profile ([`Diff::to_profile`], or pprof with `-proto -diff_base`) as a diff
+    /// with two sides. Opens any other profile as a diff with one side.
     pub fn of_profile(profile: &Arc<Profile>) -> Result<Diff> {
         if profile.is_diff() {
             return Diff::from_inputs(vec![Input::part(profile, false), Input::part(profile, true)], true);
@@ -257,23 +262,23 @@ impl Diff {
         Diff::from_inputs(vec![Input::whole(profile, 0, false)], false)
     }
 
-    /// Returns true if a side names a run several times. Such a run counts once.
+    /// Returns true if a side lists a run several times. Such a run counts once.
     #[cfg(feature = "check")]
     pub(crate) fn has_repeats(&self) -> bool {
-        self.inputs.len() < self.named.len()
+        self.inputs.len() < self.all_inputs.len()
     }
 
-    /// Loads the sources of one side for [`Diff::new`]. A file that has several names is loaded once, so the diff knows it as
-    /// one run.
+    /// Loads the sources of one side for [`Diff::new`]. Loads a file with several names only once, so the diff
+    /// recognizes it as one run.
     ///
     /// # Errors
-    /// The errors of [`Source::load`].
+    /// Returns the errors of [`Source::load`].
     pub fn load_side(sources: &[Source], options: &LoadOptions) -> Result<Vec<Arc<Profile>>> {
         repeats::load_side(sources, options)
     }
 
     fn from_inputs(inputs: Vec<Input>, two_sided: bool) -> Result<Diff> {
-        // Of a written diff, which is one profile, both sides are the same.
+        // A written diff is one profile, so both sides have the same sample types.
         let side = |base| inputs.iter().filter(|m| m.base == base).map(|m| &*m.profile).collect::<Vec<_>>();
         let (base, new) = (side(true), side(false));
         let types = match inputs.iter().find(|m| m.part.is_some()) {
@@ -281,30 +286,30 @@ impl Diff {
             None => common_types_of_sides(&base, &new)?,
         };
         let default_type = default_type(&new, &base, &types);
-        let named: Arc<[Input]> = inputs.into();
-        let (inputs, repeats) = match named.iter().any(|m| m.part.is_some()) {
-            true => (named.clone(), Vec::new()),
+        let all_inputs: Arc<[Input]> = inputs.into();
+        let (inputs, repeats) = match all_inputs.iter().any(|m| m.part.is_some()) {
+            true => (all_inputs.clone(), Vec::new()),
             false => {
-                let (runs, repeats) = repeats::distinct(&named);
+                let (runs, repeats) = repeats::distinct(&all_inputs);
                 (runs.into(), repeats)
             }
         };
         let known = nothing_known(types.len());
         let (types, repeats, folder) = (types.into(), repeats.into(), None);
-        Ok(Diff { inputs, named, repeats, types, default_type, two_sided, sum: false, known, folder })
+        Ok(Diff { inputs, all_inputs, repeats, types, default_type, two_sided, sum: false, known, folder })
     }
 
-    /// The same with the profiles of each side added up: parts of one run, such as those of several machines.
+    /// Returns this diff with the profiles of each side added up, for example parts of one run on several machines.
     #[must_use]
     pub fn summed(self) -> Diff {
         let known = nothing_known(self.types.len());
-        Diff { sum: true, inputs: self.named.clone(), repeats: Arc::default(), known, ..self }
+        Diff { sum: true, inputs: self.all_inputs.clone(), repeats: Arc::default(), known, ..self }
     }
 
-    /// Iterates over all profiles that were given for a side. [`Diff::base`] and [`Diff::new_side`] list a repeated run
-    /// only once.
+    /// Iterates over all profiles that the caller gave for a side. [`Diff::base`] and [`Diff::new_side`] list a
+    /// repeated run only once.
     pub fn given(&self, is_base: bool) -> impl Iterator<Item = &Arc<Profile>> {
-        self.named.iter().filter(move |m| m.base == is_base).map(|m| &m.profile)
+        self.all_inputs.iter().filter(move |m| m.base == is_base).map(|m| &m.profile)
     }
 
     /// Returns the warnings about runs that a side repeats.
@@ -316,74 +321,76 @@ impl Diff {
     pub(crate) fn different_runs(&self, last: usize) -> usize {
         let first = self.given(true).count().saturating_sub(last);
         let is_kept = |given: &Arc<Profile>| self.base().any(|run| Arc::ptr_eq(run, given));
-        let mut known: Vec<&Arc<Profile>> = self.given(true).take(first).collect();
+        let mut seen: Vec<&Arc<Profile>> = self.given(true).take(first).collect();
         let mut runs = 0;
         for profile in self.given(true).skip(first) {
-            if is_kept(profile) && !known.iter().any(|other| Arc::ptr_eq(other, profile)) {
-                known.push(profile);
+            if is_kept(profile) && !seen.iter().any(|other| Arc::ptr_eq(other, profile)) {
+                seen.push(profile);
                 runs += 1;
             }
         }
         runs
     }
 
-    /// The same, named by the folder that has these runs and no others: in the commands of an answer it takes the place of
-    /// all their files.
+    /// Returns this diff with the name of the folder that contains exactly these runs. Commands in an answer then show
+    /// the folder instead of all its files.
     #[must_use]
     pub fn with_folder(self, folder: impl AsRef<Path>) -> Diff {
         Diff { folder: Some(folder.as_ref().display().to_string().into()), ..self }
     }
 
-    /// The folder of runs that names it, if there is one.
+    /// Returns the folder that the user gave in place of the files, if any.
     pub fn folder(&self) -> Option<&str> {
         self.folder.as_deref()
     }
 
-    /// True if the profiles of each side add up.
+    /// Returns true if the profiles of each side add up.
     pub fn is_summed(&self) -> bool {
         self.sum
     }
 
-    /// How many runs the values of the base and of the new side are means of.
+    /// Returns the number of runs that the values of the base and of the new side are averaged over.
     pub(crate) fn runs(&self) -> [usize; 2] {
         let runs = |base: bool| self.inputs.iter().filter(|m| m.base == base).count();
         if self.sum { [1, 1] } else { [runs(true).max(1), runs(false)] }
     }
 
-    /// True if there are two sides; false if this is a single profile.
+    /// Returns true if there are two sides, false for a single profile.
     pub fn is_two_sided(&self) -> bool {
         self.two_sided
     }
 
-    /// The sample types that all profiles have, as (type, unit), in the order of the new side's first file.
+    /// Returns the sample types that all profiles have, as (type, unit), in the order of the new side's first file.
     pub fn sample_types(&self) -> Vec<(String, String)> {
         self.types.iter().map(|t| (t.kind.clone(), t.unit.clone())).collect()
     }
 
-    /// The sample type that views show unless told otherwise; `None` if there is none at all.
+    /// Returns the sample type that views show by default, or `None` if the profiles have no sample types.
     pub fn default_sample_type(&self) -> Option<&str> {
         self.types.get(self.default_type).map(|t| t.kind.as_str())
     }
 
-    /// Returns a sentence about the sample types that have values, if the default one is zero everywhere and others are
+    /// Returns a warning that lists the sample types with values, if the default type is zero everywhere and others are
     /// not.
     pub(crate) fn where_values_are(&self) -> Option<String> {
         let (default, others) = self.types_with_values()?;
         Some(format!("the default sample type, {default}, has no values; these have: {}", listed(&others)))
     }
 
-    /// Returns the sample type that is explained if nobody names one: the default one, or if that is zero everywhere, the
-    /// first one with values and a sentence that says so.
+    /// Returns the sample type to explain by default. If the default type is zero everywhere, returns the first type
+    /// with values and a sentence that reports this.
     pub(crate) fn type_to_explain(&self) -> (usize, Option<String>) {
         let Some((default, others)) = self.types_with_values() else { return (self.default_type, None) };
         let [first, rest @ ..] = &others[..] else { return (self.default_type, None) };
-        let others = if rest.is_empty() { String::new() } else { format!("; so have: {}", listed(rest)) };
+        let others =
+            if rest.is_empty() { String::new() } else { format!("; these also have values: {}", listed(rest)) };
         let sentence = format!("the default sample type, {default}, has no values, but {first} has{others}");
         let number = self.types.iter().position(|t| t.kind == *first).unwrap_or(self.default_type);
         (number, Some(sentence))
     }
 
-    /// Returns the default sample type and those that have values, if the default one has none and others have.
+    /// Returns the default sample type and the types with values, if the default type is zero everywhere and others are
+    /// not.
     fn types_with_values(&self) -> Option<(&str, Vec<&str>)> {
         let has_values = |t: usize| [true, false].iter().any(|&base| self.side_total(base, t).magnitude != 0);
         let default = self.types.get(self.default_type).filter(|_| !has_values(self.default_type))?;
@@ -392,22 +399,22 @@ impl Diff {
         (!others.is_empty()).then_some((&*default.kind, others))
     }
 
-    /// The profiles of the base; empty if this is a single profile.
+    /// Iterates over the profiles of the base. Empty for a single profile.
     pub fn base(&self) -> impl Iterator<Item = &Arc<Profile>> {
         self.inputs.iter().filter(|m| m.base).map(|m| &m.profile)
     }
 
-    /// The profiles of the new side, or the single profile.
+    /// Iterates over the profiles of the new side, or over the single profile.
     pub fn new_side(&self) -> impl Iterator<Item = &Arc<Profile>> {
         self.inputs.iter().filter(|m| !m.base).map(|m| &m.profile)
     }
 
-    /// Number of samples of all profiles.
+    /// Returns the number of samples of all profiles.
     pub fn n_samples(&self) -> usize {
         self.profiles().map(|(_, profile)| profile.n_samples()).sum()
     }
 
-    /// All profiles, each once, with what it is here: `base`, `new` or `profile`.
+    /// Iterates over all profiles, each once, with its role: `base`, `new` or `profile`.
     pub fn profiles(&self) -> impl Iterator<Item = (&'static str, &Profile)> {
         let whole = |m: &Input| m.part.is_some() || !self.two_sided;
         let side = move |m: &Input| {
@@ -424,31 +431,32 @@ impl Diff {
         base.into_iter().chain(new).map(move |m| (side(m), &*m.profile))
     }
 
-    /// Index in [`Diff::sample_types`] of a sample type by its name (of a heap, also with `inuse_` or `alloc_` in front
-    /// where nothing was freed, and without `inuse_` where something was), or by its number.
+    /// Returns the index in [`Diff::sample_types`] of a sample type that is given by name or by number. Sample types of
+    /// heap profiles are also found under related names: with `inuse_` or `alloc_` in front if nothing was freed, and
+    /// without `inuse_` if something was freed.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if no sample type has this name or number.
     pub fn find_sample_type(&self, name: Option<&str>) -> Result<usize> {
         if self.types.is_empty() {
             return Err(Error::query("the profile has no sample types, so there is nothing to show"));
         }
         let Some(name) = name else { return Ok(self.default_type) };
-        let position = |wanted: &str| self.types.iter().position(|t| t.kind == wanted);
+        let position = |kind: &str| self.types.iter().position(|t| t.kind == kind);
         let number = || name.parse().ok().filter(|&n: &usize| n < self.types.len());
-        // Heap dumps of one program have other names before its first free. Then what was allocated is in use.
+        // Heap dumps of a program use other names before its first free. Until then, everything allocated is in use.
         let is_heap = || position("objects").is_some() && position("space").is_some();
         let allocated = || name.strip_prefix("alloc_").filter(|_| is_heap());
         let before_frees = || position(name.strip_prefix("inuse_").or_else(allocated)?);
         let after_frees = || position(&format!("inuse_{name}"));
-        let found = position(name).or_else(before_frees).or_else(after_frees).or_else(number);
-        found.ok_or_else(|| {
+        let index = position(name).or_else(before_frees).or_else(after_frees).or_else(number);
+        index.ok_or_else(|| {
             let names: Vec<&str> = self.types.iter().map(|t| t.kind.as_str()).collect();
             Error::query(format!("there is no sample type {name:?}; there are {}", names.join(", ")))
         })
     }
 
-    /// The sums of a sample type over one side, in its common unit.
+    /// Returns the sums of a sample type over one side, in its common unit.
     pub(crate) fn side_total(&self, base: bool, sample_type: usize) -> Total {
         let mut total = Total::default();
         for m in self.inputs.iter().filter(|m| m.base == base) {
@@ -460,13 +468,14 @@ impl Diff {
         total
     }
 
-    /// Nanoseconds that one side's profiles took together.
+    /// Returns the sum of the durations of one side's profiles, in nanoseconds.
     pub(crate) fn side_duration(&self, base: bool) -> i64 {
         duration(self.inputs.iter().filter(|m| m.base == base))
     }
 }
 
-/// Nanoseconds that profiles took together. A written diff tells only the new side's.
+/// Returns the sum of the profiles' durations, in nanoseconds. A written diff records only the duration of the new
+/// side.
 fn duration<'a>(inputs: impl Iterator<Item = &'a Input>) -> i64 {
     let durations = inputs.filter(|m| m.part != Some(true)).map(|m| m.profile.duration_nanos());
     durations.fold(0, i64::saturating_add)

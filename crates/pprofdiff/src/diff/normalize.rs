@@ -1,32 +1,32 @@
-//! What sums are scaled by: a side's value is the mean of its runs, and the new side is normalized to the base, so that
-//! runs of different length compare.
+//! Scales sums. A side's value is the mean over its runs. The new side can be normalized to the base, so that runs of
+//! different length compare.
 //!
-//! Each exact sum is scaled and rounded once. pprof rounds every sample, so its sums can differ by half a unit a
-//! sample. The mean of runs is such a scale too, so every view has it.
+//! Each exact sum is scaled and rounded once. pprof rounds every sample, so its sums can differ by half a unit per
+//! sample. The mean over runs is also a scale, so all views support it.
 
 use serde::{Deserialize, Serialize};
 
 use super::Pair;
 use crate::{Error, Result};
 
-/// How the new side is scaled.
+/// The rule for scaling the new side.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Normalize {
-    /// Not at all.
+    /// Does not scale.
     #[default]
     None,
-    /// So that both totals are equal: what is left is a change of shares. Totals are those before
-    /// filters, as in pprof.
+    /// Makes both totals equal, so that the remaining change is a change of shares. Totals are taken before filters, as
+    /// in pprof.
     Total,
-    /// By the durations of the two sides: what is left is a change of rates.
+    /// Scales by the durations of the two sides, so that the remaining change is a change of rates.
     Duration,
-    /// By a factor, such as operations of base / operations of new: what is left is a change per operation.
+    /// Scales by a factor, such as operations of base / operations of new. The remaining change is then per operation.
     Factor(f64),
 }
 
 impl Normalize {
-    /// The mode's name in results.
+    /// Returns the mode's name in results.
     pub fn mode(self) -> &'static str {
         match self {
             Normalize::None => "none",
@@ -46,7 +46,7 @@ impl std::str::FromStr for Normalize {
             "total" => Ok(Normalize::Total),
             "duration" => Ok(Normalize::Duration),
             _ => {
-                // A quotient says where the factor comes from: operations of base / operations of new.
+                // A quotient documents the origin of the factor: operations of base / operations of new.
                 let number = |s: &str| s.trim().parse::<f64>().ok();
                 let factor = match s.split_once('/') {
                     Some((n, d)) => number(n).zip(number(d)).map(|(n, d)| n / d),
@@ -54,7 +54,7 @@ impl std::str::FromStr for Normalize {
                 };
                 let factor = factor.ok_or_else(|| {
                     Error::query(format!(
-                        "normalize is total, duration, or what to multiply the new side by (0.5, or 1000/3000), not {s:?}"
+                        "normalize must be total, duration or a factor for the new side (such as 0.5 or 1000/3000), not {s:?}"
                     ))
                 })?;
                 Ok(Normalize::Factor(factor))
@@ -63,32 +63,37 @@ impl std::str::FromStr for Normalize {
     }
 }
 
-/// A factor, exact where possible.
+/// A factor, exact if possible.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scale {
     One,
-    /// A quotient, exact; the lower number is one of int64 times a number of runs.
+    /// An exact quotient. Its denominator is an int64 times the number of runs.
     Ratio(i64, i128),
     Factor(f64),
 }
 
 impl Scale {
-    /// The mean of so many runs.
+    /// Returns the scale that turns a sum over runs into their mean.
     pub(crate) fn mean(runs: usize) -> Scale {
         if runs == 1 { Scale::One } else { Scale::Ratio(1, runs as i128) }
     }
 
-    /// Of the new side's sum over so many runs of both sides; each run is scaled as its side is.
+    /// Returns the scale for the new side's sum, given the sums, durations and numbers of runs of both sides. All runs
+    /// of a side are scaled equally.
     pub(crate) fn new(mode: Normalize, sums: (i64, i64), durations: (i64, i64), runs: [usize; 2]) -> Result<Scale> {
-        let ratio = |what: &str, (base, new): (i64, i64)| {
+        let ratio = |quantity: &str, (base, new): (i64, i64)| {
             if base == 0 || new == 0 {
                 let side = if base == 0 { "base" } else { "new side" };
-                return Err(Error::query(format!("can't normalize by {what}: that of the {side} is zero")));
+                return Err(Error::query(format!(
+                    "can't normalize by {quantity}: the {quantity} of the {side} is zero"
+                )));
             }
             if (base < 0) != (new < 0) {
-                return Err(Error::query(format!("can't normalize by {what}: {base} and {new} have opposite signs")));
+                return Err(Error::query(format!(
+                    "can't normalize by {quantity}: {base} and {new} have opposite signs"
+                )));
             }
-            // The base's mean by the new side's, and the mean: (base / m) / (new / n) / n.
+            // The ratio of the two means, divided by the new side's runs: (base / m) / (new / n) / n.
             Ok(Scale::Ratio(base, i128::from(new) * runs[0] as i128))
         };
         match mode {
@@ -110,7 +115,8 @@ impl Scale {
         }
     }
 
-    /// The scaled value, rounded half away from zero. Saturates; [`Scale::check`] rules that out for a view.
+    /// Returns the scaled value, rounded half away from zero. Saturates; [`Scale::check`] excludes saturation for a
+    /// view.
     pub(crate) fn apply(self, value: i64) -> i64 {
         match self {
             Scale::One => value,
@@ -123,12 +129,12 @@ impl Scale {
                 let signed = if negative { -rounded } else { rounded };
                 i64::try_from(signed).unwrap_or(if signed < 0 { i64::MIN } else { i64::MAX })
             }
-            // `as` saturates, and `round` goes away from zero at one half.
+            // `as` saturates, and `round` rounds half away from zero.
             Scale::Factor(f) => (value as f64 * f).round() as i64,
         }
     }
 
-    /// Makes sure that no scaled sum overflows: `base` and `new` are sums of magnitudes.
+    /// Returns an error if a scaled sum could overflow. `base` and `new` are sums of magnitudes.
     pub(crate) fn check(self, base: i64, new: i64) -> Result<()> {
         let scaled = new as f64 * self.factor().abs();
         if self != Scale::One && scaled + base as f64 >= i64::MAX as f64 {
@@ -138,7 +144,7 @@ impl Scale {
     }
 }
 
-/// What both sides' sums are scaled by.
+/// The scales of both sides' sums.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Scales {
     pub base: Scale,
@@ -148,7 +154,7 @@ pub(crate) struct Scales {
 impl Scales {
     pub(crate) const ONE: Scales = Scales { base: Scale::One, new: Scale::One };
 
-    /// That of one side.
+    /// Returns the scale of one side.
     pub(crate) fn for_side(self, base: bool) -> Scale {
         if base { self.base } else { self.new }
     }
@@ -166,8 +172,8 @@ mod tests {
     fn ratios_are_exact_and_round_half_away_from_zero() {
         let big = (1i64 << 53) + 1;
         assert_eq!(Scale::Ratio(big, big.into()).apply(big), big);
-        let (most, runs) = (i64::MAX, 1 << 31);
-        assert_eq!(Scale::Ratio(most, i128::from(most) * runs).apply(most), 1 << 32);
+        let (max, runs) = (i64::MAX, 1 << 31);
+        assert_eq!(Scale::Ratio(max, i128::from(max) * runs).apply(max), 1 << 32);
         assert_eq!(Scale::Ratio(1, 2).apply(3), 2);
         assert_eq!(Scale::Ratio(1, 2).apply(-3), -2);
         assert_eq!(Scale::Ratio(-1, 2).apply(3), -2);

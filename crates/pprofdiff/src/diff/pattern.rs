@@ -1,12 +1,17 @@
-//! Regular expressions as pprof's users write them: RE2's syntax and limits, compiled by the regex crate.
+//! Compiles regular expressions with the syntax and the limits of RE2, which pprof uses. The regex crate does the
+//! matching.
 //!
-//! The two agree but for a few forms, which are translated: a brace that begins no repetition stands
-//! for itself (`interface {}` is a Go name), `\<` and `\>` are the characters and no word boundaries,
-//! `\Q...\E` quotes, `\w`, `\d`, `\s` and `\b` know only ASCII, and in a class `[`, `&&`, `--` and `~~` have no
-//! meaning of their own. What is repeated, and what repeats it, are repeated at most 1000 times together.
+//! The two syntaxes differ in a few forms, which are translated:
 //!
-//! A user's own expression may cost any time. One that comes out of a file is untrusted, as are the names that it is
-//! matched with: [`Foreign`] bounds its cost.
+//! - A brace that does not start a repetition is a literal: `interface {}` is a Go name.
+//! - `\<` and `\>` are literal characters, not word boundaries.
+//! - `\Q...\E` quotes text.
+//! - `\w`, `\d`, `\s` and `\b` match only ASCII.
+//! - In a class, `[`, `&&`, `--` and `~~` are literal.
+//! - Nested repetitions may multiply to at most 1000.
+//!
+//! An expression from the user may take any amount of time. An expression from a file is untrusted, and so are the
+//! names that it is matched with. [`ForeignPattern`] bounds its cost.
 
 use regex::bytes::{Regex, RegexBuilder};
 use regex_automata::hybrid::dfa::{Cache, DFA};
@@ -16,127 +21,131 @@ use regex_automata::{Anchored, Input};
 
 use crate::{Error, Result};
 
-/// Compiles one regular expression; its automaton is bounded, so a hostile one is an error. `what` names it in
-/// the error.
+/// Compiles a regular expression. The size of its automaton is limited, so a hostile expression is an error. `option`
+/// is the option's name for the error message.
 ///
 /// # Errors
-/// An invalid regular expression, or one beyond RE2's limits.
-pub(crate) fn compile(what: &str, pattern: &str) -> Result<Regex> {
+/// Fails if the expression is invalid or exceeds RE2's limits.
+pub(crate) fn compile(option: &str, pattern: &str) -> Result<Regex> {
     let re = translate(pattern).and_then(|pattern| {
         let built = RegexBuilder::new(&pattern).size_limit(16 << 20).dfa_size_limit(16 << 20).build();
         built.map_err(|e| last_line(&e.to_string()))
     });
-    re.map_err(|why| invalid(what, &why))
+    re.map_err(|why| invalid(option, &why))
 }
 
-fn invalid(what: &str, why: &str) -> Error {
-    Error::query(format!("the regular expression of {what} is invalid: {why}"))
+fn invalid(option: &str, why: &str) -> Error {
+    Error::query(format!("the regular expression of {option} is invalid: {why}"))
 }
 
-/// Bytes of a file's expression. Those that pprof itself writes have at most a thousand.
+/// The maximum length in bytes of an expression from a file. Expressions that pprof writes have at most a thousand
+/// bytes.
 const FOREIGN_LENGTH: usize = 4 << 10;
-/// Bytes of its automaton: about 3,000 states. That of pprof's longest has 700.
+/// The maximum size of its automaton in bytes, about 3,000 states. The longest expression of pprof has 700 states.
 const FOREIGN_STATES: usize = 256 << 10;
-/// Bytes of the cache of a lazy DFA (sets of states, each computed once), and how often it may be cleared. This bounds
-/// the cost of an expression: for each set that fits, and each next byte, one other set is computed once. All else is
-/// one step a byte. pprof's longest takes 24 kB, whatever the names.
+/// The size in bytes of the cache of a lazy DFA, which stores sets of states, and the number of times that it may be
+/// cleared. The two limits bound the cost of an expression: a transition from a cached set by a byte is computed once,
+/// and all other work is one step per byte. The longest expression of pprof needs 24 kB for any names.
 const FOREIGN_SETS: usize = 512 << 10;
 const FOREIGN_RESTARTS: usize = 2;
 
-/// A regular expression that came out of a file, matched with whole names. It counts its cost over all names, and fails
-/// beyond a bound that does not depend on them.
-pub(crate) struct Foreign {
-    what: &'static str,
+/// A regular expression from a file, matched against whole names. The limit on its cost applies to all names together,
+/// and does not depend on them.
+pub(crate) struct ForeignPattern {
+    option: &'static str,
     automaton: DFA,
     cache: Cache,
 }
 
-impl Foreign {
-    /// `what` names it in errors.
+impl ForeignPattern {
+    /// Compiles the expression. `option` is its name for error messages.
     ///
     /// # Errors
-    /// As [`compile`], or it is too large.
-    pub(crate) fn new(what: &'static str, pattern: &str) -> Result<Foreign> {
-        let too_large = || Error::query(format!("the regular expression of {what} is too large"));
+    /// Returns the errors of [`compile`]. Also fails if the expression is too large.
+    pub(crate) fn new(option: &'static str, pattern: &str) -> Result<ForeignPattern> {
+        let too_large = || Error::query(format!("the regular expression of {option} is too large"));
         if pattern.len() > FOREIGN_LENGTH {
             return Err(too_large());
         }
-        let pattern = translate(pattern).map_err(|why| invalid(what, &why))?;
+        let pattern = translate(pattern).map_err(|why| invalid(option, &why))?;
         let tree = syntax::parse_with(&format!("^(?:{pattern})$"), &syntax::Config::new().utf8(false));
-        let tree = tree.map_err(|e| invalid(what, &last_line(&e.to_string())))?;
+        let tree = tree.map_err(|e| invalid(option, &last_line(&e.to_string())))?;
         let config = thompson::Config::new().utf8(false).nfa_size_limit(Some(FOREIGN_STATES));
         let config = config.which_captures(WhichCaptures::None);
         let states = NFA::compiler().configure(config).build_from_hir(&tree).map_err(|_| too_large())?;
         let config = DFA::config().cache_capacity(FOREIGN_SETS).minimum_cache_clear_count(Some(FOREIGN_RESTARTS));
         let automaton = DFA::builder().configure(config).build_from_nfa(states).map_err(|_| too_large())?;
         let cache = automaton.create_cache();
-        Ok(Foreign { what, automaton, cache })
+        Ok(ForeignPattern { option, automaton, cache })
     }
 
-    /// Does it match the whole name?
+    /// Returns true if the expression matches the whole name.
     ///
     /// # Errors
-    /// It has cost too much, with this name and those before.
+    /// Fails if matching exceeds the limit on the cost of all names so far.
     pub(crate) fn is_match(&mut self, name: &[u8]) -> Result<bool> {
         let input = Input::new(name).anchored(Anchored::Yes).earliest(true);
-        let found = self.automaton.try_search_fwd(&mut self.cache, &input);
-        found
+        let result = self.automaton.try_search_fwd(&mut self.cache, &input);
+        result
             .map(|end| end.is_some())
-            .map_err(|_| Error::query(format!("the regular expression of {} takes too much work to match", self.what)))
+            .map_err(|_| Error::query(format!("the regular expression of {} is too expensive to match", self.option)))
     }
 }
 
-/// Syntax errors are explained over several lines, with a caret; the last line is the reason.
+/// Extracts the reason from a syntax error. The error spans several lines with a caret, and its last line is the
+/// reason.
 fn last_line(message: &str) -> String {
     message.lines().last().unwrap_or(message).trim().trim_start_matches("error: ").to_owned()
 }
 
-/// The most that RE2 repeats something: counts multiply with those of what is around it.
+/// RE2's limit for repetitions. The counts of nested repetitions are multiplied.
 const MAX_REPEATS: u32 = 1000;
 
-/// How often what stands in the groups that are open is repeated. RE2 would write it out as often.
+/// Counts how often the parts of an expression are repeated. RE2 would expand them that many times.
 #[derive(Default)]
 struct Repeats {
-    /// Of each open group: the most that something in it is repeated.
+    /// For each open group, the maximum count in the surrounding group before it was opened.
     open: Vec<u32>,
-    /// The most since the last group was opened.
-    most: u32,
-    /// Of what stands last, which a repetition is of.
+    /// The maximum count since the last group was opened.
+    max: u32,
+    /// The count of the last element, to which a repetition applies.
     last: u32,
 }
 
 impl Repeats {
     fn single(&mut self) {
         self.last = 1;
-        self.most = self.most.max(1);
+        self.max = self.max.max(1);
     }
 
     fn open(&mut self) {
-        self.open.push(std::mem::take(&mut self.most));
+        self.open.push(std::mem::take(&mut self.max));
     }
 
     fn close(&mut self) {
-        self.last = self.most.max(1);
-        self.most = self.last.max(self.open.pop().unwrap_or(0));
+        self.last = self.max.max(1);
+        self.max = self.last.max(self.open.pop().unwrap_or(0));
     }
 
     fn times(&mut self, n: u32) -> Result<(), String> {
         self.last = self.last.max(1).saturating_mul(n.max(1));
-        self.most = self.most.max(self.last);
+        self.max = self.max.max(self.last);
         if self.last > MAX_REPEATS {
-            return Err(format!("it repeats something more than {MAX_REPEATS} times"));
+            return Err(format!("it repeats a part more than {MAX_REPEATS} times"));
         }
         Ok(())
     }
 }
 
+/// Translates RE2's syntax to the syntax of the regex crate.
+///
 /// # Errors
-/// What is repeated more often than RE2 allows.
+/// Fails if an element is repeated more often than RE2 allows.
 fn translate(pattern: &str) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len());
     let mut rest = pattern;
     let mut repeats = Repeats::default();
-    // Where we are in a class: its first characters may be `^` and a `]` that does not end it.
+    // True inside a class. Its first characters may be `^` and a `]` that does not end the class.
     let mut in_class = false;
     while let Some(c) = rest.chars().next() {
         if let Some(quoted) = rest.strip_prefix(r"\Q") {
@@ -170,7 +179,7 @@ fn translate(pattern: &str) -> Result<String, String> {
                     Some(c @ ('b' | 'B')) if !in_class => out.extend(["(?-u:\\", c.encode_utf8(&mut [0; 4]), ")"]),
                     _ => {
                         out.push_str(&rest[..taken]);
-                        // A class by name: its braces are not a repetition.
+                        // The braces of a named class are not a repetition.
                         if let (Some('p' | 'P' | 'x'), Some(end)) = (escaped, rest.find('}'))
                             && rest[2..].starts_with('{')
                         {
@@ -189,7 +198,7 @@ fn translate(pattern: &str) -> Result<String, String> {
                 out.push_str(&opening.replace(']', r"\]"));
             }
             ']' => {
-                // A named class, [:alpha:], ends in :], which ends no class around it.
+                // A named class such as [:alpha:] ends with :], which does not end the class around it.
                 in_class &= out.ends_with(':') && out.rfind("[:").is_some_and(|i| !out[i..].contains(']'));
                 out.push(']');
             }
@@ -213,22 +222,22 @@ fn translate(pattern: &str) -> Result<String, String> {
     Ok(out)
 }
 
-/// `{2}`, `{2,}` or `{2,5}` at the beginning of what is left, and how often it repeats.
+/// Parses `{2}`, `{2,}` or `{2,5}` at the start of `rest`. Returns the text and the maximum count.
 fn repetition(rest: &str) -> Option<(&str, u32)> {
     let end = rest.find('}')?;
     let (low, high) = rest[1..end].split_once(',').unwrap_or((&rest[1..end], ""));
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    let most = if high.is_empty() { low } else { high };
-    (!low.is_empty() && digits(low) && digits(high)).then(|| (&rest[..=end], most.parse().unwrap_or(u32::MAX)))
+    let max = if high.is_empty() { low } else { high };
+    (!low.is_empty() && digits(low) && digits(high)).then(|| (&rest[..=end], max.parse().unwrap_or(u32::MAX)))
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Foreign, compile};
+    use super::{ForeignPattern, compile};
 
     #[test]
-    fn what_re2_accepts_means_the_same_here() {
+    fn expressions_match_as_in_re2() {
         let cases = [
             (r"interface {}", "f(interface {})", true),
             (r"vector\<int\>", "vector<int>", true),
@@ -265,18 +274,18 @@ mod tests {
             let error = compile("focus", invalid).unwrap_err().to_string();
             assert!(error.contains("focus") && !error.contains('\n'), "{error}");
         }
-        // As in RE2, each of these alone is one too many.
+        // RE2 rejects each of these, because a part is repeated too often.
         for many in ["a{1001}", "(a{100}b){11}", "(?:(x|y{2,10}){10}z){11}", "a{99999999999}", "[ab]*a[ab]{60000}"] {
             let error = compile("focus", many).unwrap_err().to_string();
             assert!(error.contains("more than 1000 times"), "{error}");
         }
-        for most in ["a{1000}", "(a{100}b){10}", "(a{1000})(b{1000})|(c*){1000}", "[{1001}]", r"\Qa{1001}\E"] {
-            assert!(compile("focus", most).is_ok(), "{most}");
+        for valid in ["a{1000}", "(a{100}b){10}", "(a{1000})(b{1000})|(c*){1000}", "[{1001}]", r"\Qa{1001}\E"] {
+            assert!(compile("focus", valid).is_ok(), "{valid}");
         }
     }
 
     #[test]
-    fn expressions_of_files_match_whole_names_like_others() {
+    fn expressions_from_files_match_whole_names() {
         for (pattern, name, matches) in [
             ("runtime\\..*|malloc", "runtime.mallocgc", true),
             ("runtime\\..*|malloc", "mallocgc", false),
@@ -286,20 +295,21 @@ mod tests {
             (".*é", "café", true),
         ] {
             assert_eq!(
-                Foreign::new("test", pattern).unwrap().is_match(name.as_bytes()).unwrap(),
+                ForeignPattern::new("test", pattern).unwrap().is_match(name.as_bytes()).unwrap(),
                 matches,
                 "{pattern} on {name}"
             );
         }
         for invalid in ["(", "a{1001}", "\\pL{500}", &"a|".repeat(10_000)] {
-            assert!(Foreign::new("test", invalid).is_err(), "{invalid:.20}");
+            assert!(ForeignPattern::new("test", invalid).is_err(), "{invalid:.20}");
         }
     }
 
     #[test]
-    fn expressions_of_files_give_up() {
-        // Which of the last 300 letters were an a: as many sets of states as there are beginnings of the name.
-        let mut hostile = Foreign::new("test", "[ab]*a[ab]{300}").unwrap();
+    fn hostile_expressions_from_files_fail_after_a_bounded_cost() {
+        // The automaton must remember which of the last 300 letters were an a, so nearly every prefix needs a new set
+        // of states.
+        let mut hostile = ForeignPattern::new("test", "[ab]*a[ab]{300}").unwrap();
         let mut bit = 1_u32;
         let mut letters = std::iter::repeat_with(|| {
             bit = bit.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -310,8 +320,8 @@ mod tests {
             .take_while(|name| hostile.is_match(name).is_ok())
             .count();
         assert!(tried < 100, "{tried} names, each of another thousand sets");
-        // And one that does not, after as many names.
-        let mut usual = Foreign::new("test", "main\\..*|.*alloc.*").unwrap();
+        // A harmless expression does not fail after the same number of names.
+        let mut usual = ForeignPattern::new("test", "main\\..*|.*alloc.*").unwrap();
         for i in 0..100_000 {
             assert_eq!(usual.is_match(format!("package{i}.reallocate").as_bytes()).ok(), Some(true));
         }

@@ -1,5 +1,5 @@
-//! What is asked of a diff: the one table of its options. A row is an option of the command, a keyword of Python and a
-//! question of the page; its effect is where the field is read.
+//! The options of a diff, in one table. Each row is an option of the command, a keyword in Python and a field of the
+//! web page. The code that reads a field implements the option's effect.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,28 +9,28 @@ use crate::{Error, Result};
 use pprofdiff_profile::units;
 
 options! {
-    /// What to look at, and how. Its options are [`Query::options`].
+    /// The options of a view: what it shows and how. [`Query::options`] lists them.
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default)]
     #[non_exhaustive]
     pub struct Query, docs query_docs query_keywords, others {
-        /// More sample types, side by side with the first, in views of rows.
+        /// Additional sample types, shown next to the first one in views of rows.
         extra_sample_types: Vec<String>,
-        /// Which samples and frames take part. They see names as they are.
+        /// Filters that select samples and frames. They match the original names, before `match` changes any.
         filters: Filters,
     }
 
     Selection {
         sample_type: Option<String> = "sample_type" {
             about: "Sample type, such as cpu or alloc_space",
-            notes: " That of the profile unless given. Several\n  stand side by side in tables, with the ratio of two of which one counts.",
+            notes: " Defaults to the profile's own. Several are\n  shown side by side in tables; if one of two is a count, the ratio is shown too.",
             value: "TYPE,...",
             annotation: "str | Sequence[str] | None",
             is: Always Everything Elsewhere,
         }
         granularity: Granularity = "granularity" {
-            about: "What a row is: functions, filefunctions, files, lines, addresses",
-            notes: " Functions unless given.",
+            about: "Unit of a row: functions, filefunctions, files, lines, addresses",
+            notes: " Defaults to functions.",
             value: "ROWS",
             annotation: "Granularity",
             is: Usually Everything Always,
@@ -44,21 +44,21 @@ options! {
         }
         all_frames: bool = "all_frames" {
             about: "Keep frames that a profile marks to be dropped",
-            notes: " They match its drop_frames but not its\n  keep_frames, such as an allocator's.",
+            notes: " These frames match its drop_frames but\n  not its keep_frames, such as frames of an allocator.",
             value: "",
             annotation: "bool",
             is: Rarely Everything WhenSet,
         }
         matching: Matching = "match" {
-            about: "Which names are the same function: auto, exact, stable, canonical, moved",
-            notes: " Exact names are equal,\n  as in pprof. Stable names are equal without numbers of a run or a build: addresses, hashes, generated classes.\n  auto is exact for two profiles, and stable in checks, series and tables of runs. Canonical names are also equal\n  without clones, closures and instances. With moved, renamed functions are the same too, and those that one side\n  has inlined are part of their callers, as explain finds them.",
+            about: "How names of functions are matched: auto, exact, stable, canonical, moved",
+            notes: " exact compares whole names,\n  as pprof does. stable ignores numbers of a run or a build: addresses, hashes, generated classes. auto is exact\n  for two profiles, and stable in checks, series and tables of runs. canonical also ignores clones, closures and\n  generic instances. moved also matches renamed functions, and counts functions that one side inlines as part of\n  their callers, as explain does.",
             value: "HOW",
             annotation: "Matching",
             is: Rarely Everything Always,
         }
         trim_path: Vec<String> = "trim_path" {
             about: "Cut these prefixes off the paths of files",
-            notes: " Versions of folders (y@v1.2.3) are cut as well, so\n  that two checkouts compare.",
+            notes: " Versions of folders (y@v1.2.3) are cut as well, so\n  that files of two checkouts match.",
             value: "PREFIX:...",
             annotation: "str | Sequence[str] | None",
             is: Rarely Everything Always,
@@ -75,35 +75,35 @@ options! {
     Display {
         unit: Option<String> = "unit" {
             about: "Show values in this unit, such as ms or MB",
-            notes: " auto: each value in the unit that suits it. Unless\n  given, a column has one unit; JSON and CSV always have the profile's own.",
+            notes: " auto chooses a unit for each value. By\n  default, a column has one unit. JSON and CSV always use the profile's own unit.",
             value: "UNIT",
             annotation: "str | None",
             is: Usually Rows Elsewhere,
         }
         mean: bool = "mean" {
-            about: "Divide values of one profile by its first sample type, which counts",
-            notes: " So a delay becomes\n  the mean of a delay, and a heap bytes an object.",
+            about: "Divide values of one profile by its first sample type, a count",
+            notes: " Delays become\n  the mean delay, and heap sizes become bytes per object.",
             value: "",
             annotation: "bool",
             is: Rarely Sums Elsewhere,
         }
         drop_negative: bool = "drop_negative" {
-            about: "Leave out frames that fell",
-            notes: " Those whose flat fell, or whose cum fell while their flat\n  stayed.",
+            about: "Hide frames whose cost fell",
+            notes: " These are frames with a lower flat, or with a lower cum\n  and an unchanged flat.",
             value: "",
             annotation: "bool",
             is: Rarely Frames WhenSet,
         }
         hide_below: Percent = "hide_below" {
             about: "Hide frames that are below this percent of the total on both sides",
-            notes: " What is compared\n  is the cost that rows are ordered by: flat, or cum with --sort cum (sort=\"cum\").",
+            notes: " The limit applies\n  to the cost that rows are sorted by: flat, or cum with --sort cum (sort=\"cum\").",
             value: "PERCENT",
             annotation: "float",
             is: Always Table WhenSet,
         }
         relative_percentages: bool = "relative_percentages" {
-            about: "Take percentages of what filters leave",
-            notes: " Without it they are of the whole.",
+            about: "Compute percentages of the filtered total",
+            notes: " By default, they refer to the whole profile.",
             value: "",
             annotation: "bool",
             is: Rarely Rows WhenSet,
@@ -112,25 +112,26 @@ options! {
 }
 
 impl Query {
-    /// All options: the fields, then the filters.
+    /// Returns all options: the fields, then the filters.
     pub fn options() -> impl Iterator<Item = OptionRow<Query>> {
         let fields = Query::FIELDS.iter().map(|option| match option.name {
-            // The first is the field's, see `set`.
+            // The field holds only the first type, see `set`.
             "sample_type" => OptionRow { kind: || OptionKind::Texts(','), ..*option },
             _ => *option,
         });
         fields.chain(Filters::ALL.iter().map(|filter| filter.option()))
     }
 
-    /// The option of a name.
+    /// Returns the option with this name.
     pub fn option(name: &str) -> Option<OptionRow<Query>> {
         Query::options().find(|option| option.name == name)
     }
 
-    /// Sets an option. Of several sample types the first is that of the query, and the others stand beside it.
+    /// Sets an option. If the value is a list of sample types, the first becomes the type of the query, and the rest
+    /// become `extra_sample_types`.
     ///
     /// # Errors
-    /// A value that the option does not take.
+    /// Fails if the option does not accept the value.
     pub fn set(&mut self, option: OptionRow<Query>, value: OptionValue) -> Result<()> {
         match value {
             OptionValue::Texts(mut types) if option.name == "sample_type" => {
@@ -141,98 +142,99 @@ impl Query {
         }
     }
 
-    /// What was set, each in a word, as reports say it to people.
+    /// Returns the options that are set, each as a short text for reports.
     pub fn settings(&self) -> Vec<String> {
         let set = Query::options().filter(|option| option.reported != Reported::Elsewhere && option.is_set(self));
         set.map(|option| option.setting(self)).collect()
     }
 
-    /// Says where an option has no meaning, rather than to pass over it. `what` is a view that takes options of this scope.
+    /// Rejects options that have no effect in a view, so that they are not silently ignored. `view` is a name for the
+    /// error message, and `scope` is the scope of options that the view supports.
     ///
     /// # Errors
-    /// Such an option is set.
-    pub fn check_scope(&self, what: &str, scope: Scope) -> Result<()> {
+    /// Fails if an option outside the scope is set.
+    pub fn check_scope(&self, view: &str, scope: Scope) -> Result<()> {
         match Query::options().find(|option| option.scope > scope && option.is_set(self)) {
-            Some(option) => Err(Error::query(format!("{what} knows no {}", option.name))),
+            Some(option) => Err(Error::query(format!("{view} does not support {}", option.name))),
             None => Ok(()),
         }
     }
 
-    /// Without the options that not all views take.
+    /// Resets the options that only some views support.
     #[must_use]
     pub fn of_any_view(mut self) -> Query {
         for option in Query::options().filter(|option| option.scope != Scope::Everything) {
-            let usual = option.get(&Query::default());
-            // What a default has is a value of the option.
-            let _ = option.set(&mut self, usual);
+            let default = option.get(&Query::default());
+            // A default is always a valid value of its option.
+            let _ = option.set(&mut self, default);
         }
         self
     }
 
-    /// With a sample type, by its name.
+    /// Sets the sample type, by its name.
     #[must_use]
     pub fn with_sample_type(mut self, name: impl Into<String>) -> Self {
         self.sample_type = Some(name.into());
         self
     }
 
-    /// With rows of another granularity.
+    /// Sets the granularity of the rows.
     #[must_use]
     pub fn with_granularity(mut self, granularity: Granularity) -> Self {
         self.granularity = granularity;
         self
     }
 
-    /// With inlined functions as part of their caller, or not.
+    /// Sets whether inlined functions count as part of their caller.
     #[must_use]
     pub fn with_no_inlines(mut self, no_inlines: bool) -> Self {
         self.no_inlines = no_inlines;
         self
     }
 
-    /// Keeps the frames that match a profile's drop_frames, or drops them.
+    /// Sets whether frames that match a profile's drop_frames are kept.
     #[must_use]
     pub fn with_all_frames(mut self, all_frames: bool) -> Self {
         self.all_frames = all_frames;
         self
     }
 
-    /// With these prefixes cut off the paths of files.
+    /// Sets the prefixes to cut off the paths of files.
     #[must_use]
     pub fn with_trim_path(mut self, prefixes: Vec<String>) -> Self {
         self.trim_path = prefixes;
         self
     }
 
-    /// With filters.
+    /// Sets the filters.
     #[must_use]
     pub fn with_filters(mut self, filters: Filters) -> Self {
         self.filters = filters;
         self
     }
 
-    /// With names matched across builds.
+    /// Sets how names are matched across builds.
     #[must_use]
     pub fn with_matching(mut self, matching: Matching) -> Self {
         self.matching = matching;
         self
     }
 
-    /// With the new side scaled.
+    /// Sets how the new side is scaled.
     #[must_use]
     pub fn with_normalize(mut self, normalize: Normalize) -> Self {
         self.normalize = normalize;
         self
     }
 
-    /// With values divided by those of the first sample type, or not.
+    /// Sets whether values are divided by the values of the first sample type.
     #[must_use]
     pub fn with_mean(mut self, mean: bool) -> Self {
         self.mean = mean;
         self
     }
 
-    /// True if a cost is too small on both sides to be shown, each side by its own total.
+    /// Returns true if a cost is below `hide_below` percent on both sides. Each side is compared with its own total.
     pub(super) fn hides(&self, cost: Pair, total: Pair) -> bool {
         let percent = |cost: i64, total: i64| match total {
             0 => 0.0,
@@ -241,17 +243,17 @@ impl Query {
         percent(cost.base, total.base).max(percent(cost.new, total.new)) < self.hide_below.0
     }
 
-    /// What can't be asked of a diff.
+    /// Rejects options that do not apply to this diff, and unknown units.
     pub(super) fn check(&self, diff: &Diff) -> Result<()> {
         if self.mean && diff.is_two_sided() {
             return Err(Error::query(
-                "mean is of one profile; of two, ask for both sample types: the table has the ratio of which one counts",
+                "mean needs a single profile; for two, pass both sample types: if one is a count, the table shows the ratio",
             ));
         }
         match &self.unit {
             Some(unit) if unit != units::AUTO && units::find(unit).is_none() => {
-                let known = units::symbols().collect::<Vec<_>>().join(", ");
-                Err(Error::query(format!("there is no unit {unit:?}; there are auto, {known}")))
+                let symbols = units::symbols().collect::<Vec<_>>().join(", ");
+                Err(Error::query(format!("there is no unit {unit:?}; choose auto, {symbols}")))
             }
             _ => Ok(()),
         }

@@ -16,46 +16,48 @@ const MAX_NAMED: usize = 3;
 
 /// Loads the sources of a side. Loads a file only once, even if it has several names.
 pub(super) fn load_side(side: &[Source], options: &LoadOptions) -> Result<Vec<Arc<Profile>>> {
-    let files: Vec<Option<FileId>> = side.iter().map(|source| FileId::of(source.path()?)).collect();
-    let first_of = |at: usize| files[..at].iter().position(|file| file.is_some() && *file == files[at]).unwrap_or(at);
+    let files: Vec<Option<FileIdentity>> = side.iter().map(|source| FileIdentity::from_path(source.path()?)).collect();
+    let first_of =
+        |index: usize| files[..index].iter().position(|file| file.is_some() && *file == files[index]).unwrap_or(index);
     let firsts: Vec<usize> = (0..side.len()).map(first_of).collect();
-    let different: Vec<usize> = (0..side.len()).filter(|&at| firsts[at] == at).collect();
-    let loaded = parallel::map(&different, |&at| side[at].load(options)).into_iter().collect::<Result<Vec<_>>>()?;
-    let profile = |first: usize| different.binary_search(&first).ok().map(|at| loaded[at].clone());
+    let different: Vec<usize> = (0..side.len()).filter(|&index| firsts[index] == index).collect();
+    let loaded =
+        parallel::map(&different, |&index| side[index].load(options)).into_iter().collect::<Result<Vec<_>>>()?;
+    let profile = |first: usize| different.binary_search(&first).ok().map(|index| loaded[index].clone());
     Ok(firsts.into_iter().filter_map(profile).collect())
 }
 
 /// The identity of a regular file, independent of its name.
 #[derive(PartialEq, Eq)]
-struct FileId(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] std::path::PathBuf);
+struct FileIdentity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] std::path::PathBuf);
 
-impl FileId {
-    fn of(path: &Path) -> Option<FileId> {
+impl FileIdentity {
+    fn from_path(path: &Path) -> Option<FileIdentity> {
         let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
-            Some(FileId((metadata.dev(), metadata.ino())))
+            Some(FileIdentity((metadata.dev(), metadata.ino())))
         }
         #[cfg(not(unix))]
         {
             let _ = metadata;
-            path.canonicalize().ok().map(FileId)
+            path.canonicalize().ok().map(FileIdentity)
         }
     }
 }
 
 /// Returns the runs of both sides without repeats, and warnings about the repeats.
-pub(super) fn distinct(named: &[Input]) -> (Vec<Input>, Vec<String>) {
+pub(super) fn distinct(inputs: &[Input]) -> (Vec<Input>, Vec<String>) {
     let (mut runs, mut warnings): (Vec<&Input>, Vec<String>) = (Vec::new(), Vec::new());
     for is_base in [false, true] {
         let begin = runs.len();
         let (mut repeats, mut copies) = (Vec::new(), Vec::new());
-        for input in named.iter().filter(|input| input.base == is_base) {
+        for input in inputs.iter().filter(|input| input.base == is_base) {
             match runs[begin..].iter().copied().find(|run| has_same_content(&run.profile, &input.profile)) {
                 Some(run) if is_same_run(&run.profile, &input.profile) => count(&mut repeats, run.profile.name()),
-                found => {
-                    found.into_iter().for_each(|run| count(&mut copies, run.profile.name()));
+                copy => {
+                    copy.into_iter().for_each(|run| count(&mut copies, run.profile.name()));
                     runs.push(input);
                 }
             }
@@ -76,7 +78,7 @@ pub(super) fn distinct(named: &[Input]) -> (Vec<Input>, Vec<String>) {
 
 /// Increments the count of a name.
 fn count<'n>(all: &mut Vec<(&'n str, usize)>, name: &'n str) {
-    match all.iter_mut().find(|(known, _)| *known == name) {
+    match all.iter_mut().find(|(other, _)| *other == name) {
         Some((_, more)) => *more += 1,
         None => all.push((name, 1)),
     }

@@ -1,22 +1,23 @@
-//! Who calls what matches a pattern: whole chains from the root to it, with the values of both sides.
+//! Lists the call chains that lead to functions that match a pattern: from the root to the first match, with the values
+//! of both sides.
 //!
-//! A sample counts once, for the chain that ends at the first frame from the root that matches: where a package calls
-//! itself, that is how it was entered.
+//! A sample counts once, for the chain that ends at the first matching frame from the root. If a package calls itself,
+//! this is the call that entered it.
 
 use super::stacks::Stacks;
 use super::{Measure, pattern};
 use crate::Result;
 use pprofdiff_profile::random::HashMap;
 
-/// The exact sum of a chain on a side; `None` if the side does not have it.
-type Sum = Option<i64>;
+/// The exact sum of a chain on a side, or `None` if the side does not have the chain.
+type SideSum = Option<i64>;
 
 impl Measure {
-    /// The chains of callers that end at a frame whose label (as [`Frames::label`](super::Frames::label)) matches, as
-    /// stacks.
+    /// Returns the chains of callers that end at a frame with a matching label (see
+    /// [`Frames::label`](super::Frames::label)), as stacks.
     ///
     /// # Errors
-    /// An invalid regular expression.
+    /// Fails on an invalid regular expression.
     pub fn roots(&self, regex: &str) -> Result<Stacks> {
         let regex = pattern::compile("roots", regex)?;
         let frames = self.frames();
@@ -36,7 +37,7 @@ impl Measure {
             sums
         };
         let (base, new) = self.sides(sums);
-        let mut chains: HashMap<Vec<u32>, (Sum, Sum)> =
+        let mut chains: HashMap<Vec<u32>, (SideSum, SideSum)> =
             base.into_iter().map(|(chain, sum)| (chain, (Some(sum), None))).collect();
         for (chain, sum) in new {
             chains.entry(chain).or_default().1 = Some(sum);

@@ -1,5 +1,5 @@
-//! What is asked of a diff, in two steps: a selection (filters, granularity) does what costs, a measure of it (sample
-//! type, normalization) is cheap.
+//! Applies a query to a diff in two steps. A selection (filters, granularity) does the expensive work. A measure of the
+//! selection (sample type, normalization) is cheap.
 
 use std::sync::{Arc, OnceLock};
 
@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::filter::{Compiled, FilterKind, FilterPlan};
 use super::frames::{Frames, InputFrames, State};
 use super::identity::{self, Granularity};
-use super::matching::{Matching, Moves, Renamed};
+use super::matching::{Matching, Moves, RenamedFunctions};
 use super::normalize::{Normalize, Scale, Scales};
 use super::tags::number_units;
 use super::top::TotalChance;
-use super::tree::Tree;
-use super::walk::{Columns, StackVisitor, Walk};
+use super::tree::StackTree;
+use super::walk::{StackVisitor, TypeColumns, Walk};
 use super::{Diff, Input, Pair, Query, duration};
 use crate::sampling::Sampling;
 use crate::{Error, Result};
@@ -21,107 +21,111 @@ use pprofdiff_profile::columns::Total;
 use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::{Profile, parallel};
 
-/// A value by the number of what it is of; itself where there is none.
+/// Returns a value divided by its count, or the value itself if the count is zero.
 pub(super) fn mean(value: i64, count: i64) -> i64 {
     value.checked_div(count).unwrap_or(value)
 }
 
-/// One side of a measure, for headers.
+/// One side of a measure, as headers show it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Side {
-    /// The profiles' names.
+    /// The names of the profiles.
     pub paths: Vec<String>,
-    /// Number of samples as written: records, each a stack with its labels.
+    /// The number of samples as written: records, each a stack with its labels.
     pub samples: usize,
-    /// How often the profiler took a sample, where all profiles have a sample type that counts it (`samples/count`).
+    /// The number of samples that the profiler took, if all profiles have a sample type that counts it
+    /// (`samples/count`).
     pub counted: Option<i64>,
-    /// Sum of the profiles' durations.
+    /// The sum of the profiles' durations.
     pub duration_nanos: i64,
-    /// The earliest time; 0 if none tells.
+    /// The earliest time of the profiles, or 0 if no profile records a time.
     pub time_nanos: i64,
-    /// The part of their recordings that was read ([`TimeWindow`](crate::TimeWindow)), if not all of it was.
+    /// The part of the recordings that was read ([`TimeWindow`](crate::TimeWindow)), if only a part was read.
     pub window: Option<String>,
 }
 
-/// What a measure is of: everything a table needs besides its rows.
+/// The header of a measure: everything that a table needs besides its rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The base; `None` if this is a single profile.
+    /// The base, or `None` for a single profile.
     pub base: Option<Side>,
     /// The new side, or the single profile.
     pub new: Side,
-    /// The sample type's name.
+    /// The name of the sample type.
     pub sample_type: String,
     /// The unit of all values.
     pub unit: String,
-    /// What was asked, of this sample type.
+    /// The query, with this sample type.
     pub query: Query,
-    /// What the new side's values were multiplied by; besides, each side's are means of its runs.
+    /// The factor that scales the new side's values. Independently of it, each side's values are means over its runs.
     pub factor: f64,
-    /// Several profiles of a side add up. Else they are runs, and a value is their mean, rounded once.
+    /// True if several profiles of a side add up. Otherwise they are runs, and a value is the mean over them, rounded
+    /// once.
     #[serde(default)]
     pub sum: bool,
-    /// What a user should know before trusting the rows.
+    /// Warnings that a user should read before trusting the rows.
     pub warnings: Vec<String>,
-    /// What runs say of the total, of tables that know what they say of rows.
+    /// The statistics of the total over runs, in tables that also have statistics of rows.
     #[serde(default)]
     pub chance: Option<TotalChance>,
-    /// How many samples stand behind the values of the base and of the new side, where statistics were asked for.
+    /// The number of samples behind the values of the base and of the new side, if the query requested statistics.
     #[serde(default)]
     pub sampling: Option<[Sampling; 2]>,
-    /// Sums of the magnitudes of all values, before filters unless percentages are relative; percentages are of the base's.
-    /// The new side's is scaled.
+    /// The sums of the magnitudes of all values, with the new side scaled. Sums are taken before filters, unless
+    /// percentages are relative. Percentages refer to the base's sum.
     pub total: Pair,
 }
 
-/// What a query selects of a diff, or of a single profile: filters applied, frames interned, both sides brought
-/// together. This is what costs, and is done once; each [`Measure`] of it is cheap and shares the frames.
+/// The result of a query's filters and frame options on a diff or a single profile: filters are applied, and frames of
+/// both sides are interned together. This is the expensive step and runs once. Each [`Measure`] of a selection is cheap
+/// and shares the frames.
 #[derive(Clone)]
 pub struct Selection {
     diff: Diff,
-    shared: Arc<Shared>,
+    shared: Arc<SelectionData>,
 }
 
-/// What all measures of a selection share.
-struct Shared {
+/// The data that all measures of a selection share.
+struct SelectionData {
     query: Query,
     base: Option<Side>,
     new: Side,
-    /// For each input.
+    /// The filter plan of each input.
     plans: Vec<FilterPlan>,
     frames: Arc<Frames>,
-    /// For each input: from its own frame indexes to the common ones.
+    /// For each input, the map from its own frame indexes to the common indexes.
     translations: Vec<Vec<u32>>,
     warnings: Vec<String>,
-    /// What several views share, once it is built; `None` where it would not fit.
-    tree: OnceLock<Option<Arc<Tree>>>,
+    /// The tree of stacks that several views share, once it is built. `None` if the tree would be too large.
+    tree: OnceLock<Option<Arc<StackTree>>>,
 }
 
-/// How many names were made canonical, with an example.
+/// Returns a warning with the number of names that were made canonical, and one example.
 fn matched(inputs: &[InputFrames]) -> Option<String> {
     let all: usize = inputs.iter().map(|input| input.matched.0).sum();
-    let (was, is) = inputs.iter().find_map(|input| input.matched.1.as_ref())?;
-    let names = if all == 1 { "name was" } else { "names were" };
-    Some(format!("{all} {names} matched without what a compiler numbers, such as {was} as {is}"))
+    let (original, canonical) = inputs.iter().find_map(|input| input.matched.1.as_ref())?;
+    let names = if all == 1 { "name original" } else { "names were" };
+    Some(format!("{all} {names} matched without compiler-generated numbers, such as {original} as {canonical}"))
 }
 
 impl Diff {
-    /// Selects what the query's filters, granularity and `no_inlines` say: works out the filters and interns the
-    /// frames. What moved between the builds is what the caller knows of it.
+    /// Applies the query's filters, granularity and `no_inlines`, and interns the frames. `moves` lists the functions
+    /// that the caller has found to be renamed or inlined between the builds.
     ///
     /// # Errors
-    /// An invalid regular expression. The profiles were checked when they were loaded.
+    /// Fails on an invalid regular expression. The profiles were checked when they were loaded.
     pub(crate) fn select_with(&self, query: &Query, moves: &Moves) -> Result<Selection> {
         let is_of_runs = !self.sum && self.runs().iter().any(|&runs| runs > 1);
         self.select_matched(query, query.matching.resolved(is_of_runs), moves)
     }
 
-    /// As [`Diff::select_with`], with names matched in this way. The query keeps its own way, which reports show.
+    /// Like [`Diff::select_with`], but matches names by `matching`. The query keeps its own setting, which reports
+    /// show.
     ///
     /// # Errors
-    /// As [`Diff::select_with`].
+    /// Returns the errors of [`Diff::select_with`].
     pub(crate) fn select_matched(&self, query: &Query, matching: Matching, moves: &Moves) -> Result<Selection> {
         query.check(self)?;
         let filters = Compiled::new(&query.filters, query.no_inlines, query.all_frames)?;
@@ -139,16 +143,16 @@ impl Diff {
         };
         let state = State::default();
         let zipped: Vec<_> = diff.inputs.iter().zip(&plans).zip(&shifts).collect();
-        let as_they_are = Renamed::default();
+        let no_renames = RenamedFunctions::default();
         let inputs = parallel::map(&zipped, |((m, plan), shifts)| {
-            let renamed = if m.base { &moves.renamed } else { &as_they_are };
+            let renamed = if m.base { &moves.renamed } else { &no_renames };
             InputFrames::new(&m.profile, plan, query, matching, renamed, shifts, &state)
         });
         warnings.extend(matched(&inputs));
         warnings.extend(moves.told.iter().cloned());
         let (frames, translations) = Frames::merge(inputs, query.granularity, &state);
         warnings.extend(frames.warning());
-        let shared = Shared {
+        let shared = SelectionData {
             query: query.clone(),
             base: diff.is_two_sided().then(|| diff.side(true, usize::MAX)),
             new: diff.side(false, usize::MAX),
@@ -161,10 +165,10 @@ impl Diff {
         Ok(Selection { diff: diff.clone(), shared: Arc::new(shared) })
     }
 
-    /// What the values of a sample type are scaled by, given the sums of both sides.
+    /// Returns the scales for the values of a sample type, given the sums of both sides.
     pub(crate) fn scales(&self, mode: Normalize, base: Total, new: Total) -> Result<Scales> {
         if !self.is_two_sided() && mode != Normalize::None {
-            return Err(Error::query("normalize scales one side to the other; there is only one profile"));
+            return Err(Error::query("normalize scales one side to match the other, but there is only one profile"));
         }
         let durations = (self.side_duration(true), self.side_duration(false));
         let runs = self.runs();
@@ -173,7 +177,7 @@ impl Diff {
         Ok(Scales { base: Scale::mean(runs[0]), new: scale })
     }
 
-    /// The plan of the filters for each input; warns of those that matched nothing.
+    /// Creates the filter plan of each input. Adds a warning for each filter that matched nothing.
     pub(crate) fn plans(
         &self,
         query: &Query,
@@ -187,11 +191,11 @@ impl Diff {
         let mut plans = Vec::with_capacity(self.inputs.len());
         let mut matched: Vec<(&str, bool)> = Vec::new();
         for m in self.inputs.iter() {
-            let mut own_warnings = Vec::new();
+            let mut input_warnings = Vec::new();
             let rules = &first_of_new.unwrap_or(m).profile;
             let folded = &folded[usize::from(!m.base)];
-            let (plan, hits) = FilterPlan::new(&m.profile, rules, filters, folded, &units, &mut own_warnings)?;
-            for w in own_warnings {
+            let (plan, hits) = FilterPlan::new(&m.profile, rules, filters, folded, &units, &mut input_warnings)?;
+            for w in input_warnings {
                 if !warnings.contains(&w) {
                     warnings.push(w);
                 }
@@ -204,15 +208,15 @@ impl Diff {
             }
             plans.push(plan);
         }
-        let given = query.filters.set();
+        let active_filters = query.filters.set();
         for (name, _) in matched.iter().filter(|(_, hit)| !hit) {
-            let value = given.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v);
+            let value = active_filters.iter().find(|(n, _)| n == name).map_or("", |(_, v)| v);
             warnings.push(format!("{name} {value:?} matched nothing"));
         }
         Ok(plans)
     }
 
-    /// What is known of a side's first profiles.
+    /// Summarizes the first `profiles` profiles of a side.
     pub(crate) fn side(&self, base: bool, profiles: usize) -> Side {
         let inputs: Vec<&Input> = self.inputs.iter().filter(|m| m.base == base).take(profiles).collect();
         let samples = |m: &&Input| match m.part {
@@ -231,53 +235,53 @@ impl Diff {
 }
 
 impl Summary {
-    /// True if values are means of several runs, of one side at least.
+    /// Returns true if values are means over several runs on at least one side.
     pub fn is_of_runs(&self) -> bool {
         !self.sum && self.base.as_ref().is_some_and(|base| base.paths.len() > 1 || self.new.paths.len() > 1)
     }
 }
 
 impl Selection {
-    /// What it is selected of.
+    /// Returns the underlying diff.
     pub(crate) fn diff(&self) -> &Diff {
         &self.diff
     }
 
-    /// What was asked.
+    /// Returns the query that was applied.
     pub(crate) fn query(&self) -> &Query {
         &self.shared.query
     }
 
-    /// The frames, which all measures share.
+    /// Returns the frames, which all measures share.
     pub fn frames(&self) -> &Arc<Frames> {
         &self.shared.frames
     }
 
-    /// The tree of all stacks, if it was built and fits.
-    pub(super) fn tree(&self) -> Option<&Arc<Tree>> {
+    /// Returns the tree of all stacks, if it was built and is small enough.
+    pub(super) fn tree(&self) -> Option<&Arc<StackTree>> {
         self.shared.tree.get()?.as_ref()
     }
 
-    /// Builds the tree unless that was done. Two threads may do it at the same time, of whom the first is taken: to wait
-    /// for each other inside of a pool they might wait for ever.
-    pub(super) fn keep_tree(&self, build: impl FnOnce() -> Option<Tree>) {
+    /// Builds the tree if it does not exist yet. Two threads may both build it, and the first result is kept. Making
+    /// one thread wait could deadlock inside a pool.
+    pub(super) fn keep_tree(&self, build: impl FnOnce() -> Option<StackTree>) {
         if self.shared.tree.get().is_none() {
             let _ = self.shared.tree.set(build().map(Arc::new));
         }
     }
 
-    /// The profiles, each with its columns of all sample types.
-    pub(super) fn columns(&self) -> Vec<Columns<'_>> {
+    /// Returns the walk over each profile, with its columns of all sample types.
+    pub(super) fn columns(&self) -> Vec<TypeColumns<'_>> {
         let types = &self.diff.types;
         let all = self.walks(0).map(|walk| {
             let sign = walk.input.sign();
             let columns = types.iter().map(|t| t.columns[walk.input.index]);
-            Columns { of_types: columns.map(|(column, times)| (column, times * sign)).collect(), walk }
+            TypeColumns { of_types: columns.map(|(column, times)| (column, times * sign)).collect(), walk }
         });
         all.collect()
     }
 
-    /// The profiles, to be walked one by one. There are none if there is no such sample type.
+    /// Returns the walk over each profile for one sample type. Empty if the sample type does not exist.
     fn walks(&self, sample_type: usize) -> impl Iterator<Item = Walk<'_>> {
         let Selection { diff, shared } = self;
         let columns = diff.types.get(sample_type).map(|t| &t.columns);
@@ -297,21 +301,21 @@ impl Selection {
         })
     }
 
-    /// One sample type of what is selected, by its name (`None`: the default one), scaled.
+    /// Returns the measure of a sample type by its name (`None` for the default type), scaled.
     ///
     /// # Errors
-    /// An unknown sample type, a normalization by zero or to values that no longer fit.
+    /// Fails on an unknown sample type, on normalization by zero, and if scaled values overflow.
     pub fn measure(&self, sample_type: Option<&str>, normalize: Normalize) -> Result<Measure> {
         let measure = self.measure_type(self.diff.find_sample_type(sample_type)?, normalize)?;
-        let elsewhere = sample_type.is_none().then(|| self.diff.where_values_are()).flatten();
+        let zero_default = sample_type.is_none().then(|| self.diff.where_values_are()).flatten();
         let without_stacks = measure.without_stacks();
-        Ok(measure.warned(elsewhere).warned(without_stacks))
+        Ok(measure.warned(zero_default).warned(without_stacks))
     }
 
-    /// One of [`Diff::sample_types`], by its index there.
+    /// Returns the measure of a sample type by its index in [`Diff::sample_types`].
     ///
     /// # Errors
-    /// As [`Selection::measure`].
+    /// Returns the errors of [`Selection::measure`].
     pub fn measure_type(&self, sample_type: usize, normalize: Normalize) -> Result<Measure> {
         let diff = &self.diff;
         let Some(t) = diff.types.get(sample_type) else {
@@ -350,7 +354,7 @@ impl Selection {
     }
 }
 
-/// One sample type of a [`Selection`]: what tables, stacks, graphs and lists of frames are made of.
+/// One sample type of a [`Selection`]: the source of tables, stacks, graphs and lists of frames.
 #[derive(Clone)]
 pub struct Measure {
     pub(super) selection: Selection,
@@ -360,7 +364,7 @@ pub struct Measure {
 }
 
 impl Measure {
-    /// What it is of.
+    /// Returns the header of this measure.
     pub fn summary(&self) -> &Arc<Summary> {
         &self.summary
     }
@@ -369,32 +373,32 @@ impl Measure {
         &self.selection
     }
 
-    /// With one more warning.
+    /// Adds a warning, if there is one.
     fn warned(mut self, warning: Option<String>) -> Measure {
         Arc::make_mut(&mut self.summary).warnings.extend(warning);
         self
     }
 
-    /// Returns a warning if there are values but no frame that could have them, so that tables are empty: Go's profile of
-    /// created threads has no stacks.
+    /// Returns a warning if there are values but no frames, so that tables are empty. An example is Go's profile of
+    /// created threads, which has no stacks.
     fn without_stacks(&self) -> Option<String> {
         let Summary { total, sample_type, query, .. } = &*self.summary;
         let is_empty = *total != Pair::default() && self.frames().is_empty() && query.filters.set().is_empty();
-        is_empty.then(|| format!("no sample of {sample_type} has a stack, so its total is all that is known"))
+        is_empty.then(|| format!("no sample of {sample_type} has a stack, so only its total is known"))
     }
 
-    /// The frames that rows refer to.
+    /// Returns the frames of all rows.
     pub fn frames(&self) -> &Arc<Frames> {
         &self.selection.shared.frames
     }
 
-    /// The sample type that counts, if values are to be divided by it.
+    /// Returns the measure of the first sample type, which counts, if the query divides values by it.
     pub(super) fn counts(&self) -> Option<Measure> {
         self.summary.query.mean.then(|| Measure { sample_type: 0, ..self.clone() })
     }
 
-    /// The total of what filters leave, as [`Summary::total`] is that of the whole. Costs a pass over the samples where
-    /// there are filters.
+    /// Returns the total of the samples that pass the filters, while [`Summary::total`] covers all samples. If there
+    /// are filters, this takes a pass over the samples.
     pub fn kept_total(&self) -> Pair {
         match self.summary.query.filters.set().is_empty() {
             true => self.summary.total,
@@ -402,7 +406,7 @@ impl Measure {
         }
     }
 
-    /// The total of what filters leave, or of the whole.
+    /// Returns the total of the samples that pass the filters (`kept`), or of all samples.
     fn shown_total(&self, kept: bool) -> Pair {
         let diff = &self.selection.diff;
         let total = |measure: &Measure, base: bool| match kept {
@@ -416,14 +420,14 @@ impl Measure {
         }
     }
 
-    /// The sums of what filters leave of one side.
+    /// Returns the sums over one side's samples that pass the filters.
     fn kept(&self, base: bool) -> Total {
         if let Some(tree) = self.tree() {
             return tree.total(self.sample_type, base);
         }
         let mut total = Total::default();
         for walk in self.walks_of(base) {
-            // A part of the samples can't overflow where all of them do not.
+            // If the sums over all samples fit, the sums over a part of them fit too.
             walk.for_each_sample(|value, _| {
                 total.sum += value;
                 total.magnitude += value.saturating_abs();
@@ -432,7 +436,8 @@ impl Measure {
         total
     }
 
-    /// The same, not normalized and not divided by runs: values are the exact sums that these start from.
+    /// Returns this measure without normalization and without division by the number of runs. Its values are exact
+    /// sums.
     #[must_use]
     pub fn exact(&self) -> Measure {
         let total = |base| self.selection.diff.side_total(base, self.sample_type).magnitude;
@@ -442,22 +447,23 @@ impl Measure {
         Measure { scales: Scales::ONE, summary: Arc::new(summary), ..self.clone() }
     }
 
-    /// The profiles, to be walked one by one.
+    /// Returns the walk over each profile.
     pub(crate) fn walks(&self) -> impl Iterator<Item = Walk<'_>> {
         self.selection.walks(self.sample_type)
     }
 
-    /// Those of one side.
+    /// Returns the walk over each profile of one side.
     pub(crate) fn walks_of(&self, base: bool) -> impl Iterator<Item = Walk<'_>> {
         self.walks().filter(move |w| w.input.base == base)
     }
 
-    /// Bytes of all profiles, which bound what a view may take.
+    /// Returns the bytes of all profiles. Views derive their limits from it.
     pub(crate) fn profile_bytes(&self) -> usize {
         self.walks().map(|w| w.input.profile.inflated_size()).sum()
     }
 
-    /// Calls `f` with each sample that counts of one side: value, common frame indexes root first.
+    /// Calls `f` with each sample of one side that passes the filters: its value, and its frames as common indexes,
+    /// root first.
     pub(crate) fn for_each_stack(&self, base: bool, mut f: impl FnMut(i64, &[u32])) {
         let mut stack = Vec::new();
         for walk in self.walks_of(base) {
@@ -467,7 +473,7 @@ impl Measure {
         }
     }
 
-    /// Works out one thing for each side, at the same time inside a rayon pool: (base, new).
+    /// Computes a result for each side, in parallel inside a rayon pool. Returns (base, new).
     pub(crate) fn sides<T: Send>(&self, f: impl Fn(bool) -> T + Sync) -> (T, T) {
         parallel::join(|| f(true), || f(false))
     }

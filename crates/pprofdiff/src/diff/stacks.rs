@@ -1,7 +1,7 @@
-//! Whole stacks: every distinct sequence of frames, with the values of both sides.
+//! The table of whole stacks: every distinct sequence of frames, with the values of both sides.
 //!
-//! A stack is known by a keyed hash of its frames (`Keys`) that can't be forged, so matching the sides compares no
-//! frames. The frames of all stacks lie end to end in one array, those of a stack that both sides have once.
+//! A stack is identified by a keyed hash of its frames (`Keys`) that cannot be forged, so matching the sides does not
+//! compare frames. The frames of all stacks are stored in one array. A stack that both sides have is stored once.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -24,13 +24,13 @@ use pprofdiff_profile::{Profile, parallel};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StackRow {
-    /// Where its frames lie; use [`Stacks::frames_of`].
+    /// The position of its frames in the array; use [`Stacks::frames_of`].
     range: Range<usize>,
-    /// Number of its labels, see [`Stacks::labels_of`].
+    /// The number of its label set, see [`Stacks::labels_of`].
     labels: u32,
-    /// What its samples cost.
+    /// The sum of its samples' values.
     pub weight: Pair,
-    /// What happened to it.
+    /// The difference between the sides.
     pub status: Status,
 }
 
@@ -38,30 +38,31 @@ pub struct StackRow {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stacks {
-    /// What the table is of.
+    /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// The frames that stacks consist of.
+    /// The frames of the stacks.
     pub frames: Arc<Frames>,
     /// True if stacks with different labels are different rows.
     pub by_labels: bool,
     label_sets: LabelSets,
-    /// Of [`Measure::stacks`]: ordered by |delta| descending, then by the frames' names from the root.
+    /// The stacks. [`Measure::stacks`] sorts them by |delta| descending, then by the frames' names from the root.
     pub rows: Vec<StackRow>,
-    /// The frames of all stacks, each root first.
+    /// The frames of all stacks, each stack root first.
     all: Vec<u32>,
 }
 
-/// What stands for a stack: a number of 128 bits.
+/// Random keys that hash a stack to 128 bits.
 ///
-/// With the frames' numbers x_1, x_2, ... (from 1, leaf first), the labels' number x_0 and secret random numbers k_i
-/// of 128 bits, it is the sum of k_i * x_i modulo 2^128. That is multilinear hashing: two different sequences of
-/// numbers below 2^32 have the same sum with a probability of at most 2^-96, over the choice of the keys. The keys are
-/// new for each use and never shown, so this holds for crafted input too: among a hundred million stacks, 2^-43 for all
-/// pairs together. A multiplication a frame, and none waits for another.
+/// The input of the hash is the label set's number x_0 and the frames' numbers x_1, x_2, ... (from 1, leaf first). With
+/// secret random 128-bit keys k_i, the hash is the sum of k_i * x_i modulo 2^128. This is multilinear hashing: two
+/// different sequences of numbers below 2^32 have the same hash with a probability of at most 2^-96 over the choice of
+/// the keys. The keys are new for each use and never shown, so the bound also holds for crafted input. Among a hundred
+/// million stacks, the probability of any collision is 2^-43. A frame costs one multiplication, and the multiplications
+/// do not depend on each other.
 #[derive(Clone)]
 pub(crate) struct Keys {
     random: RandomState,
-    /// Those of the first numbers; further ones are worked out each time, so that a deep stack takes no memory.
+    /// The first keys. Further keys are computed on each use, so that a deep stack does not need memory.
     first: Vec<u128>,
 }
 
@@ -72,7 +73,7 @@ impl Keys {
         Keys { random, first }
     }
 
-    /// The number that stands for a stack, given leaf first.
+    /// Returns the hash of a stack, given leaf first.
     #[inline(always)]
     pub(crate) fn hash(&self, labels: u32, frames: &[u32]) -> u128 {
         let mut hash = self.first[0].wrapping_mul(u128::from(labels));
@@ -89,26 +90,27 @@ impl Keys {
     }
 }
 
-/// A number's keyed hash by the standard library serves as a random number.
+/// Returns a random number: the standard library's keyed hash of `i`.
 fn key(random: &RandomState, i: usize) -> u128 {
     u128::from(random.hash_one((i, 0u8))) << 64 | u128::from(random.hash_one((i, 1u8)))
 }
 
-/// The distinct stacks of both sides while they are collected; labels are part of a stack's key.
-struct Table {
+/// The distinct stacks of both sides while they are collected. Labels are part of a stack's hash.
+struct StackTable {
     index: Index,
     hashes: Vec<u128>,
     rows: Vec<StackRow>,
     all: Vec<u32>,
 }
 
-impl Table {
-    /// With room for a profile's stacks, so that growing copies nothing: pages that are not used cost nothing. With 32
-    /// bits there is not so much room, and in a browser all that is taken counts; there tables grow.
-    fn with_room_for(profile: Option<&Profile>) -> Table {
-        let most = if cfg!(target_pointer_width = "64") { usize::MAX } else { 1 << 20 };
-        let (n, bytes) = profile.map_or((0, 0), |p| (p.n_samples().min(most), p.inflated_size().min(most)));
-        Table {
+impl StackTable {
+    /// Creates a table with room for a profile's stacks, so that it never grows and copies. Unused pages cost nothing.
+    /// On 32-bit targets the address space is too small, and in a browser all reserved memory counts, so there the
+    /// table grows.
+    fn with_room_for(profile: Option<&Profile>) -> StackTable {
+        let max_room = if cfg!(target_pointer_width = "64") { usize::MAX } else { 1 << 20 };
+        let (n, bytes) = profile.map_or((0, 0), |p| (p.n_samples().min(max_room), p.inflated_size().min(max_room)));
+        StackTable {
             index: Index::with_capacity(n),
             hashes: Vec::with_capacity(n),
             rows: Vec::with_capacity(n),
@@ -116,68 +118,70 @@ impl Table {
         }
     }
 
-    /// The row of a stack, given leaf first.
+    /// Returns the row of a stack, given leaf first, and adds it if it is new.
     #[inline(always)]
     fn row(&mut self, hash: u128, labels: u32, frames: &[u32]) -> &mut StackRow {
-        let Table { index, hashes, rows, all } = self;
-        let of = |n: u32| hashes[n as usize];
-        let found = index.find_or_insert(hash as u64, rows.len(), |n| of(n) == hash, |n| of(n) as u64);
-        if let Found::New(_) = found {
+        let StackTable { index, hashes, rows, all } = self;
+        let hash_of = |n: u32| hashes[n as usize];
+        let entry = index.find_or_insert(hash as u64, rows.len(), |n| hash_of(n) == hash, |n| hash_of(n) as u64);
+        if let Found::New(_) = entry {
             let start = all.len();
             all.extend(frames.iter().rev());
             hashes.push(hash);
             let (weight, status) = (Pair { base: 0, new: 0 }, Status::Removed);
             rows.push(StackRow { range: start..all.len(), labels, weight, status });
         }
-        &mut rows[found.number() as usize]
+        &mut rows[entry.number() as usize]
     }
 
-    /// Adds the samples of the new side whose stacks the base has; gives the places of the others, in order.
-    fn add_known(&mut self, samples: &[Hashed]) -> Vec<usize> {
-        let Table { index, hashes, rows, .. } = self;
+    /// Adds the values of the new side's samples to stacks of the base. Returns the positions of the samples with other
+    /// stacks, in order.
+    fn add_known(&mut self, samples: &[HashedSample]) -> Vec<usize> {
+        let StackTable { index, hashes, rows, .. } = self;
         let mut unknown = Vec::new();
-        // Two snapshots of one process mostly have their samples in the same order.
+        // Two snapshots of one process usually have their samples in the same order.
         let mut next = 0;
         for (i, sample) in paced(samples.iter().enumerate()) {
-            let found = match hashes.get(next) {
+            let stack = match hashes.get(next) {
                 Some(&hash) if hash == sample.hash => Some(next),
                 _ => index.find(sample.hash as u64, |n| hashes[n as usize] == sample.hash).map(|n| n as usize),
             };
-            let Some(row) = found else {
+            let Some(stack) = stack else {
                 unknown.push(i);
                 continue;
             };
-            rows[row].weight.new += sample.value;
-            rows[row].status = Status::Same;
-            next = row + 1;
+            rows[stack].weight.new += sample.value;
+            rows[stack].status = Status::Same;
+            next = stack + 1;
         }
         unknown
     }
 }
 
-/// A sample of the new side. Its frames are looked at again only if the base does not have the stack.
-struct Hashed {
+/// A sample of the new side. Its frames are read again only if the base does not have its stack.
+struct HashedSample {
     hash: u128,
     value: i64,
     labels: u32,
 }
 
 impl Measure {
-    /// All distinct stacks. `by_labels` also tells apart stacks whose samples have different labels.
+    /// Returns all distinct stacks, sorted. With `by_labels`, stacks whose samples have different labels are different
+    /// rows.
     pub fn stacks(&self, by_labels: bool) -> Stacks {
         let mut stacks = self.stacks_as_found(by_labels);
         stacks.sort();
         stacks
     }
 
-    /// [`Measure::stacks`] in the order in which they come in the files: those of the base, then what only new has.
-    /// For callers that go through all of them anyway: ordering them costs more than matching them.
+    /// Returns the rows of [`Measure::stacks`] in file order: the stacks of the base, then the stacks that only the new
+    /// side has. Use it if the order does not matter, because sorting the stacks takes longer than matching them.
     pub fn stacks_as_found(&self, by_labels: bool) -> Stacks {
         let keys = Keys::new();
         let mut label_sets = LabelSets::default();
         let two_sided = self.summary().base.is_some();
         let (mut table, samples) = if by_labels {
-            // Label sets are numbered across both sides, so one after the other.
+            // Label sets are numbered across both sides, so the sides cannot run in parallel.
             let mut sets = LabelCollector::default();
             let table = self.table(two_sided, &keys, |walk, sample| sets.number(walk, sample));
             let samples = self.hashed(two_sided, &keys, |walk, sample| sets.number(walk, sample));
@@ -186,12 +190,12 @@ impl Measure {
         } else {
             parallel::join(|| self.table(two_sided, &keys, |_, _| 0), || self.hashed(two_sided, &keys, |_, _| 0))
         };
-        let of_base = if two_sided { table.rows.len() } else { 0 };
+        let base_rows = if two_sided { table.rows.len() } else { 0 };
         let unknown = table.add_known(&samples);
         self.add_unknown(&mut table, &samples, &unknown);
-        let Table { mut rows, all, .. } = table;
+        let StackTable { mut rows, all, .. } = table;
         for (i, row) in rows.iter_mut().enumerate() {
-            let in_base = i < of_base;
+            let in_base = i < base_rows;
             row.weight = self.scales.apply(row.weight);
             if !in_base || row.status != Status::Removed {
                 row.status = Status::new(in_base, true, row.weight.delta() == 0);
@@ -200,41 +204,46 @@ impl Measure {
         Stacks { summary: self.summary().clone(), frames: self.frames().clone(), by_labels, label_sets, rows, all }
     }
 
-    /// The stacks of the base, or of the only side.
-    fn table<'s>(&'s self, base: bool, keys: &Keys, mut labels: impl FnMut(&Walk<'s>, Sample<'s>) -> u32) -> Table {
+    /// Collects the stacks of the base, or of the only side.
+    fn table<'s>(
+        &'s self,
+        base: bool,
+        keys: &Keys,
+        mut labels: impl FnMut(&Walk<'s>, Sample<'s>) -> u32,
+    ) -> StackTable {
         let mut walks = self.walks_of(base).peekable();
-        let mut table = Table::with_room_for(walks.peek().map(|w| &*w.input.profile));
+        let mut table = StackTable::with_room_for(walks.peek().map(|w| &*w.input.profile));
         for walk in walks {
             let add = |value, frames: &[u32], sample| {
                 let labels = labels(&walk, sample);
                 let row = table.row(keys.hash(labels, frames), labels, frames);
                 if base { row.weight.base += value } else { row.weight.new += value }
             };
-            StackVisitor::visit(&walk, add);
+            LeafFirstVisitor::visit(&walk, add);
         }
         table
     }
 
-    /// The samples of the new side; none unless there are two.
+    /// Hashes the samples of the new side. Returns an empty list for a single profile.
     fn hashed<'s>(
         &'s self,
         two_sided: bool,
         keys: &Keys,
         mut labels: impl FnMut(&Walk<'s>, Sample<'s>) -> u32,
-    ) -> Vec<Hashed> {
+    ) -> Vec<HashedSample> {
         let mut samples = Vec::new();
         for walk in self.walks_of(false).filter(|_| two_sided) {
             samples.reserve(walk.input.profile.n_samples());
-            StackVisitor::visit(&walk, |value, frames, sample| {
+            LeafFirstVisitor::visit(&walk, |value, frames, sample| {
                 let labels = labels(&walk, sample);
-                samples.push(Hashed { hash: keys.hash(labels, frames), value, labels });
+                samples.push(HashedSample { hash: keys.hash(labels, frames), value, labels });
             });
         }
         samples
     }
 
-    /// Adds those samples of the new side that have the places `unknown`.
-    fn add_unknown(&self, table: &mut Table, samples: &[Hashed], unknown: &[usize]) {
+    /// Adds the samples of the new side at the positions `unknown`.
+    fn add_unknown(&self, table: &mut StackTable, samples: &[HashedSample], unknown: &[usize]) {
         let (mut unknown, mut i) = (unknown.iter().copied().peekable(), 0);
         for walk in self.walks_of(false) {
             if unknown.peek().is_none() {
@@ -242,55 +251,55 @@ impl Measure {
             }
             let (innermost, frames) = (walk.innermost(), Vec::new());
             let (unknown, i) = (&mut unknown, &mut i);
-            let mut visitor = UnknownVisitor { walk: &walk, innermost, frames, table, samples, unknown, i };
+            let mut visitor = NewStackVisitor { walk: &walk, innermost, frames, table, samples, unknown, i };
             walk.visit(&walk.input.profile.sample_range(), &mut visitor);
         }
     }
 }
 
-/// Calls `f` with the value of each sample that has frames, its frames leaf first, and itself.
-struct StackVisitor<'c, 'm, F> {
+/// Calls `f` with each sample that has frames: its value, its frames leaf first, and the sample.
+struct LeafFirstVisitor<'c, 'm, F> {
     walk: &'c Walk<'m>,
-    /// By location, with common numbers.
+    /// The innermost frame of each location, as a common number.
     innermost: Vec<Innermost>,
     frames: Vec<u32>,
     f: F,
 }
 
-impl<'c, 'm, F: FnMut(i64, &[u32], Sample<'m>)> StackVisitor<'c, 'm, F> {
+impl<'c, 'm, F: FnMut(i64, &[u32], Sample<'m>)> LeafFirstVisitor<'c, 'm, F> {
     fn visit(walk: &'c Walk<'m>, f: F) {
-        let mut visitor = StackVisitor { walk, innermost: walk.innermost(), frames: Vec::new(), f };
+        let mut visitor = LeafFirstVisitor { walk, innermost: walk.innermost(), frames: Vec::new(), f };
         walk.visit(&walk.input.profile.sample_range(), &mut visitor);
     }
 }
 
-impl<'m, F: FnMut(i64, &[u32], Sample<'m>)> SampleVisitor<'m> for StackVisitor<'_, 'm, F> {
+impl<'m, F: FnMut(i64, &[u32], Sample<'m>)> SampleVisitor<'m> for LeafFirstVisitor<'_, 'm, F> {
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>) {
-        let StackVisitor { walk, innermost, frames, f } = self;
+        let LeafFirstVisitor { walk, innermost, frames, f } = self;
         frames.clear();
         locations.for_each(|l| walk.push_frames(innermost[l as usize], l, frames));
-        // A sample whose frames were all filtered away, or that never had any, is no stack.
+        // A sample without frames (or whose frames were all filtered away) is not a stack.
         if !frames.is_empty() {
             f(value, frames, sample);
         }
     }
 }
 
-/// Adds the samples of one profile of the new side that the base does not have.
-struct UnknownVisitor<'c, 'm, I: Iterator<Item = usize>> {
+/// Adds the samples of one profile of the new side whose stacks the base does not have.
+struct NewStackVisitor<'c, 'm, I: Iterator<Item = usize>> {
     walk: &'c Walk<'m>,
     innermost: Vec<Innermost>,
     frames: Vec<u32>,
-    table: &'c mut Table,
-    samples: &'c [Hashed],
-    /// Places in `samples`, in order.
+    table: &'c mut StackTable,
+    samples: &'c [HashedSample],
+    /// The positions of these samples in `samples`, in order.
     unknown: &'c mut std::iter::Peekable<I>,
-    /// The place of the next sample.
+    /// The position of the next sample.
     i: &'c mut usize,
 }
 
-impl<'m, I: Iterator<Item = usize>> SampleVisitor<'m> for UnknownVisitor<'_, 'm, I> {
+impl<'m, I: Iterator<Item = usize>> SampleVisitor<'m> for NewStackVisitor<'_, 'm, I> {
     #[inline(always)]
     fn sample(&mut self, value: i64, locations: impl SampleLocations, _: Sample<'m>) {
         if locations.leaf().is_none() {
@@ -298,8 +307,8 @@ impl<'m, I: Iterator<Item = usize>> SampleVisitor<'m> for UnknownVisitor<'_, 'm,
         }
         let i = std::mem::replace(self.i, *self.i + 1);
         if self.unknown.next_if_eq(&i).is_some() {
-            let Hashed { hash, labels, .. } = self.samples[i];
-            let UnknownVisitor { walk, innermost, frames, .. } = self;
+            let HashedSample { hash, labels, .. } = self.samples[i];
+            let NewStackVisitor { walk, innermost, frames, .. } = self;
             frames.clear();
             locations.for_each(|l| walk.push_frames(innermost[l as usize], l, frames));
             self.table.row(hash, labels, frames).weight.new += value;
@@ -308,7 +317,7 @@ impl<'m, I: Iterator<Item = usize>> SampleVisitor<'m> for UnknownVisitor<'_, 'm,
 }
 
 impl Stacks {
-    /// The stacks that these chains are, each root first with its exact sums of both sides.
+    /// Creates sorted stacks from chains, each root first with its exact sums of both sides.
     pub(super) fn of_chains(
         measure: &Measure,
         chains: impl IntoIterator<Item = (Vec<u32>, (Option<i64>, Option<i64>))>,
@@ -329,34 +338,34 @@ impl Stacks {
         stacks
     }
 
-    /// A row's frames, root first.
+    /// Returns a row's frames, root first.
     pub fn frames_of(&self, row: &StackRow) -> &[u32] {
         &self.all[row.range.clone()]
     }
 
-    /// A row's labels as `key=value`, sorted; none unless stacks with different labels are different rows.
+    /// Returns a row's labels as `key=value`, sorted. Empty if stacks with different labels share a row.
     pub fn labels_of(&self, row: &StackRow) -> impl Iterator<Item = &str> {
         self.label_numbers_of(row).iter().map(|&label| self.label(label))
     }
 
-    /// A row's labels by number.
+    /// Returns the numbers of a row's labels.
     pub fn label_numbers_of(&self, row: &StackRow) -> &[u32] {
         self.label_sets.get(row.labels)
     }
 
-    /// A label by its number.
+    /// Returns a label by its number.
     pub fn label(&self, number: u32) -> &str {
         self.label_sets.printed(self.label_sets.by_text[number as usize])
     }
 
-    /// How many labels there are.
+    /// Returns the number of distinct labels.
     pub fn n_labels(&self) -> usize {
         self.label_sets.by_text.len()
     }
 
     fn sort(&mut self) {
         let Stacks { rows, all, frames, label_sets, .. } = self;
-        // Frames by name have a rank, so that stacks compare as numbers.
+        // Ranks the frames by name, so that stacks compare as numbers.
         let mut by_name: Vec<u32> = (0..frames.len() as u32).collect();
         by_name.sort_unstable_by(|&a, &b| frames.order(a).cmp(&frames.order(b)));
         let mut rank = vec![0u32; by_name.len()];
@@ -376,54 +385,54 @@ impl Stacks {
     }
 }
 
-/// A label by the numbers of its texts, in 16 bytes.
+/// A label as numbers of its texts, in 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct LabelText {
     key: u32,
-    /// Its text; or its unit, marked by [`NUMBER`].
+    /// The number of the value's text. For a numeric label, the number of its unit, marked by [`NUMBER`].
     text: u32,
     number: i64,
 }
 
-/// Texts are fewer, since each takes two bytes of a profile.
+/// The bit that marks a numeric label. Numbers of texts are smaller, since each text takes two bytes of a profile.
 const NUMBER: u32 = 1 << 31;
 
-/// Sets of labels while they are collected: each once, as numbers.
+/// Collects sets of labels. Each distinct set is stored once, as numbers.
 struct LabelCollector {
     texts: TextInterner,
     labels: Interner<LabelText, QualityState>,
-    /// Each in ascending order.
+    /// The sets, each in ascending order.
     sets: Sequences<u32, QualityState>,
-    /// Texts of the profile that is being read, the walk's index.
-    known: (usize, KnownTexts),
+    /// The texts of the profile that is being read, with the walk's index.
+    known_texts: (usize, KnownTexts),
     set: Vec<u32>,
 }
 
 impl Default for LabelCollector {
     fn default() -> LabelCollector {
         let mut sets = Sequences::default();
-        // The first set is empty: that of stacks whose labels do not count.
+        // The first set is empty. Stacks use it if rows do not distinguish labels.
         sets.number(&[]);
         LabelCollector {
             texts: TextInterner::default(),
             labels: Interner::default(),
             sets,
-            known: (usize::MAX, KnownTexts::default()),
+            known_texts: (usize::MAX, KnownTexts::default()),
             set: Vec::new(),
         }
     }
 }
 
 impl LabelCollector {
-    /// The number of a sample's labels.
+    /// Returns the number of a sample's label set.
     fn number<'m>(&mut self, walk: &Walk<'m>, sample: Sample<'m>) -> u32 {
         let p = &*walk.input.profile;
-        if self.known.0 != walk.index {
-            self.known = (walk.index, KnownTexts::default());
+        if self.known_texts.0 != walk.index {
+            self.known_texts = (walk.index, KnownTexts::default());
         }
         self.set.clear();
         for label in walk.labels(&sample) {
-            let mut text = |id| self.known.1.id(p, id, &mut self.texts);
+            let mut text = |id| self.known_texts.1.id(p, id, &mut self.texts);
             let key = text(label.key);
             let label = match label.value {
                 LabelValue::Text(value) => LabelText { key, text: text(value), number: 0 },
@@ -435,17 +444,18 @@ impl LabelCollector {
         self.sets.number(&self.set)
     }
 
-    /// Prints the labels, and puts them in order. `profiles` is the size of what they come from.
+    /// Formats the labels and sorts them by text. `profiles` is the size of the profiles, which limits the texts'
+    /// length.
     fn finish(self, profiles: usize) -> LabelSets {
         let LabelCollector { texts, labels: Interner { values: labels, .. }, sets, .. } = self;
         let (mut members, sets) = sets.into_parts();
-        // A number has at most 20 digits.
+        // A number has at most 20 digits, and `=` is one more byte.
         let length = |l: &LabelText| texts.get(l.key).len() + texts.get(l.text & !NUMBER).len() + 21;
         let all = labels.iter().map(length).fold(0, usize::saturating_add);
-        let most = texts::longest(profiles, all, 2 * labels.len());
+        let max_len = texts::longest(profiles, all, 2 * labels.len());
         let (mut bytes, mut ends) = (String::new(), Vec::with_capacity(labels.len()));
         for label in &labels {
-            let text = |id: u32| texts::shortened(texts.get(id), most, id);
+            let text = |id: u32| texts::shortened(texts.get(id), max_len, id);
             let (key, value) = (text(label.key), text(label.text & !NUMBER));
             let _ = match label.text & NUMBER {
                 0 => write!(bytes, "{key}={value}"),
@@ -471,13 +481,13 @@ impl LabelCollector {
     }
 }
 
-/// The labels of rows, printed: numbered in the order of their texts.
+/// The formatted labels of rows, numbered in the order of their texts.
 #[derive(Debug, Clone, Default)]
 struct LabelSets {
-    /// As they were found, end to end.
+    /// The texts in the order in which they were collected, without separators.
     bytes: String,
     ends: Vec<usize>,
-    /// For each number, where it was found.
+    /// For each number, the position of its text in collection order.
     by_text: Vec<u32>,
     /// Set `i` is `members[sets[i - 1]..sets[i]]`, in ascending order.
     members: Vec<u32>,
@@ -485,16 +495,16 @@ struct LabelSets {
 }
 
 impl LabelSets {
-    /// The labels of a set, in order.
+    /// Returns the labels of a set, in order.
     fn get(&self, set: u32) -> &[u32] {
         let start = set.checked_sub(1).map_or(0, |i| self.sets[i as usize]);
         &self.members[start..self.sets.get(set as usize).copied().unwrap_or(start)]
     }
 
-    /// A label by where it was found.
-    fn printed(&self, found: u32) -> &str {
-        let start = found.checked_sub(1).map_or(0, |i| self.ends[i as usize]);
-        &self.bytes[start..self.ends[found as usize]]
+    /// Returns a label's text by its position in collection order.
+    fn printed(&self, position: u32) -> &str {
+        let start = position.checked_sub(1).map_or(0, |i| self.ends[i as usize]);
+        &self.bytes[start..self.ends[position as usize]]
     }
 }
 
@@ -506,10 +516,10 @@ mod tests {
     use crate::{Diff, LoadOptions, Query, Result};
 
     #[test]
-    fn frames_are_kept_once() -> Result<()> {
+    fn frames_of_matching_stacks_are_stored_once() -> Result<()> {
         let profile = |text: &str| Profile::from_bytes("p", text.as_bytes(), &LoadOptions::default()).map(Arc::new);
         let base = [profile("main;a 1\nmain;b 2\nmain;e 1\nmain;e -1\n")?];
-        // Two profiles, stacks in another order, twice, and some that the base does not have.
+        // Two profiles with stacks in another order, with duplicates, and with stacks that the base does not have.
         let new = [profile("main;c;d 1\nmain;b 5\nmain;c;d 2\n")?, profile("main;f 1\nmain;e 4\nmain;b 1\n")?];
         for by_labels in [false, true] {
             let diff = Diff::new(&base, &new)?.summed();

@@ -1,8 +1,8 @@
-//! Sides that are parts of their profiles: `base_tagfocus` and `new_tagfocus` say which samples a side has.
+//! Restricts each side to samples with certain labels: `base_tagfocus` and `new_tagfocus` choose the samples of a side.
 //!
-//! The other filters leave totals as they are. These two decide what is compared with what, such as two regions in one
-//! profile, so a side's totals, runs and noise are those of its own samples. That is why each profile is replaced by a
-//! profile of these samples before anything else happens.
+//! The other filters do not change totals. These two filters decide which samples are compared, for example two regions
+//! of one profile, so a side's totals, runs and noise come from its own samples. Each profile is therefore replaced by
+//! a profile of these samples before all other steps.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::shared::{Fields, Merger, Part, common_types, common_types_of_sides};
 
 impl Diff {
-    /// Returns the diff of the samples that `base_tagfocus` and `new_tagfocus` choose, and a warning for each of these that
-    /// matches nothing.
+    /// Returns the diff of the samples that `base_tagfocus` and `new_tagfocus` choose. Adds a warning for each of these
+    /// filters that matches nothing.
     ///
     /// # Errors
-    /// An invalid expression, or one of these filters with a single profile.
+    /// Fails on an invalid expression, and if one of these filters is set for a single profile.
     pub(super) fn of_tagged_sides(&self, query: &Query, warnings: &mut Vec<String>) -> Result<Cow<'_, Diff>> {
         let filters = &query.filters;
         let given = [("base_tagfocus", &filters.base_tagfocus), ("new_tagfocus", &filters.new_tagfocus)];
@@ -35,13 +35,13 @@ impl Diff {
                  compare its labels, or use tagfocus",
             ));
         }
-        let units = number_units(self.named.iter().map(|input| &*input.profile));
-        let mut named = Vec::with_capacity(self.named.len());
+        let units = number_units(self.all_inputs.iter().map(|input| &*input.profile));
+        let mut all_inputs = Vec::with_capacity(self.all_inputs.len());
         let mut matched = [false; 2];
-        for input in self.named.iter() {
+        for input in self.all_inputs.iter() {
             let side = usize::from(!input.base);
             let Some((_, value)) = given[side] else {
-                named.push(input.clone());
+                all_inputs.push(input.clone());
                 continue;
             };
             let profile = Arc::new(tagged(&input.profile, value, &units)?);
@@ -50,27 +50,27 @@ impl Diff {
                 Some(base) => Input::part(&profile, base),
             };
             matched[side] |= restricted.profile.n_samples() > 0;
-            named.push(restricted);
+            all_inputs.push(restricted);
         }
         for (given, _) in given.iter().zip(matched).filter(|(_, matched)| !matched) {
             warnings.extend(given.map(|(name, value)| format!("{name} {value:?} matched nothing")));
         }
         let kept: HashSet<(bool, usize)> = self.inputs.iter().map(|input| (input.base, input.index)).collect();
         let inputs: Vec<Input> =
-            named.iter().filter(|input| kept.contains(&(input.base, input.index))).cloned().collect();
+            all_inputs.iter().filter(|input| kept.contains(&(input.base, input.index))).cloned().collect();
         let side = |base: bool| {
-            named.iter().filter(|input| input.base == base).map(|input| &*input.profile).collect::<Vec<_>>()
+            all_inputs.iter().filter(|input| input.base == base).map(|input| &*input.profile).collect::<Vec<_>>()
         };
-        let types = match named.iter().find(|input| input.part.is_some()) {
+        let types = match all_inputs.iter().find(|input| input.part.is_some()) {
             Some(written) => common_types(&[&*written.profile])?,
             None => common_types_of_sides(&side(true), &side(false))?,
         };
-        // The default does not depend on which samples are chosen.
+        // The default type does not depend on which samples are chosen.
         let kind = self.default_sample_type().unwrap_or_default();
         let default_type = types.iter().position(|t| t.kind == kind).unwrap_or(types.len().saturating_sub(1));
         Ok(Cow::Owned(Diff {
             inputs: inputs.into(),
-            named: named.into(),
+            all_inputs: all_inputs.into(),
             known: nothing_known(types.len()),
             types: types.into(),
             default_type,
@@ -82,7 +82,7 @@ impl Diff {
 /// Returns the profile of the samples that a `tagfocus` keeps.
 fn tagged(profile: &Profile, tagfocus: &str, units: &HashMap<Vec<u8>, String>) -> Result<Profile> {
     let filters = Filters { tagfocus: Some(tagfocus.to_owned()), ..Filters::default() };
-    // Frames that the profile wants dropped are dropped later, as in every profile.
+    // Frames that the profile marks to be dropped are dropped later, as in every profile.
     let filters = Compiled::new(&filters, false, true)?;
     let (plan, _) = FilterPlan::new(profile, profile, &filters, &HashSet::default(), units, &mut Vec::new())?;
     let types = common_types(&[profile])?;

@@ -1,6 +1,7 @@
-//! Filters and pseudo-frames on labels: `tagfocus`, `tagignore`, and what `tagroot` and `tagleaf` print.
+//! Filters on labels (`tagfocus`, `tagignore`), and the text of label values in frames of `tagroot` and `tagleaf`.
 //!
-//! The unit of a numeric label is that of its key, which pprof guesses from all samples ([`number_units`]).
+//! All numeric labels of one key have the same unit, which is guessed from all samples as pprof does
+//! ([`number_units`]).
 
 use std::borrow::Cow;
 
@@ -14,12 +15,12 @@ use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::units;
 
-/// The values of one label key in a sample.
+/// Returns the values of one label key in a sample.
 pub(crate) fn label_values<'p>(p: &'p Profile, sample: &Sample<'p>, key: &[u8]) -> Vec<LabelValue> {
     sample.labels().filter(|l| p.string(l.key) == key).map(|l| l.value).collect()
 }
 
-/// Such values as pprof prints them: strings first, then numbers in a suitable unit, commas between them.
+/// Formats label values as pprof does: strings first, then numbers in a suitable unit, separated by commas.
 pub(crate) fn printed(p: &Profile, values: &[LabelValue]) -> Vec<u8> {
     let mut texts: Vec<Cow<'_, [u8]>> = Vec::new();
     let mut numbers = Vec::new();
@@ -33,8 +34,8 @@ pub(crate) fn printed(p: &Profile, values: &[LabelValue]) -> Vec<u8> {
     texts.join(&[b','][..])
 }
 
-/// The unit of each numeric label key, as pprof guesses it: the first that any sample gives, else
-/// bytes for `alignment` and `request`, else the key itself.
+/// Returns the unit of each numeric label key, guessed as pprof does: the first unit that any sample gives, otherwise
+/// bytes for `alignment` and `request`, otherwise the key itself.
 pub(crate) fn number_units<'p>(profiles: impl Iterator<Item = &'p Profile>) -> HashMap<Vec<u8>, String> {
     let mut units: HashMap<Vec<u8>, String> = HashMap::default();
     for p in profiles.filter(|p| p.has_labels()) {
@@ -45,9 +46,9 @@ pub(crate) fn number_units<'p>(profiles: impl Iterator<Item = &'p Profile>) -> H
             if last.replace((label.key, unit)) == Some((label.key, unit)) || !seen.insert((label.key, unit)) {
                 continue;
             }
-            let known = units.entry(p.string(label.key).to_vec()).or_default();
-            if known.is_empty() {
-                *known = p.text(unit);
+            let key_unit = units.entry(p.string(label.key).to_vec()).or_default();
+            if key_unit.is_empty() {
+                *key_unit = p.text(unit);
             }
         }
     }
@@ -62,16 +63,17 @@ pub(crate) fn number_units<'p>(profiles: impl Iterator<Item = &'p Profile>) -> H
     units
 }
 
-/// `tagfocus` or `tagignore`.
+/// A parsed `tagfocus` or `tagignore`.
 pub(crate) struct TagFilter {
     key: Option<String>,
     test: TagTest,
 }
 
 enum TagTest {
-    /// With a key, any of these on any value; without, all of these, each on some `key:value`.
+    /// With a key, one expression must match a value of the key. Without a key, each expression must match a
+    /// `key:value`.
     Regexes(Vec<Regex>),
-    /// Numeric labels from `low` to `high` inclusive, in `unit`.
+    /// Matches numeric labels from `low` to `high` inclusive, in `unit`.
     Range { low: f64, high: f64, unit: String },
 }
 
@@ -88,8 +90,8 @@ impl TagFilter {
         Ok(TagFilter { key, test })
     }
 
-    /// The filter for one profile. `units` are those of the numeric labels. It remembers what it has seen, since a few
-    /// bytes of each sample may name a label of a megabyte.
+    /// Returns the filter for one profile. `units` holds the units of numeric labels. The filter caches its results,
+    /// because a few bytes in each sample may refer to a label of a megabyte.
     pub(crate) fn on<'f>(
         &'f self,
         p: &'f Profile,
@@ -101,8 +103,8 @@ impl TagFilter {
         move |sample| match &self.test {
             TagTest::Range { low, high, unit } => sample.labels().any(|l| match l.value {
                 LabelValue::Number(v, _) if has_key(l.key) => {
-                    let known = || units.get(p.string(l.key)).map_or("", String::as_str);
-                    let (v, unit_of_v) = units::convert(v, unit_of.entry(l.key).or_insert_with(known), unit);
+                    let find_unit = || units.get(p.string(l.key)).map_or("", String::as_str);
+                    let (v, unit_of_v) = units::convert(v, unit_of.entry(l.key).or_insert_with(find_unit), unit);
                     unit_of_v == *unit && (*low..=*high).contains(&v)
                 }
                 _ => false,
@@ -114,14 +116,14 @@ impl TagFilter {
                     if !has_key(l.key) {
                         continue;
                     }
-                    let of_label = matched.entry((l.key, text)).or_insert_with(|| match self.key {
+                    let matches = matched.entry((l.key, text)).or_insert_with(|| match self.key {
                         Some(_) => regexes.iter().map(|r| r.is_match(p.string(text))).collect(),
                         None => {
                             let both = [p.string(l.key), b":", p.string(text)].concat();
                             regexes.iter().map(|r| r.is_match(&both)).collect()
                         }
                     });
-                    hits.iter_mut().zip(of_label).for_each(|(hit, of_label)| *hit |= *of_label);
+                    hits.iter_mut().zip(matches).for_each(|(hit, matches)| *hit |= *matches);
                 }
                 if self.key.is_some() { hits.contains(&true) } else { !hits.contains(&false) }
             }
@@ -129,7 +131,7 @@ impl TagFilter {
     }
 }
 
-/// `32kb`, `:64kb`, `4mb:` or `12kb:64mb`; anything else is a regular expression.
+/// Parses `32kb`, `:64kb`, `4mb:` or `12kb:64mb`. Anything else is a regular expression.
 fn parse_range(value: &str) -> Option<TagTest> {
     let number = |s: &str| -> Option<(i64, String)> {
         let digits = s.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(s.len());

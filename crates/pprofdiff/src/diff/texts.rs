@@ -1,4 +1,4 @@
-//! Texts that a view builds or collects: each once, and none out of proportion to the profiles.
+//! Stores each text of a view once, and limits the size of texts in proportion to the profiles.
 
 use pprofdiff_profile::interner::Sequences;
 use pprofdiff_profile::random::QualityState;
@@ -6,27 +6,29 @@ use pprofdiff_profile::random::QualityState;
 /// Distinct texts by number.
 pub(crate) type TextInterner = Sequences<u8, QualityState>;
 
-/// Texts up to this length are never shortened.
+/// The length up to which texts are never shortened.
 const SHORT_ENOUGH: usize = 256;
 
-/// The most bytes that each of some texts may keep, given the profiles' bytes, those of all texts, and their number.
+/// Returns the maximum length of a text, given the bytes of the profiles, the bytes of all texts, and the number of
+/// texts.
 ///
-/// Built texts repeat what the profile has once: a few hundred kilobytes could stand for gigabytes. So together they
-/// have at most twice the bytes of the profiles and 32 MiB; if they have more, long texts lose their middle.
+/// A text in a view may repeat what the profile stores once, so a few hundred kilobytes could expand to gigabytes.
+/// Together, texts may use at most twice the bytes of the profiles plus 32 MiB. If they use more, long texts lose their
+/// middle.
 pub(crate) fn longest(profiles: usize, all: usize, n: usize) -> usize {
-    let most = profiles.saturating_mul(2).saturating_add(32 << 20);
-    if all <= most { usize::MAX } else { (most / n.max(1)).max(SHORT_ENOUGH) }
+    let max_bytes = profiles.saturating_mul(2).saturating_add(32 << 20);
+    if all <= max_bytes { usize::MAX } else { (max_bytes / n.max(1)).max(SHORT_ENOUGH) }
 }
 
-/// A text for display, of at most `most` bytes: of a longer one the ends, and its number, so that different texts stay
-/// different.
-pub(crate) fn shortened(text: &[u8], most: usize, number: u32) -> String {
-    if text.len() <= most {
+/// Returns a text for display with at most `max_len` bytes. A longer text keeps its start and its end, with its number
+/// between them, so that different texts remain different.
+pub(crate) fn shortened(text: &[u8], max_len: usize, number: u32) -> String {
+    if text.len() <= max_len {
         return String::from_utf8_lossy(text).into_owned();
     }
-    let ends = most.saturating_sub(48) / 2;
+    let ends = max_len.saturating_sub(48) / 2;
     let [head, tail] = [&text[..ends], &text[text.len() - ends..]].map(String::from_utf8_lossy);
-    // A character that is cut in two is left out.
+    // Removes characters that the cut has split.
     let (head, tail) = (head.trim_end_matches('\u{fffd}'), tail.trim_start_matches('\u{fffd}'));
     format!("{head}…({} bytes, text {number})…{tail}", text.len())
 }

@@ -1,8 +1,8 @@
-//! The table of frames: flat and cum of both sides.
+//! The table of frames, with flat and cum of both sides.
 //!
-//! flat is what a frame cost itself (it was the leaf of the stack), cum what it cost with all that it
-//! called; a frame that recurs in one stack counts once. "Once per sample" is a stamp per frame, the
-//! sample's number, so no set is kept or cleared. A frame whose stamp was never set has no row.
+//! flat is the cost of a frame itself: the frame is the leaf of the stack. cum is the cost of the frame with all its
+//! callees. A frame that recurs in a stack counts once per sample. Each frame stores the number of its last sample (a
+//! stamp), so no set is needed to detect recurrence. A frame whose stamp was never set has no row.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -17,82 +17,82 @@ use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::samples::{Sample, SampleRange};
 
-/// What rows are ordered by. Rows that are equal in it are ordered by the other of the two, then by name.
+/// The sort order of rows. Rows with equal cost are sorted by the second cost, then by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Sort {
-    /// By the magnitude of flat's delta (of flat, for a single profile).
+    /// By the magnitude of flat's delta, or of flat for a single profile.
     #[default]
     Flat,
-    /// By that of cum.
+    /// By the magnitude of cum's delta, or of cum for a single profile.
     Cum,
 }
 
 impl Sort {
-    /// What rows are ordered by before their names, the largest first: the magnitudes of both deltas, the column that
-    /// is sorted by first.
+    /// Returns the sort key of a row before its name, larger first: the magnitudes of both deltas, starting with the
+    /// cost that rows are sorted by.
     pub(crate) fn size(self, flat: Pair, cum: Pair) -> [u64; 2] {
-        let (by, other) = if self == Sort::Flat { (flat, cum) } else { (cum, flat) };
-        [by, other].map(|pair| pair.delta().unsigned_abs())
+        let (first, second) = if self == Sort::Flat { (flat, cum) } else { (cum, flat) };
+        [first, second].map(|pair| pair.delta().unsigned_abs())
     }
 }
 
-/// One frame.
+/// A frame with its costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TopRow {
-    /// Index in [`Top::frames`].
+    /// The index in [`Top::frames`].
     pub frame: u32,
-    /// What it cost itself.
+    /// The cost of the frame itself.
     pub flat: Pair,
-    /// What it cost with all that it called.
+    /// The cost of the frame with all its callees.
     pub cum: Pair,
-    /// What happened to it.
+    /// The difference between the sides.
     pub status: Status,
 }
 
 impl TopRow {
-    /// Of a frame of which nothing is known yet.
+    /// A row with zero costs.
     pub(super) const EMPTY: TopRow = {
-        let nothing = Pair { base: 0, new: 0 };
-        TopRow { frame: 0, flat: nothing, cum: nothing, status: Status::Same }
+        let zero = Pair { base: 0, new: 0 };
+        TopRow { frame: 0, flat: zero, cum: zero, status: Status::Same }
     };
 
-    /// True if it fell: its flat, or its cum while its flat stayed.
+    /// Returns true if the row fell: if its flat fell, or if its cum fell and its flat stayed the same.
     pub(super) fn is_negative(&self) -> bool {
         let flat = self.flat.delta();
         flat < 0 || flat == 0 && self.cum.delta() < 0
     }
 }
 
-/// What runs say of a row, by the cost that rows are ordered by.
+/// The statistics of a row over runs, for the cost in the table's sort order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Chance {
-    /// The standard deviation of the base's runs, in the unit of the values; `None` of one run.
+    /// The standard deviation of the base's runs, in the unit of the values, or `None` with a single run.
     pub base_sd: Option<f64>,
-    /// That of the new side's.
+    /// The standard deviation of the new side's runs, in the unit of the values, or `None` with a single run.
     pub new_sd: Option<f64>,
-    /// How probable it is that runs of equal builds differ as much or more; `None` where there are too few events to say,
-    /// and of frames that are left out.
+    /// The probability that runs of equal builds differ at least by this change (p-value). `None` if there are too few
+    /// events for a test, and for frames that are excluded.
     pub p: Option<f64>,
-    /// The part of false ones among all rows that differ so clearly or more (Benjamini-Hochberg).
+    /// The false discovery rate among all rows that are at least as significant (Benjamini-Hochberg).
     pub q: Option<f64>,
-    /// Why the frame is left out, if it is.
+    /// The reason why the frame is excluded from tests, if it is.
     pub left_out: Option<LeftOut>,
 }
 
-/// Why nothing is asked of a frame that is asked of each: it is chance whether a profile has it.
+/// The reason why a frame is excluded from per-frame tests: its presence in a profile is itself random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LeftOut {
-    /// Profiling itself puts it there; its caller was running.
+    /// The profiler itself adds the frame. In reality, its caller was running.
     Profiling,
-    /// What it is inlined into is shown, or it itself.
+    /// A profile may show this frame or the function that it is inlined into.
     Inlining,
 }
 
 impl LeftOut {
-    /// The word for it in tables.
+    /// Returns the name in tables.
     pub fn name(self) -> &'static str {
         match self {
             LeftOut::Profiling => "profiling",
@@ -101,78 +101,80 @@ impl LeftOut {
     }
 }
 
-/// What runs say of the total.
+/// The statistics of the total over runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TotalChance {
-    /// The standard deviation of the base's runs, in the unit of the values; `None` of one run.
+    /// The standard deviation of the base's runs, in the unit of the values, or `None` with a single run.
     pub base_sd: Option<f64>,
-    /// That of the new side's.
+    /// The standard deviation of the new side's runs, in the unit of the values, or `None` with a single run.
     pub new_sd: Option<f64>,
-    /// How probable it is that runs of equal builds differ as much or more.
-    /// `None` with one run a side of an unknown number of samples.
+    /// The probability that runs of equal builds differ at least by this change (p-value). `None` if there is one run
+    /// per side and the number of samples is unknown.
     pub p: Option<f64>,
-    /// The same by the ranks of the totals alone (Mann-Whitney, as benchstat); `None` with one run on a side.
+    /// The p-value from the ranks of the totals (Mann-Whitney, as in benchstat), or `None` with one run on a side.
     pub rank_p: Option<f64>,
 }
 
-/// Rows are told from noise up to this part of false ones among them, and the total up to this p-value.
+/// The significance level: the maximum false discovery rate of significant rows, and the maximum p-value of a
+/// significant total.
 pub const SIGNIFICANT: f64 = 0.05;
 
 /// The table of frames.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Top {
-    /// What the table is of.
+    /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// The frames that rows refer to.
+    /// The frames of the rows.
     pub frames: Arc<Frames>,
-    /// Ordered by |delta| of flat or of cum descending, then by that of the other, then name, file, line.
+    /// The rows, sorted by |delta| of one cost (flat or cum) descending, then of the second cost, then by name, file
+    /// and line.
     pub rows: Vec<TopRow>,
-    /// Number of rows before any were left out.
+    /// The number of rows before any rows were hidden.
     pub rows_total: usize,
-    /// What the rows are ordered by.
+    /// The sort order of the rows.
     pub sort: Sort,
-    /// By frame, what runs say of it, of tables that know ([`Measure::top_of_runs`]).
+    /// The statistics of each frame, in tables that have statistics ([`Measure::top_of_runs`]).
     pub chances: Option<Arc<[Chance]>>,
 }
 
-/// One side's sums of one frame. 16 bytes, so that stamp and sum share a cache line.
+/// The cum of a frame on one side. It takes 16 bytes, so that stamp and sum share a cache line.
 #[derive(Clone, Copy, Default)]
 struct Cum {
-    /// Number of the last sample that had the frame, from 1; 0 if none had.
+    /// The number of the last sample with the frame, counted from 1. 0 if no sample has it.
     stamp: u32,
     sum: i64,
 }
 
-/// One profile's sums, only of the frames that it has, so that many profiles with different frames take no more than
-/// one with all.
+/// The sums of one profile. Only frames of this profile are stored, so that many profiles with different frames take no
+/// more memory than a single profile with all frames.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct ProfileSums {
-    /// Of the base's side?
+    /// True if the profile belongs to the base.
     pub is_base: bool,
     /// The sum of the magnitudes of its values, before filters.
     pub total: i64,
-    /// By the measure's frames: flat and cum.
+    /// The (flat, cum) by frame of the measure.
     frames: hashbrown::HashMap<u32, (i64, i64), FastState>,
 }
 
 impl ProfileSums {
-    /// A frame's flat and cum; 0 if the profile does not have it.
+    /// Returns a frame's flat and cum, 0 if the profile does not contain the frame.
     pub fn sums(&self, frame: u32) -> (i64, i64) {
         self.frames.get(&frame).copied().unwrap_or_default()
     }
 }
 
-/// The sums of an input, or of a part of its samples, by its own frame indexes.
-struct Sums {
+/// The sums over an input or over a part of its samples, by the input's own frame indexes.
+struct FrameSums {
     flat: Vec<i64>,
     cum: Vec<Cum>,
 }
 
 impl Measure {
-    /// The table of frames.
+    /// Computes the table of frames.
     pub fn top(&self, sort: Sort) -> Top {
         let mut rows = self.rows();
         if let Some(counts) = self.counts() {
@@ -194,7 +196,7 @@ impl Measure {
         top
     }
 
-    /// The sums of each frame, in no order.
+    /// Returns the sums of each frame, in no particular order.
     fn rows(&self) -> Vec<TopRow> {
         let (mut rows, present) = match self.tree() {
             Some(tree) => tree.frame_sums(self.sample_type, self.frames().len()),
@@ -213,21 +215,21 @@ impl Measure {
         rows
     }
 
-    /// The exact sums of each frame, and which sides have it, of a pass over the samples.
+    /// Computes the exact sums of each frame and the sides that have it, with a pass over the samples.
     fn walked_sums(&self) -> (Vec<TopRow>, Vec<(bool, bool)>) {
         let parts: Vec<(Walk<'_>, SampleRange)> =
             self.walks().flat_map(|walk| walk.ranges().into_iter().map(move |range| (walk.clone(), range))).collect();
-        let sums = parallel::map(&parts, |(walk, range)| Sums::from_walk(walk, range));
+        let sums = parallel::map(&parts, |(walk, range)| FrameSums::from_walk(walk, range));
         let n = self.frames().len();
         let mut rows = vec![TopRow::EMPTY; n];
         let mut present = vec![(false, false); n];
         for ((walk, _), sums) in parts.iter().zip(&sums) {
-            for (own, &common) in walk.translation.iter().enumerate() {
-                if sums.cum[own].stamp == 0 {
+            for (index, &common) in walk.translation.iter().enumerate() {
+                if sums.cum[index].stamp == 0 {
                     continue;
                 }
                 let (row, present) = (&mut rows[common as usize], &mut present[common as usize]);
-                let (flat, cum) = (sums.flat[own], sums.cum[own].sum);
+                let (flat, cum) = (sums.flat[index], sums.cum[index].sum);
                 if walk.input.base {
                     present.0 = true;
                     row.flat.base += flat;
@@ -242,34 +244,34 @@ impl Measure {
         (rows, present)
     }
 
-    /// The sums of each profile by itself: whether it is of the base, the total of its values, and its frames.
+    /// Returns the sums of each profile separately: the side, the total of its values, and its frames.
     pub fn profile_sums(&self) -> Vec<ProfileSums> {
         parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
-            let sums = Sums::from_walk(walk, &walk.input.profile.sample_range());
-            let own = walk.translation.iter().zip(sums.flat.iter().zip(&sums.cum));
-            let mut of_profile =
+            let sums = FrameSums::from_walk(walk, &walk.input.profile.sample_range());
+            let frames = walk.translation.iter().zip(sums.flat.iter().zip(&sums.cum));
+            let mut profile_sums =
                 ProfileSums { is_base: walk.input.base, total: walk.total(), frames: Default::default() };
-            for (&common, (&flat, cum)) in own.filter(|(_, (flat, cum))| (**flat, cum.sum) != (0, 0)) {
-                let sums = of_profile.frames.entry(common).or_default();
+            for (&common, (&flat, cum)) in frames.filter(|(_, (flat, cum))| (**flat, cum.sum) != (0, 0)) {
+                let sums = profile_sums.frames.entry(common).or_default();
                 *sums = (sums.0 + flat, sums.1 + cum.sum);
             }
-            of_profile
+            profile_sums
         })
     }
 
-    /// The sum of the magnitudes of what filters leave, of each profile by itself.
+    /// Returns for each profile the sum of the magnitudes of values that pass the filters.
     #[cfg(feature = "check")]
     pub(crate) fn profile_totals_kept(&self) -> Vec<i64> {
         parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
             let mut total = 0;
-            // A part of the samples can't overflow where all of them do not.
+            // If the sums over all samples fit, the sums over a part of them fit too.
             walk.for_each_sample(|value, _| total += value.saturating_abs());
             total
         })
     }
 
-    /// (flat, cum) of several frames taken as one, of each profile by itself: samples that have any of them
-    /// count once in cum. `chosen` has a place for each frame.
+    /// Returns for each profile the (flat, cum) of several frames taken as one. A sample with several of these frames
+    /// counts once in cum. `chosen` has an element for each frame.
     #[cfg(feature = "check")]
     pub(crate) fn profile_sums_of_any(&self, chosen: &[bool]) -> Vec<(i64, i64)> {
         parallel::map(&self.walks().collect::<Vec<_>>(), |walk| {
@@ -285,17 +287,17 @@ impl Measure {
     }
 }
 
-impl Sums {
-    fn from_walk(walk: &Walk<'_>, range: &SampleRange) -> Sums {
+impl FrameSums {
+    fn from_walk(walk: &Walk<'_>, range: &SampleRange) -> FrameSums {
         let frames = walk.frames;
-        let sums = Sums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
+        let sums = FrameSums { flat: vec![0; frames.len()], cum: vec![Cum::default(); frames.len()] };
         let (innermost, second) = (frames.innermost(), frames.second());
         let mut summing = Summing { sums, frames, innermost, second, stamp: 0 };
         walk.visit(range, &mut summing);
         summing.sums
     }
 
-    /// Adds a sample's value to one of its frames, without a branch.
+    /// Adds a sample's value to a frame's cum, without a branch.
     #[inline(always)]
     fn add(&mut self, stamp: u32, value: i64, frame: u32) {
         let cum = &mut self.cum[frame as usize];
@@ -304,13 +306,13 @@ impl Sums {
     }
 }
 
-/// Adds samples up.
+/// Sums up samples.
 struct Summing<'m> {
-    sums: Sums,
+    sums: FrameSums,
     frames: &'m InputFrames,
     innermost: Vec<Innermost>,
     second: Vec<Innermost>,
-    /// Number of the sample, from 1.
+    /// The number of the sample, counted from 1.
     stamp: u32,
 }
 
@@ -326,11 +328,11 @@ impl<'m> SampleVisitor<'m> for Summing<'_> {
 }
 
 impl Summing<'_> {
-    /// Adds a sample's value to the frames of all its locations: the innermost loop. It is a function by itself, and
-    /// calls another for what is rare, so that all it needs stays in registers.
+    /// Adds a sample's value to the frames of all its locations. This is the innermost loop. It is a separate function,
+    /// and the rare case is a separate call, so that all its variables stay in registers.
     #[inline(never)]
     fn add_frames(&mut self, value: i64, locations: impl SampleLocations) {
-        // Which locations are more than one frame can't be predicted, so they are put aside without a branch.
+        // Branch prediction fails for locations with several frames, so they are collected without a branch.
         let mut inlined = [0; 64];
         let mut n_inlined = 0;
         locations.for_each(|l| {
@@ -346,14 +348,14 @@ impl Summing<'_> {
         self.add_callers(value, &inlined[..n_inlined]);
     }
 
-    /// As [`Summing::add_callers`], in the midst of the innermost loop, which does not make room for it.
+    /// Calls [`Summing::add_callers`] from within the innermost loop. It is not inlined, because it is rarely needed.
     #[cold]
     #[inline(never)]
     fn add_many_callers(&mut self, value: i64, locations: &[u32; 64]) {
         self.add_callers(value, locations);
     }
 
-    /// Adds it to those that the innermost frames of these locations were inlined into.
+    /// Adds the value to the frames that the innermost frames of these locations are inlined into.
     #[inline(never)]
     fn add_callers(&mut self, value: i64, locations: &[u32]) {
         for &l in locations {
@@ -367,19 +369,20 @@ impl Summing<'_> {
 }
 
 impl Top {
-    /// Leaves the rows that more than chance explains; none of a table that does not know.
+    /// Keeps the significant rows. Keeps no rows if the table has no statistics.
     pub fn retain_significant(&mut self) {
         let chances = self.chances.clone().unwrap_or_default();
         let q = |row: &TopRow| chances.get(row.frame as usize).and_then(|chance| chance.q);
         self.rows.retain(|row| q(row).is_some_and(|q| q <= SIGNIFICANT));
     }
 
-    /// Reorders the rows.
+    /// Sorts the rows.
     pub fn sort(&mut self, sort: Sort) {
         self.sort = sort;
         let size = |row: &TopRow| sort.size(row.flat, row.cum);
         self.rows.sort_unstable_by_key(|row| Reverse(size(row)));
-        // Most rows differ in size; the names of the others are looked up once each, and not at each comparison.
+        // Most rows differ in size. The names of the remaining rows are looked up once per row, and not in each
+        // comparison.
         for tied in self.rows.chunk_by_mut(|a, b| size(a) == size(b)).filter(|tied| tied.len() > 1) {
             let mut named: Vec<_> = tied.iter().map(|row| (self.frames.order(row.frame), *row)).collect();
             parallel::sort_unstable_by(&mut named, |a, b| a.0.cmp(&b.0));

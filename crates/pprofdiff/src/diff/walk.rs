@@ -1,4 +1,4 @@
-//! The one walk from samples to what filters leave of them.
+//! Iterates over the samples of a profile and applies the filters. All views read samples through this module.
 
 use super::Input;
 use super::filter::FilterPlan;
@@ -8,11 +8,11 @@ use pprofdiff_profile::samples::{Label, Sample, SampleRange};
 /// One profile of a measure, ready to be walked.
 #[derive(Clone)]
 pub(crate) struct Walk<'m> {
-    /// The profile's number among those of the measure.
+    /// The profile's number among the profiles of the measure.
     pub index: usize,
     pub input: &'m Input,
     pub frames: &'m InputFrames,
-    /// From the profile's own frame indexes to the common ones.
+    /// The map from the profile's own frame indexes to the common indexes.
     pub translation: &'m [u32],
     pub(super) plan: &'m FilterPlan,
     pub(super) column: usize,
@@ -20,45 +20,45 @@ pub(crate) struct Walk<'m> {
 }
 
 impl<'m> Walk<'m> {
-    /// True if nothing is filtered, so that samples keep all their locations.
+    /// Returns true if there are no filters, so that samples keep all their locations.
     fn is_unfiltered(&self) -> bool {
         self.plan.is_trivial() && self.input.part.is_none()
     }
 
-    /// The ranges of samples that can be walked at the same time: all in one where they are filtered.
+    /// Returns the ranges of samples that can be read in parallel. With filters, returns a single range.
     pub(crate) fn ranges(&self) -> Vec<SampleRange> {
         let profile = &self.input.profile;
         if self.is_unfiltered() { profile.sample_ranges() } else { vec![profile.sample_range()] }
     }
 
-    /// The sum of the magnitudes of its values, before filters.
+    /// Returns the sum of the values' magnitudes, before filters.
     pub(crate) fn total(&self) -> i64 {
         self.input.total(self.column).magnitude * self.times.abs()
     }
 
-    /// The sum of its values, before filters.
+    /// Returns the sum of the values, before filters.
     pub(crate) fn sum(&self) -> i64 {
         self.input.total(self.column).sum * self.times
     }
 
-    /// The value of one of its samples.
+    /// Returns the value of a sample.
     pub(crate) fn value(&self, sample: &Sample<'_>) -> i64 {
         sample.value(self.column) * self.times
     }
 
-    /// The labels of a sample that are shown.
+    /// Returns the labels of a sample that the filters show.
     pub(crate) fn labels(&self, sample: &Sample<'m>) -> impl Iterator<Item = Label> + use<'m> {
         let plan = self.plan;
         sample.labels().filter(|label| plan.shows_label(label.key))
     }
 
-    /// Shows the visitor each sample that counts. `range` is one of [`Walk::ranges`].
+    /// Calls the visitor with each sample that passes the filters and has a value. `range` is one of [`Walk::ranges`].
     #[inline(always)]
     pub(crate) fn visit(&self, range: &SampleRange, visitor: &mut impl SampleVisitor<'m>) {
         self.visit_or(range, |_| false, visitor);
     }
 
-    /// The same with those samples that count by another column.
+    /// Like [`Walk::visit`], but also visits samples for which `counts` returns true, even if their value is zero.
     #[inline(always)]
     pub(crate) fn visit_or(
         &self,
@@ -80,22 +80,23 @@ impl<'m> Walk<'m> {
         let mut index = 0;
         profile.for_each_sample(range, |sample| {
             let value = sample.value(self.column);
-            let is_asked = value != 0 || counts(&sample);
-            let is_asked = is_asked && self.input.part.is_none_or(|part| part == sample.is_base());
-            if is_asked && self.plan.apply(index, &sample, &mut kept) {
+            let is_included = value != 0 || counts(&sample);
+            let is_included = is_included && self.input.part.is_none_or(|part| part == sample.is_base());
+            if is_included && self.plan.apply(index, &sample, &mut kept) {
                 visitor.sample(value * self.times, &kept[..], sample);
             }
             index += 1;
         });
     }
 
-    /// The innermost frame of each location, with common numbers.
+    /// Returns the innermost frame of each location, as a common number.
     pub(crate) fn innermost(&self) -> Vec<Innermost> {
         let common = |first: Innermost| Innermost::new(self.translation[first.frame() as usize], first.has_more());
         self.frames.innermost().into_iter().map(common).collect()
     }
 
-    /// Puts the frames of a location, innermost first, at the end of a stack; `first` is that of [`Walk::innermost`].
+    /// Appends the frames of a location to a stack, innermost first. `first` is the location's entry in
+    /// [`Walk::innermost`].
     #[inline(always)]
     pub(crate) fn push_frames(&self, first: Innermost, location: u32, stack: &mut Vec<u32>) {
         stack.push(first.frame());
@@ -104,27 +105,27 @@ impl<'m> Walk<'m> {
         }
     }
 
-    /// Calls `f` with each sample that counts: its value, and itself.
+    /// Calls `f` with the value of each visited sample, and with the sample.
     pub(crate) fn for_each_sample(&self, f: impl FnMut(i64, Sample<'m>)) {
         self.visit(&self.input.profile.sample_range(), &mut WithoutLocations(f));
     }
 
-    /// Calls `f` with each sample that counts: its value, the locations that filters leave of it (leaf first), and
-    /// itself.
+    /// Calls `f` with each visited sample: its value, the locations that the filters keep (leaf first), and the sample.
     pub(crate) fn for_each(&self, f: impl FnMut(i64, &[u32], Sample<'m>)) {
         self.visit(&self.input.profile.sample_range(), &mut Collecting { locations: Vec::new(), f });
     }
 }
 
 /// One profile of a selection, with its columns of all sample types.
-pub(super) struct Columns<'m> {
+pub(super) struct TypeColumns<'m> {
     pub walk: Walk<'m>,
-    /// By sample type: the column, and what its values are multiplied by.
+    /// For each sample type, the column and the factor for its values.
     pub of_types: Vec<(usize, i64)>,
 }
 
-impl<'m> Columns<'m> {
-    /// Shows the visitor each sample that counts for any sample type. `range` is one of [`Walk::ranges`].
+impl<'m> TypeColumns<'m> {
+    /// Calls the visitor with each sample that passes the filters and has a value of any type. `range` is one of
+    /// [`Walk::ranges`].
     #[inline(always)]
     pub(super) fn visit(&self, range: &SampleRange, visitor: &mut impl ColumnVisitor) {
         let Walk { input, plan, .. } = &self.walk;
@@ -154,25 +155,25 @@ impl<'m> Columns<'m> {
     }
 }
 
-/// Visits samples with the values of all sample types, as [`SampleVisitor`] those of one.
+/// Visits samples with the values of all sample types. [`SampleVisitor`] gets the value of one type.
 pub(super) trait ColumnVisitor {
     fn sample(&mut self, values: &[i64], locations: impl SampleLocations);
 }
 
-/// Visits samples. A trait and not a closure, so that whole and filtered samples are compiled separately: compiled
-/// together, the table of frames takes 13 % more instructions.
+/// Visits samples. This is a trait and not a closure, so that unfiltered and filtered samples are compiled separately.
+/// If they are compiled together, the table of frames takes 13 % more instructions.
 pub(crate) trait SampleVisitor<'m> {
-    /// A sample: its value, and the locations that filters leave of it.
+    /// Visits a sample with its value and the locations that the filters keep.
     fn sample(&mut self, value: i64, locations: impl SampleLocations, sample: Sample<'m>);
 }
 
-/// Locations of a sample, leaf first.
+/// The locations of a sample, leaf first.
 pub(crate) trait SampleLocations: Copy {
     fn for_each(self, f: impl FnMut(u32));
     fn leaf(self) -> Option<u32>;
 }
 
-/// All of them.
+/// All locations of the sample.
 impl SampleLocations for Sample<'_> {
     #[inline(always)]
     fn for_each(self, f: impl FnMut(u32)) {
@@ -185,7 +186,7 @@ impl SampleLocations for Sample<'_> {
     }
 }
 
-/// Those that filters leave.
+/// The locations that the filters keep.
 impl SampleLocations for &[u32] {
     #[inline(always)]
     fn for_each(self, f: impl FnMut(u32)) {
@@ -198,7 +199,7 @@ impl SampleLocations for &[u32] {
     }
 }
 
-/// For what does not look at locations.
+/// An adapter for closures that do not read locations.
 struct WithoutLocations<F>(F);
 
 impl<'m, F: FnMut(i64, Sample<'m>)> SampleVisitor<'m> for WithoutLocations<F> {
@@ -208,10 +209,10 @@ impl<'m, F: FnMut(i64, Sample<'m>)> SampleVisitor<'m> for WithoutLocations<F> {
     }
 }
 
-/// Gives each sample's frames, root first.
+/// Calls `f` with the value and the frames of each sample, root first.
 pub(super) struct StackVisitor<'w, 'm, F> {
     pub(super) walk: &'w Walk<'m>,
-    /// By location, with common numbers.
+    /// The innermost frame of each location, as a common number.
     pub(super) innermost: Vec<Innermost>,
     pub(super) stack: Vec<u32>,
     pub(super) f: &'w mut F,
@@ -228,7 +229,8 @@ impl<'m, F: FnMut(i64, &[u32])> SampleVisitor<'m> for StackVisitor<'_, 'm, F> {
     }
 }
 
-/// Puts the locations of each sample into a slice, for what is not worth code for both forms.
+/// Copies the locations of each sample into a slice. This avoids compiling the closure for both forms of samples where
+/// speed does not matter.
 struct Collecting<F> {
     locations: Vec<u32>,
     f: F,

@@ -1,9 +1,9 @@
-//! A diff as one profile: the base's samples negated and labelled, so that nothing cancels.
+//! Writes a diff as one profile. The base's samples are negated and labelled, so that nothing cancels out.
 //!
-//! `go tool pprof` opens it with the numbers of `-diff_base`; we open it as the diff it was.
+//! `go tool pprof` opens it and shows the numbers of `-diff_base`. pprofdiff opens it as the original diff.
 //!
-//! Samples are in the order of their stacks, which packs best. A written diff stands alone: beside other profiles it is
-//! refused, since any sum with it counts a side twice.
+//! Samples are sorted by stack, which compresses best. A written diff cannot be combined with other profiles, since any
+//! sum with it would count a side twice.
 
 use super::filter::{Compiled, FilterKind, Filtered};
 use super::normalize::{Normalize, Scales};
@@ -13,30 +13,31 @@ use pprofdiff_profile::shared::{Fields, Merger, Part, pack};
 use pprofdiff_profile::{Profile, WriteOptions};
 
 impl Diff {
-    /// The diff as a profile with all its sample types; write it with [`Profile::to_bytes`].
+    /// Converts the diff to a profile with all its sample types. [`Profile::to_bytes`] writes it.
     ///
-    /// Applies the query's filters and normalization, which scales each sample type by its own totals, but not its
-    /// granularity. The query's sample type becomes the default of the profile, as in google/pprof. For a single
+    /// Applies the query's filters and normalization, but not its granularity. Normalization scales each sample type by
+    /// its own totals. The query's sample type becomes the default of the profile, as in google/pprof. For a single
     /// profile, returns that profile, filtered.
     ///
     /// # Errors
-    /// As [`Diff::measure`]; also `tagroot` and `tagleaf`, whose frames exist in views only.
+    /// Returns the errors of [`Diff::measure`]. Also fails if `tagroot` or `tagleaf` is set, whose frames exist in
+    /// views only.
     pub fn to_profile(&self, query: &Query) -> Result<Profile> {
         Profile::decode("diff", self.to_message(query, true)?)
     }
 
-    /// As [`Diff::to_profile`], with the samples in the order in which they were read, the new side's first.
+    /// Like [`Diff::to_profile`], but keeps the samples in the order in which they were read, the new side first.
     ///
     /// # Errors
-    /// As [`Diff::to_profile`].
+    /// Returns the errors of [`Diff::to_profile`].
     pub fn to_profile_as_read(&self, query: &Query) -> Result<Profile> {
         Profile::decode("diff", self.to_message(query, false)?)
     }
 
-    /// The diff as a file's bytes: what [`Diff::to_profile`] gives, written, without making a profile of it first.
+    /// Returns the bytes of a file with the profile of [`Diff::to_profile`], without decoding that profile first.
     ///
     /// # Errors
-    /// As [`Diff::to_profile`] and [`Profile::to_bytes`].
+    /// Returns the errors of [`Diff::to_profile`] and [`Profile::to_bytes`].
     pub fn to_bytes(&self, query: &Query, options: &WriteOptions) -> Result<Vec<u8>> {
         pack(&self.to_message(query, true)?, options)
     }
@@ -44,11 +45,13 @@ impl Diff {
     fn to_message(&self, query: &Query, by_stack: bool) -> Result<Vec<u8>> {
         if query.filters.has(FilterKind::Keys) {
             return Err(Error::query(
-                "tagroot and tagleaf make frames of labels for a view; they can't be written to a profile",
+                "tagroot and tagleaf add frames to views only; these frames can't be written to a profile",
             ));
         }
         if !query.matching.is_exact() {
-            return Err(Error::query("a written profile has names as they are: match them when it is looked at"));
+            return Err(Error::query(
+                "a written profile keeps the original names; set match when you view it, not when you write it",
+            ));
         }
         let default_type = query.sample_type.as_deref().map(|name| self.find_sample_type(Some(name))).transpose()?;
         let diff = &*self.of_tagged_sides(query, &mut Vec::new())?;
@@ -56,7 +59,7 @@ impl Diff {
         let plans = diff.plans(query, &filters, &Default::default(), &mut Vec::new())?;
         let scales = |t: usize| {
             let (base, new) = (diff.side_total(true, t), diff.side_total(false, t));
-            // A column without values has nothing to scale.
+            // A column without values cannot be scaled by its total.
             let mode = if new.magnitude == 0 { Normalize::None } else { query.normalize };
             let kind = &diff.types[t].kind;
             diff.scales(mode, base, new).map_err(|e| Error::query(format!("sample type {kind}: {}", e.detail())))
@@ -84,8 +87,8 @@ impl Diff {
         if diff.runs() == [1, 1] {
             return Ok(merger.finish(&profiles, fields, |is_base, column, v| scales[column].for_side(is_base).apply(v)));
         }
-        // Of many runs a stack has a fraction of a sample: what rounding leaves of one is added to the next, so that the
-        // sums of what is written are the rounded sums.
+        // The mean of many runs gives a stack a fraction of a sample. The rounding error of each value is carried to
+        // the next value, so that the sums of the written values equal the rounded sums.
         let mut before = vec![[0_i64; 2]; scales.len()];
         Ok(merger.finish(&profiles, fields, |is_base, column, v| {
             let (scale, before) = (scales[column].for_side(is_base), &mut before[column][usize::from(is_base)]);

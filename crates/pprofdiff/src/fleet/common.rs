@@ -1,10 +1,13 @@
-//! Small changes that many pairs share. No pair is sure of one by itself; together they may be.
+//! Finds small changes that many pairs share. They are not significant in any single pair, but may be significant in
+//! all pairs together.
 //!
-//! Of a pair, what a function costs itself is compared with the base at the new side's amount of work: in standard deviations
-//! of counts, as roots (Anscombe 1948), in which chance is as likely above zero as below. If a function did not change, the sum
-//! of its differences over all pairs, over the root of the sum of their squares, exceeds `z` with a probability of at most
-//! `exp(-z²/2)` whatever their sizes are, which are what pairs differ by besides (Hoeffding 1963). The false ones among
-//! all functions are bounded as those of pairs are.
+//! In each pair, a function's own cost on the new side is compared with its cost in the base, scaled to the new side's
+//! amount of work. The difference is measured in standard deviations of counts, using square roots (Anscombe 1948). By
+//! chance, it is equally likely to be above or below zero. If a function did not change, the sum of its differences
+//! over all pairs, divided by the root of the sum of their squares, exceeds `z` with a probability of at most
+//! `exp(-z²/2)` for any sizes of the differences (Hoeffding 1963). The sizes differ between pairs for other reasons, so
+//! the bound must not depend on them. The false discovery rate among all functions is limited in the same way as among
+//! pairs.
 
 use std::collections::BTreeMap;
 
@@ -15,39 +18,39 @@ use crate::diff::Top;
 use crate::diff::matching::canonical;
 use crate::statistics::rank::false_discoveries;
 
-/// The functions that are kept of a pair: those that cost most.
+/// The maximum number of functions to keep per pair: the functions with the highest cost.
 const MAX_FUNCTIONS: usize = 200;
-/// The events of a function of both sides together without which a pair says nothing of it.
+/// The minimum number of events of a function on both sides together. Below it, a pair is no evidence for the function.
 const MIN_EVENTS: f64 = 20.0;
-/// The functions of all pairs that are kept: of more, those that one pair alone has had go.
+/// The maximum number of functions to keep over all pairs. Above it, functions that occur in a single pair are removed.
 const MAX_KEPT: usize = 200_000;
-/// The pairs without which nothing is said of a function: fewer can't agree by more than chance.
+/// The minimum number of pairs for a test of a function. Fewer pairs cannot agree by more than chance.
 const MIN_PAIRS: usize = 8;
 
-/// A change that many pairs share, of which each alone is no more than chance.
+/// A change that many pairs share, and that is not significant in any single pair.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CommonChange {
-    /// The function, without what compilers number anew.
+    /// The canonical name of the function.
     pub function: String,
-    /// The number of pairs that have it, those in which it is a cause aside.
+    /// The number of pairs that contain the function, without pairs where it is a cause.
     pub pairs: usize,
-    /// What it cost itself in the bases of all of them, at the amounts of work of the new sides.
+    /// The function's own cost in the bases of these pairs, scaled to the amounts of work of the new sides.
     pub base: f64,
-    /// The same of the new sides.
+    /// The function's own cost on the new sides of these pairs.
     pub new: f64,
-    /// The difference.
+    /// The difference between the costs.
     pub delta: f64,
-    /// The difference as a part of all bases' totals.
+    /// The difference as a share of the totals of all bases.
     pub share: f64,
-    /// The least rate of false discoveries at which it is named.
+    /// The false discovery rate at which the change is significant (q-value).
     pub q: f64,
 }
 
-/// What a pair says of a function.
+/// The change of a function's own cost in one pair.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct OwnChange {
+pub(super) struct FlatChange {
     function: String,
     base: f64,
     new: f64,
@@ -55,12 +58,12 @@ pub(super) struct OwnChange {
     z: f64,
 }
 
-/// What a pair says of the functions that no cause of it has; `event` is the value of one that the profiler saw.
-pub(super) fn own_changes(top: &Top, event: f64, causes: &[FleetCause]) -> Vec<OwnChange> {
+/// Returns the changes of functions that are not part of a cause. `event` is the value of one profiled event.
+pub(super) fn flat_changes(top: &Top, event: f64, causes: &[FleetCause]) -> Vec<FlatChange> {
     if event <= 0.0 {
         return Vec::new();
     }
-    // Versions of a function are one.
+    // Versions of a function with the same canonical name count as one function.
     let mut costs: BTreeMap<String, [f64; 2]> = BTreeMap::new();
     for row in &top.rows {
         let sides = [row.flat.base, row.flat.new].map(|value| value as f64 / event);
@@ -75,20 +78,21 @@ pub(super) fn own_changes(top: &Top, event: f64, causes: &[FleetCause]) -> Vec<O
         let mut names = causes.iter().flat_map(|cause| [&cause.function, &cause.callee]).flatten();
         names.any(|name| canonical(name) == *function)
     };
-    let mut found: Vec<OwnChange> = costs
+    let mut changes: Vec<FlatChange> = costs
         .into_iter()
         .filter(|(function, _)| !is_cause(function))
         .map(|(function, [base, new])| {
             let z = 2.0 * ((new + 0.375).sqrt() - (work * (base + 0.375)).sqrt()) / (1.0 + work).sqrt();
-            OwnChange { function, base: base * work * event, new: new * event, z }
+            FlatChange { function, base: base * work * event, new: new * event, z }
         })
         .collect();
-    found.sort_by(|a, b| b.base.max(b.new).total_cmp(&a.base.max(a.new)));
-    found.truncate(MAX_FUNCTIONS);
-    found
+    changes.sort_by(|a, b| b.base.max(b.new).total_cmp(&a.base.max(a.new)));
+    changes.truncate(MAX_FUNCTIONS);
+    changes
 }
 
-/// How much more the new side did: what functions grew by, the median by cost, which the few that changed do not move.
+/// Returns the new side's amount of work relative to the base: the median growth of functions, weighted by cost. A few
+/// changed functions do not affect it.
 fn amount_of_work<'a>(costs: impl Iterator<Item = &'a [f64; 2]>) -> f64 {
     let mut ratios: Vec<(f64, f64)> =
         costs.filter(|[base, new]| *base > 0.0 && *new > 0.0).map(|[base, new]| (new / base, base + new)).collect();
@@ -102,12 +106,12 @@ fn amount_of_work<'a>(costs: impl Iterator<Item = &'a [f64; 2]>) -> f64 {
     median.map_or(1.0, |(ratio, _)| *ratio)
 }
 
-/// What all pairs say, as they come.
+/// The evidence of all pairs, accumulated by function.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(super) struct Evidence(BTreeMap<String, Sums>);
+pub(super) struct CommonEvidence(BTreeMap<String, FunctionSums>);
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-struct Sums {
+struct FunctionSums {
     pairs: usize,
     base: f64,
     new: f64,
@@ -115,8 +119,8 @@ struct Sums {
     squares: f64,
 }
 
-impl Evidence {
-    pub(super) fn add(&mut self, changes: Vec<OwnChange>) {
+impl CommonEvidence {
+    pub(super) fn add(&mut self, changes: Vec<FlatChange>) {
         for change in changes {
             let sums = self.0.entry(change.function).or_default();
             sums.pairs += 1;
@@ -130,12 +134,12 @@ impl Evidence {
         }
     }
 
-    /// Those that are no chance, the largest difference first; `total` is that of all bases.
+    /// Returns the significant changes, the largest difference first. `total` is the total of all bases.
     pub(super) fn common(&self, fdr: f64, total: f64) -> Vec<CommonChange> {
-        let told: Vec<(&String, &Sums)> = self.0.iter().filter(|(_, sums)| sums.pairs >= MIN_PAIRS).collect();
-        let p = |(_, sums): &(&String, &Sums)| (2.0 * (-sums.z * sums.z / sums.squares / 2.0).exp()).min(1.0);
-        let q = false_discoveries(&told.iter().map(p).collect::<Vec<_>>());
-        let of = |((function, sums), q): ((&String, &Sums), f64)| CommonChange {
+        let tested: Vec<(&String, &FunctionSums)> = self.0.iter().filter(|(_, sums)| sums.pairs >= MIN_PAIRS).collect();
+        let p = |(_, sums): &(&String, &FunctionSums)| (2.0 * (-sums.z * sums.z / sums.squares / 2.0).exp()).min(1.0);
+        let q = false_discoveries(&tested.iter().map(p).collect::<Vec<_>>());
+        let to_change = |((function, sums), q): ((&String, &FunctionSums), f64)| CommonChange {
             function: function.clone(),
             pairs: sums.pairs,
             base: sums.base,
@@ -144,11 +148,11 @@ impl Evidence {
             share: if total > 0.0 { (sums.new - sums.base) / total } else { 0.0 },
             q,
         };
-        // Where large pairs say the opposite of most, the sum is not what most say.
-        let agrees = |(_, sums): &(&String, &Sums)| (sums.new - sums.base) * sums.z > 0.0;
-        let mut found: Vec<CommonChange> =
-            told.into_iter().zip(q).filter(|(of, q)| *q <= fdr && agrees(of)).map(of).collect();
-        found.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()).then_with(|| a.function.cmp(&b.function)));
-        found
+        // If a few large pairs disagree with most pairs, the sum does not represent the majority.
+        let agrees = |(_, sums): &(&String, &FunctionSums)| (sums.new - sums.base) * sums.z > 0.0;
+        let mut changes: Vec<CommonChange> =
+            tested.into_iter().zip(q).filter(|(sums, q)| *q <= fdr && agrees(sums)).map(to_change).collect();
+        changes.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()).then_with(|| a.function.cmp(&b.function)));
+        changes
     }
 }

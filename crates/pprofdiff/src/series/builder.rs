@@ -1,4 +1,4 @@
-//! Makes a series: a column of each build, then one unit and one scale for all.
+//! Builds a series: computes a column for each build, then converts all columns to one unit and one scale.
 
 use std::collections::BTreeMap;
 use std::iter::Peekable;
@@ -19,8 +19,8 @@ use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::units;
 use pprofdiff_profile::{LoadOptions, Profile};
 
-/// What is kept of a profile, in its own unit.
-pub(super) struct Column {
+/// The values of one profile, in the profile's own unit.
+pub(super) struct BuildColumn {
     pub values: Vec<FrameValue>,
     pub total: Total,
     pub sample_type: String,
@@ -29,20 +29,20 @@ pub(super) struct Column {
     pub duration_nanos: i64,
     pub time_nanos: i64,
     pub warnings: Vec<String>,
-    /// As [`Build::event`], before anything is scaled.
+    /// See [`Build::event`], here before scaling.
     pub event: f64,
 }
 
-/// The columns of some builds, of frames that they share. Frames are numbered as they occur first, build by build, so that
-/// it makes no difference which builds are a group.
-pub(super) struct Group {
+/// The columns of several builds, with their shared frames. Frames are numbered by their first occurrence, build by
+/// build, so that the result does not depend on how builds are grouped.
+pub(super) struct BuildGroup {
     pub frames: Frames,
-    pub columns: Vec<Result<Column>>,
+    pub columns: Vec<Result<BuildColumn>>,
 }
 
-impl Group {
-    /// The columns, with the numbers that another interner gives to their frames.
-    fn into_columns(self, names: &mut FrameInterner) -> Result<Vec<Result<Column>>> {
+impl BuildGroup {
+    /// Returns the columns, with frame numbers from `names`.
+    fn into_columns(self, names: &mut FrameInterner) -> Result<Vec<Result<BuildColumn>>> {
         let numbers = names.add(&self.frames, 0..self.frames.len() as u32)?;
         let mut columns = self.columns;
         for column in columns.iter_mut().flatten() {
@@ -51,14 +51,14 @@ impl Group {
         Ok(columns)
     }
 
-    /// Builds that failed for one reason.
-    fn failed(e: &Error, builds: usize, granularity: Granularity) -> Group {
+    /// Creates a group of builds that all failed with the same error.
+    fn failed(e: &Error, builds: usize, granularity: Granularity) -> BuildGroup {
         let columns = (0..builds).map(|_| Err(Error::new(e.kind(), e.detail()))).collect();
-        Group { frames: FrameInterner::new(granularity).frames(), columns }
+        BuildGroup { frames: FrameInterner::new(granularity).frames(), columns }
     }
 
-    /// Several as one.
-    pub(super) fn concat(mut groups: Vec<Group>, granularity: Granularity) -> Result<Group> {
+    /// Combines several groups.
+    pub(super) fn concat(mut groups: Vec<BuildGroup>, granularity: Granularity) -> Result<BuildGroup> {
         if groups.len() == 1 {
             return Ok(groups.swap_remove(0));
         }
@@ -66,35 +66,35 @@ impl Group {
         for group in groups {
             columns.extend(group.into_columns(&mut names)?);
         }
-        Ok(Group { frames: names.frames(), columns })
+        Ok(BuildGroup { frames: names.frames(), columns })
     }
 }
 
-/// A build that was loaded, or why it was not.
-struct Loaded {
+/// A loaded build, or a build that failed.
+struct LoadedBuild {
     key: String,
     path: String,
-    /// If it is no file.
+    /// The source that can load the build again, if it is not a file.
     fetch: Option<Source>,
-    column: Result<Column>,
+    column: Result<BuildColumn>,
 }
 
-/// Makes a [`Series`] of builds that come one after the other.
+/// Builds a [`Series`] from builds that are added one after another.
 pub struct SeriesBuilder {
-    /// Asked of each build; the first that has values decides the sample type.
+    /// The query for each build. The first build with values determines the sample type.
     query: Query,
-    /// Applied when all builds are there.
+    /// The normalization, which is applied after all builds are loaded.
     normalize: Normalize,
     options: SeriesOptions,
     names: FrameInterner,
-    loaded: Vec<Loaded>,
+    loaded: Vec<LoadedBuild>,
     keys: HashSet<String>,
 }
 
-/// Groups of builds in a window for each thread: enough that threads seldom wait at its end.
+/// The number of groups per thread in a window. It is large enough that threads rarely wait at the end of a window.
 const WINDOW: usize = 4;
 
-/// The next builds that are read together: of a store those that are kept together, of others each by itself.
+/// Takes the next builds that are loaded together: a cached group of a store, or a single build from other sources.
 fn next_group(builds: &mut Peekable<impl Iterator<Item = (String, Source)>>) -> Option<Vec<(String, Source)>> {
     let group = vec![builds.next()?];
     #[cfg(feature = "store")]
@@ -102,7 +102,7 @@ fn next_group(builds: &mut Peekable<impl Iterator<Item = (String, Source)>>) -> 
     Some(group)
 }
 
-fn load_group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> Group {
+fn load_group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> BuildGroup {
     #[cfg(feature = "store")]
     if builds.len() > 1
         && let Some(group) = kept::group(builds, query, load)
@@ -112,38 +112,39 @@ fn load_group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) ->
     read_group(builds, query, load)
 }
 
-/// The columns of builds, of their profiles.
-pub(super) fn read_group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> Group {
+/// Computes the columns of builds from their profiles.
+pub(super) fn read_group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> BuildGroup {
     let groups = parallel::map(builds, |(_, source)| match column(source, query, load) {
-        Ok((column, frames)) => Group { frames, columns: vec![Ok(column)] },
-        Err(e) => Group { frames: FrameInterner::new(query.granularity).frames(), columns: vec![Err(e)] },
+        Ok((column, frames)) => BuildGroup { frames, columns: vec![Ok(column)] },
+        Err(e) => BuildGroup { frames: FrameInterner::new(query.granularity).frames(), columns: vec![Err(e)] },
     });
-    Group::concat(groups, query.granularity).unwrap_or_else(|e| Group::failed(&e, builds.len(), query.granularity))
+    BuildGroup::concat(groups, query.granularity)
+        .unwrap_or_else(|e| BuildGroup::failed(&e, builds.len(), query.granularity))
 }
 
-/// Loads a profile and keeps its column, with frames of its own.
-fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(Column, Frames)> {
+/// Loads a profile and computes its column, with its own frames.
+fn column(source: &Source, query: &Query, options: &LoadOptions) -> Result<(BuildColumn, Frames)> {
     #[cfg(feature = "store")]
     if let Some(column) = super::stored::column(source, query, options)? {
         return Ok(column);
     }
     let profile = source.load(options)?;
-    of_profile(&profile, query).map_err(|e| e.in_input(profile.name()))
+    column_of_profile(&profile, query).map_err(|e| e.in_input(profile.name()))
 }
 
-fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)> {
+fn column_of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(BuildColumn, Frames)> {
     profile.one_sided()?;
     let diff = Diff::of_profile(profile)?;
     let index = diff.find_sample_type(query.sample_type.as_deref())?;
     let measure = diff.select_of_runs(query)?.measure_type(index, query.normalize)?;
     let event = causes::sampling(&measure)?.0.first().copied().unwrap_or(0.0);
     let top = measure.top(Sort::Flat);
-    let mut own = FrameInterner::new(query.granularity);
-    let numbers = own.add(&top.frames, top.rows.iter().map(|r| r.frame))?;
+    let mut names = FrameInterner::new(query.granularity);
+    let numbers = names.add(&top.frames, top.rows.iter().map(|r| r.frame))?;
     let values = top.rows.iter().zip(numbers);
     let values = values.map(|(row, frame)| FrameValue { frame, flat: row.flat.new, cum: row.cum.new }).collect();
     let summary = &top.summary;
-    let column = Column {
+    let column = BuildColumn {
         values,
         total: diff.side_total(false, index),
         sample_type: summary.sample_type.clone(),
@@ -154,30 +155,29 @@ fn of_profile(profile: &Arc<Profile>, query: &Query) -> Result<(Column, Frames)>
         warnings: summary.warnings.clone(),
         event,
     };
-    Ok((column, own.frames()))
+    Ok((column, names.frames()))
 }
 
 impl SeriesBuilder {
-    /// A series without builds.
+    /// Creates a builder without builds.
     ///
     /// # Errors
-    /// What no series can answer: an invalid regular expression, addresses (which mean something else in each
-    /// build), a factor to normalize by (there are many builds), or what is of one table ([`Scope`]).
+    /// Fails if a series does not support the query: on an invalid regular expression, on addresses (which differ
+    /// between builds), on a factor for normalization (which applies to two sides only), and on options of single
+    /// tables ([`Scope`]).
     pub fn new(query: &Query, options: &SeriesOptions) -> Result<SeriesBuilder> {
         query.check_scope("a series", Scope::Everything)?;
         query.filters.check()?;
         if query.granularity == Granularity::Addresses {
-            return Err(Error::query("addresses mean something else in each build; a series goes down to lines"));
+            return Err(Error::query("addresses differ between builds, so a series does not support them; use lines"));
         }
         if query.matching == Matching::Moved {
             return Err(Error::query(
-                "what moved is known between two sides; a series matches names as exact, stable or canonical",
+                "a series does not support matching as moved, which needs two sides; use exact, stable or canonical",
             ));
         }
         if matches!(query.normalize, Normalize::Factor(_)) {
-            return Err(Error::query(
-                "there are many builds to normalize; it goes by total or duration, not by a factor",
-            ));
+            return Err(Error::query("a series can be normalized by total or by duration, but not by a factor"));
         }
         Ok(SeriesBuilder {
             query: Query { normalize: Normalize::None, ..query.clone() },
@@ -189,11 +189,11 @@ impl SeriesBuilder {
         })
     }
 
-    /// Loads builds, each with a key that no other has; inside a rayon pool on all its threads. A build that fails is
-    /// in [`Series::builds`], in its place, with its error.
+    /// Loads builds with unique keys. Inside a rayon pool, this uses all of its threads. A build that fails keeps its
+    /// place in [`Series::builds`] with its error.
     ///
     /// # Errors
-    /// That of the first build, if all are compared with it.
+    /// Returns the error of the first build, if all builds are compared with it.
     pub fn add(&mut self, builds: &[(String, Source)]) -> Result<()> {
         let mut rest = builds;
         while !rest.is_empty() {
@@ -204,10 +204,10 @@ impl SeriesBuilder {
         Ok(())
     }
 
-    /// As [`SeriesBuilder::add`]; builds of a store are read by what is kept of them.
+    /// Like [`SeriesBuilder::add`], but uses cached columns for builds from a store.
     ///
     /// # Errors
-    /// As [`SeriesBuilder::add`].
+    /// Returns the errors of [`SeriesBuilder::add`].
     pub(super) fn add_all(&mut self, builds: impl IntoIterator<Item = (String, Source)>) -> Result<()> {
         let mut builds = builds.into_iter().peekable();
         while builds.peek().is_some() {
@@ -220,8 +220,8 @@ impl SeriesBuilder {
         Ok(())
     }
 
-    /// How many groups are loaded at once. The first build that has values decides on the sample type, so it can't share a
-    /// window with others.
+    /// Returns the number of groups to load in parallel. The first build with values determines the sample type, so it
+    /// is loaded alone.
     fn window(&self) -> usize {
         let is_first = !self.loaded.iter().any(|l| l.column.is_ok());
         if is_first { 1 } else { WINDOW * parallel::threads() }
@@ -233,7 +233,8 @@ impl SeriesBuilder {
         for (builds, group) in groups.iter().zip(loaded) {
             let builds = builds.as_ref();
             let columns = group.into_columns(&mut self.names);
-            let columns = columns.unwrap_or_else(|e| Group::failed(&e, builds.len(), self.query.granularity).columns);
+            let columns =
+                columns.unwrap_or_else(|e| BuildGroup::failed(&e, builds.len(), self.query.granularity).columns);
             for ((key, source), column) in builds.iter().zip(columns) {
                 self.push(key.clone(), source.name(), source.again(), column)?;
             }
@@ -241,21 +242,21 @@ impl SeriesBuilder {
         Ok(())
     }
 
-    /// Adds a build that the caller could not get.
+    /// Adds a build that the caller could not load.
     ///
     /// # Errors
-    /// As [`SeriesBuilder::add`].
+    /// Returns the errors of [`SeriesBuilder::add`].
     pub fn add_failed(&mut self, key: String, reason: &str) -> Result<()> {
         let error = Error::io(std::io::Error::other(reason)).in_input(&key);
         self.push(key.clone(), key, None, Err(error))
     }
 
-    /// True if a build failed so far.
+    /// Returns true if a build has failed so far.
     pub fn has_failed(&self) -> bool {
         self.loaded.iter().any(|l| l.column.is_err())
     }
 
-    fn push(&mut self, key: String, path: String, fetch: Option<Source>, column: Result<Column>) -> Result<()> {
+    fn push(&mut self, key: String, path: String, fetch: Option<Source>, column: Result<BuildColumn>) -> Result<()> {
         let column = match self.keys.insert(key.clone()) {
             true => column,
             false => Err(Error::query(format!("there is another build with the key {key:?}")).in_input(&path)),
@@ -265,15 +266,16 @@ impl SeriesBuilder {
             (Ok(column), _) => self.query.sample_type = Some(column.sample_type.clone()),
             _ => {}
         }
-        self.loaded.push(Loaded { key, path, fetch, column });
+        self.loaded.push(LoadedBuild { key, path, fetch, column });
         Ok(())
     }
 
-    /// Brings the builds together: in one unit, the finest of theirs, and normalized to the first that has values.
+    /// Combines the builds. Converts values to the finest unit of all builds, and normalizes them to the first build
+    /// with values.
     ///
     /// # Errors
-    /// No builds; the error of the first if none has values, or if all are compared with it; a history by keys of two
-    /// names, which have no order between them.
+    /// Fails if there are no builds, and if a history sorted by key contains two names, which have no order. Returns
+    /// the error of the first build if no build has values, or if all builds are compared with the first build.
     pub fn finish(self) -> Result<Series> {
         let repeats = self.repeats();
         if (self.options.order, self.options.against) == (Order::Key, Against::Previous) {
@@ -285,7 +287,8 @@ impl SeriesBuilder {
         let (mut columns, mut errors, mut warnings) = (Vec::new(), Vec::new(), BTreeMap::new());
         let mut fetches = Vec::with_capacity(self.loaded.len());
         let mut first: Option<(Total, i64, String)> = None;
-        for (index, (Loaded { key, path, fetch, column }, times)) in self.loaded.into_iter().zip(times).enumerate() {
+        for (index, (LoadedBuild { key, path, fetch, column }, times)) in self.loaded.into_iter().zip(times).enumerate()
+        {
             fetches.push(fetch);
             let mut build = Build {
                 key,
@@ -333,7 +336,7 @@ impl SeriesBuilder {
         let builds = Arc::new(Builds { all, against: self.options.against, order: self.options.order });
         if columns.is_empty() || (builds.against == Against::First && builds.all[0].error.is_some()) {
             let error = errors.into_iter().next().map(|(_, e)| e);
-            return Err(error.unwrap_or_else(|| Error::query("a series needs builds, and there are none")));
+            return Err(error.unwrap_or_else(|| Error::query("a series needs at least one build")));
         }
         let loaded = builds.loaded();
         let total = |build: Option<&Build>| build.map_or(0, |b| b.total);
@@ -355,8 +358,9 @@ impl SeriesBuilder {
             sum: false,
             chance: None,
             warnings: {
-                let of_builds = warnings.into_iter().map(|(warning, keys)| of_some(&warning, &keys, columns.len()));
-                of_builds.chain(repeats).collect()
+                let build_warnings =
+                    warnings.into_iter().map(|(warning, keys)| with_builds(&warning, &keys, columns.len()));
+                build_warnings.chain(repeats).collect()
             },
             total: Pair { base: total(loaded.clone().next()), new: total(loaded.clone().next_back()) },
         };
@@ -370,67 +374,67 @@ impl SeriesBuilder {
         })
     }
 
-    /// Returns a warning about builds with the profile of another build, because they are no evidence that a level
-    /// lasts. Profiles that do not record a time may be equal by chance.
+    /// Returns a warning about builds that contain the profile of another build, because they are no evidence that a
+    /// level lasts. Ignores profiles that do not record a time, which may be equal by chance.
     fn repeats(&self) -> Option<String> {
         let loaded = || self.loaded.iter().filter_map(|build| Some((&build.key, build.column.as_ref().ok()?)));
-        let is_same = |a: &Column, b: &Column| {
-            let head = |c: &Column| (c.time_nanos, c.duration_nanos, c.samples, c.total.sum, c.total.magnitude);
+        let is_same = |a: &BuildColumn, b: &BuildColumn| {
+            let head = |c: &BuildColumn| (c.time_nanos, c.duration_nanos, c.samples, c.total.sum, c.total.magnitude);
             head(a) == head(b) && a.values == b.values
         };
-        let mut firsts: HashMap<i64, Vec<(&String, &Column)>> = HashMap::default();
+        let mut firsts: HashMap<i64, Vec<(&String, &BuildColumn)>> = HashMap::default();
         let (mut count, mut example) = (0, None);
         for (key, column) in loaded().filter(|(_, column)| column.time_nanos != 0) {
-            let known = firsts.entry(column.time_nanos).or_default();
-            match known.iter().find(|(_, other)| is_same(other, column)) {
+            let same_time = firsts.entry(column.time_nanos).or_default();
+            match same_time.iter().find(|(_, other)| is_same(other, column)) {
                 Some((first, _)) => {
                     count += 1;
                     example.get_or_insert((*first, key));
                 }
-                None => known.push((key, column)),
+                None => same_time.push((key, column)),
             }
         }
         let (first, key) = example?;
         let builds = if count == 1 { "1 build is" } else { &format!("{count} builds are") };
         Some(format!(
-            "{builds} the same profile as another build ({key} as {first}): it counts once where a change is explained, and \
-             is no evidence that a level lasts"
+            "{builds} the same profile as another build ({key} as {first}): it counts once in \
+             explanations, and does not show that a level lasts"
         ))
     }
 
-    /// For each build: the finest unit of all that convert into that of the first, and what the build's values are to
-    /// be multiplied by.
+    /// Returns for each build the finest unit that can be converted to the first build's unit, and the factor for the
+    /// build's values.
     fn finest_unit(&self) -> Vec<Result<(String, i64)>> {
         let units = || self.loaded.iter().map(|l| l.column.as_ref().ok().map(|c| c.unit.as_str()));
         let Some(first) = units().flatten().next() else { return units().map(|_| Ok((String::new(), 1))).collect() };
-        let of_first = units::find(first);
-        let convertible = |unit: &str| units::find(unit).filter(|u| of_first.is_some_and(|f| u.same_family(f)));
+        let first_unit = units::find(first);
+        let convertible = |unit: &str| units::find(unit).filter(|u| first_unit.is_some_and(|f| u.same_family(f)));
         let finest =
             units().flatten().filter(|u| convertible(u).is_some()).min_by_key(|u| convertible(u).map(|u| u.factor()));
-        let finest = finest.filter(|unit| units::find(unit).map(|u| u.factor()) != of_first.map(|u| u.factor()));
+        let finest = finest.filter(|unit| units::find(unit).map(|u| u.factor()) != first_unit.map(|u| u.factor()));
         let finest = finest.unwrap_or(first);
-        let of_build = |unit: &str| {
+        let to_finest = |unit: &str| {
             if unit == finest {
                 return Ok((finest.to_owned(), 1));
             }
             let quotient = convertible(unit).zip(convertible(finest)).map(|(from, to)| from.factor() / to.factor());
             let times = quotient.and_then(|q| i64::try_from(q).ok()).ok_or_else(|| {
-                let detail = format!("its unit, {unit}, does not convert into that of the first build, {first}");
+                let detail = format!("its unit, {unit}, can't be converted to the first build's unit, {first}");
                 Error::new(ErrorKind::Incompatible, detail)
             });
             Ok((finest.to_owned(), times?))
         };
-        units().map(|unit| of_build(unit.unwrap_or(finest))).collect()
+        units().map(|unit| to_finest(unit.unwrap_or(finest))).collect()
     }
 }
 
-impl Column {
-    /// Multiplies and scales the values, such that no difference of two such columns overflows.
+impl BuildColumn {
+    /// Multiplies and scales the values. Fails if the difference of two such columns could overflow.
     fn fit(&mut self, times: i64, scale: Scale) -> Result<()> {
         let fits = |v: i64| Some(v).filter(|v| v.unsigned_abs() <= MAX_MAGNITUDE);
         let magnitude = self.total.magnitude.checked_mul(times).map(|m| scale.apply(m)).and_then(fits);
         let magnitude = magnitude.ok_or_else(|| {
-            let detail = "its values add up to more than half of what an int64 holds, so that steps could be too large";
+            let detail = "its values add up to more than half the range of an int64, so differences could overflow";
             Error::new(ErrorKind::Incompatible, detail)
         })?;
         let fit = |v: i64| scale.apply(v * times);
@@ -443,8 +447,8 @@ impl Column {
     }
 }
 
-/// A warning, with the builds that it is of where it is not of all.
-fn of_some(warning: &str, keys: &[String], all: usize) -> String {
+/// Returns a warning, with its builds if it does not apply to all of them.
+fn with_builds(warning: &str, keys: &[String], all: usize) -> String {
     match keys {
         _ if keys.len() == all => warning.to_owned(),
         [one] => format!("{one}: {warning}"),

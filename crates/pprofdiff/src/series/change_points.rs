@@ -1,6 +1,6 @@
-//! The builds at which a series changes, each with the builds on both sides that are runs of one program: brought
-//! together from the lasting changes of all frames, or a build that the caller names. A series keeps values and no
-//! profiles, so these are read again to be compared and explained.
+//! Finds the builds where a series changes, each with the builds on both sides that count as runs of one program. A
+//! change point comes from the lasting changes of all frames, or from a build that the caller names. A series stores
+//! values but no profiles, so the profiles are loaded again for comparisons and explanations.
 
 use std::sync::Arc;
 
@@ -10,24 +10,24 @@ use crate::explain::{ExplainOptions, Explanation};
 use crate::{Error, Result};
 use pprofdiff_profile::{LoadOptions, Profile, parallel};
 
-/// A change ends the level of another that is at most so many times as large; smaller ones do not disturb it.
+/// A change splits the level of another change that is up to this many times larger. Smaller changes are ignored.
 const DISTURBING: u64 = 10;
 
-/// A build at which frames changed, with the builds on both sides that are taken for runs of one program. Builds are
-/// indexes in [`super::Builds::all`].
+/// A build where frames changed, with the builds on both sides that count as runs of one program. Builds are indexes
+/// in [`super::Builds::all`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ChangePoint {
-    /// The first build that has the changes; of a drift the last of all.
+    /// The first build with the changes. For a drift, the last build of all.
     pub build: usize,
-    /// What changed there: indexes in the rows that were brought together, the largest change first.
+    /// The changes at this build, as indexes in the rows, the largest change first.
     pub rows: Vec<usize>,
-    /// The builds before it, and from it on, that no other change lies between; the nearest of them.
+    /// The nearest builds before the change, and from it on, without another change in between.
     pub sides: [Vec<usize>; 2],
 }
 
 impl ChangePoint {
-    /// With other rows that changed there.
+    /// Replaces the rows that changed at this build.
     #[must_use]
     pub fn with_rows(mut self, rows: Vec<usize>) -> ChangePoint {
         self.rows = rows;
@@ -36,72 +36,81 @@ impl ChangePoint {
 }
 
 impl Series {
-    /// Where lasting changes lie, in the order of the builds, at most `runs` builds a side. Changes that may have come
-    /// with the same build are one point. A drift is a point of its own, of the first and the last builds.
+    /// Returns the builds with lasting changes in the order of the builds, with at most `runs` builds per side. Changes
+    /// that may have come with the same build form one point. A drift is a separate point that compares the first and
+    /// the last builds.
     pub fn change_points(&self, shifts: &Ranked<Shift>, runs: usize) -> Vec<ChangePoint> {
         let rows = &shifts.rows;
         let size = |row: &usize| rows[*row].value.delta().unsigned_abs();
-        // The build of each point with its rows. Rows come by size, so a point's build is that of its largest change.
+        // The build and the rows of each point. Rows are sorted by size, so a point gets the build of its largest
+        // change.
         let mut points: Vec<(usize, Vec<usize>)> = Vec::new();
         let mut drifts = Vec::new();
         for (i, shift) in rows.iter().enumerate() {
             let may_be = |build: usize| shift.between[0] <= build && build <= shift.between[1];
             match points.iter_mut().find(|(build, _)| may_be(*build)) {
                 _ if shift.kind == ShiftKind::Drift => drifts.push(i),
-                Some((_, of)) => of.push(i),
+                Some((_, point_rows)) => point_rows.push(i),
                 None => points.push((shift.build, vec![i])),
             }
         }
-        // Where levels end, and by how large a change: what passed ends one where it went away, too.
-        let mut ends: Vec<(usize, u64)> = points.iter().map(|(build, of)| (*build, size(&of[0]))).collect();
+        // The builds where levels end, and the size of the change. A change that passed also ends a level when it
+        // disappears.
+        let mut ends: Vec<(usize, u64)> =
+            points.iter().map(|(build, point_rows)| (*build, size(&point_rows[0]))).collect();
         let until = |(i, shift): (usize, &Shift)| Some((shift.until?, size(&i)));
         ends.extend(rows.iter().enumerate().filter(|(_, s)| s.kind == ShiftKind::Passed).filter_map(until));
         let columns: Vec<usize> = self.values().map(|(build, _)| build).collect();
         let place = |build: usize| columns.partition_point(|&b| b < build);
-        let mut found: Vec<ChangePoint> = points
+        let mut change_points: Vec<ChangePoint> = points
             .into_iter()
             .map(|(build, rows)| {
                 let least = size(&rows[0]) / DISTURBING;
                 let ends = || ends.iter().filter(|(_, size)| *size >= least).map(|(build, _)| *build);
                 let from = place(ends().filter(|&end| end < build).max().unwrap_or(0));
                 let to = ends().filter(|&end| end > build).min().map_or(columns.len(), place);
-                let at = place(build);
-                let sides = [from.max(at.saturating_sub(runs))..at, at..to.min(at.saturating_add(runs))];
+                let column = place(build);
+                let sides =
+                    [from.max(column.saturating_sub(runs))..column, column..to.min(column.saturating_add(runs))];
                 ChangePoint { build, rows, sides: sides.map(|side| columns[side].to_vec()) }
             })
             .collect();
         if !drifts.is_empty() {
-            found.extend(self.ends(runs).ok().map(|ends| ends.with_rows(drifts)));
+            change_points.extend(self.ends(runs).ok().map(|ends| ends.with_rows(drifts)));
         }
-        found.sort_by_key(|point| point.build);
-        found
+        change_points.sort_by_key(|point| point.build);
+        change_points
     }
-    /// A build as a change point, whatever changed there: of a history with the builds before it and those from it on,
-    /// at most `runs` of each; of builds against a base with the base.
+    /// Returns a build as a change point, independent of the changes in it. In a history, the sides are the builds
+    /// before it and the builds from it on, at most `runs` of each. For builds against a base, the first side is the
+    /// base.
     ///
     /// # Errors
-    /// The first build; no runs; a build without values.
+    /// Fails for the first build, if `runs` is zero, and for a build without values.
     pub fn change_point(&self, build: usize, runs: usize) -> Result<ChangePoint> {
         let columns: Vec<usize> = self.values().map(|(build, _)| build).collect();
         let key = || self.builds.all.get(build).map_or("", |b| b.key.as_str());
-        let Some(at) = columns.iter().position(|&b| b == build) else {
+        let Some(column) = columns.iter().position(|&b| b == build) else {
             return Err(Error::query(format!("the build {:?} has no values", key())));
         };
-        if at == 0 || runs == 0 {
+        if column == 0 || runs == 0 {
             let why = if runs == 0 { "no runs are compared" } else { "nothing comes before it" };
             return Err(Error::query(format!("the build {:?} can't be explained: {why}", key())));
         }
         let sides = match self.builds.against {
-            Against::Previous => [at.saturating_sub(runs)..at, at..columns.len().min(at.saturating_add(runs))],
-            Against::First => [0..1, at..at + 1],
+            Against::Previous => {
+                [column.saturating_sub(runs)..column, column..columns.len().min(column.saturating_add(runs))]
+            }
+            Against::First => [0..1, column..column + 1],
         };
         Ok(ChangePoint { build, rows: Vec::new(), sides: sides.map(|side| columns[side].to_vec()) })
     }
 
-    /// The first builds and the last, at most `runs` of each, as if what is between them had come with the last.
+    /// Compares the first builds with the last builds, at most `runs` of each, as if all changes had come with the last
+    /// build.
     ///
     /// # Errors
-    /// No runs, or a series of one build.
+    /// Fails if `runs` is zero, and if the series has a single build.
     pub fn ends(&self, runs: usize) -> Result<ChangePoint> {
         let columns: Vec<usize> = self.values().map(|(build, _)| build).collect();
         let n = runs.min(columns.len() / 2);
@@ -114,7 +123,8 @@ impl Series {
         }
     }
 
-    /// Where the largest lasting change lies; where there is none, the largest step. `None` if nothing ever changed.
+    /// Returns the point of the largest lasting change or, if there is none, of the largest step. Returns `None` if no
+    /// value ever changed.
     pub fn largest_change(&self, sort: Sort, runs: usize) -> Option<ChangePoint> {
         let lasting = self.change_points(&self.shifts(sort), runs);
         lasting.into_iter().find(|point| point.rows.first() == Some(&0)).or_else(|| {
@@ -124,11 +134,12 @@ impl Series {
         })
     }
 
-    /// The builds before a change point as runs of one side, and those from it on as runs of the other. Their profiles are
-    /// read again from their paths, or fetched again, inside a rayon pool on all its threads.
+    /// Loads the profiles of a change point for a comparison. The builds before it are runs of the base, and the builds
+    /// from it on are runs of the new side. Profiles are read again from their paths or fetched again, in parallel inside a
+    /// rayon pool.
     ///
     /// # Errors
-    /// A profile that can't be read again, as of one that was no file.
+    /// Fails if a profile cannot be loaded again, for example because its source was not a file.
     pub fn diff(&self, point: &ChangePoint, load: &LoadOptions) -> Result<Diff> {
         let open = |builds: &Vec<usize>| -> Result<Vec<Arc<Profile>>> {
             let builds: Vec<(usize, &Build)> =
@@ -140,7 +151,7 @@ impl Series {
                 };
                 profile.map_err(|e| {
                     let detail = format!(
-                        "the build {:?} can't be read again, as causes and graphs need it; builds are to be files: {}",
+                        "the build {:?} can't be read again, which causes and graphs require; give builds as files: {}",
                         build.key,
                         e.detail()
                     );
@@ -153,11 +164,12 @@ impl Series {
         Diff::new(&open(base)?, &open(new)?)
     }
 
-    /// Why the builds from a change point on differ from those before it. Several runs show how much builds differ
-    /// anyway. Of functions, and not normalized, since the scale is found.
+    /// Explains the change at a change point, by comparing the builds before it with the later builds. Several runs per
+    /// side show the noise between builds. The explanation uses functions without normalization, because it finds the
+    /// scale itself.
     ///
     /// # Errors
-    /// As [`Series::diff`] and [`Diff::explain`].
+    /// Returns the errors of [`Series::diff`] and [`Diff::explain`].
     pub fn explain(&self, point: &ChangePoint, load: &LoadOptions, options: &ExplainOptions) -> Result<Explanation> {
         let query = self.summary.query.clone().with_granularity(Granularity::Functions).with_normalize(Normalize::None);
         self.diff(point, load)?.explain(&query, &[], options)

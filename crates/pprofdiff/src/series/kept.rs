@@ -1,15 +1,15 @@
-//! Columns of a store's builds that were made before, so that a history with one build more reads that build alone.
+//! Caches columns of a store's builds, so that adding a build to a history only reads the new build.
 //!
 //! ```text
-//! builds, in their order -> groups of some 64 -> one file each below STORE/_series, by a hash of what it follows from
+//! builds, in their order -> groups of about 64 -> one file each below STORE/_series, named by a hash of its inputs
 //! ```
 //!
-//! A group ends behind a build whose id says so, not after so many: a build that is added, or removed in the middle,
-//! changes its own group and no other. While the last group grows, it is made of what is kept of its beginning.
+//! The id of a build decides whether it ends a group. Groups do not end after a fixed number of builds, so adding or
+//! removing a build in the middle only changes its own group. While the last group grows, its cached prefix is reused.
 //!
-//! Ids are hashes of all that a profile holds, so a file says what its profiles do, whatever happened to them since; and
-//! only builds that are there are asked for. It is a cache: what is wrong in it is made again. Who can write into it can
-//! write into the store, too.
+//! Ids are hashes of the whole content of a profile. A cached file therefore stays valid, whatever happens to the
+//! profiles. It is only used for builds that exist. Invalid files are replaced. Whoever can write to the cache can also
+//! write to the store, so it needs no further protection.
 
 use std::borrow::Cow;
 use std::iter::Peekable;
@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::FrameValue;
-use super::builder::{Column, Group, read_group};
-use super::stored::asks_more;
+use super::builder::{BuildColumn, BuildGroup, read_group};
+use super::stored::needs_samples;
 use crate::Result;
 use crate::diff::{Frames, Query};
 use pprofdiff_profile::LoadOptions;
@@ -28,14 +28,14 @@ use pprofdiff_profile::input::Source;
 use pprofdiff_profile::store::{Store, StoredProfile};
 use pprofdiff_profile::work;
 
-/// Another number where columns mean something else.
+/// The version of the format. It must change if the meaning of columns changes.
 const SCHEMA: &str = concat!("pprofdiff-series/2 ", env!("CARGO_PKG_VERSION"));
-/// One build of so many is the last of its group.
-const USUAL: u8 = 64;
-/// The most builds of a group.
+/// The mean number of builds in a group: one build in 64 ends its group.
+const MEAN_BUILDS: u8 = 64;
+/// The maximum number of builds in a group.
 const MAX_BUILDS: usize = 256;
 
-/// The profiles of a build that is in a store.
+/// Returns the stored profiles of a build, or `None` if a part of it is not in a store.
 fn profiles(source: &Source) -> Option<Vec<&StoredProfile>> {
     match source {
         Source::Stored(stored) => Some(vec![stored]),
@@ -47,15 +47,16 @@ fn profiles(source: &Source) -> Option<Vec<&StoredProfile>> {
     }
 }
 
-/// The store that a build is in, and whether it is the last of its group; `None` of builds that are in no store.
+/// Returns the store of a build, and whether the build ends its group. Returns `None` for builds that are not in a
+/// store.
 fn place(source: &Source) -> Option<(&Store, bool)> {
     let profiles = profiles(source)?;
     let first = profiles.first()?;
     let tail = first.id().get(30..).and_then(|digits| u8::from_str_radix(digits, 16).ok());
-    Some((first.store(), tail.is_none_or(|tail| tail.is_multiple_of(USUAL))))
+    Some((first.store(), tail.is_none_or(|tail| tail.is_multiple_of(MEAN_BUILDS))))
 }
 
-/// A group with all builds that come next and belong to it: of a store up to one that is the last.
+/// Adds all following builds that belong to the group: builds of the same store, up to a build that ends the group.
 pub(super) fn filled(
     mut group: Vec<(String, Source)>,
     builds: &mut Peekable<impl Iterator<Item = (String, Source)>>,
@@ -69,7 +70,7 @@ pub(super) fn filled(
     group
 }
 
-/// What is kept of a build, of frames that its group shares.
+/// The cached form of a column. Its frames are shared by the group.
 #[derive(Serialize, Deserialize)]
 struct KeptColumn<'a> {
     values: Cow<'a, [FrameValue]>,
@@ -82,30 +83,30 @@ struct KeptColumn<'a> {
     event: f64,
 }
 
-/// The columns of a group of builds: what is kept, and the others read and kept. `None` where nothing is kept of such a
-/// question.
-pub(super) fn group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> Option<Group> {
-    let sample_type = query.sample_type.as_deref().filter(|_| !asks_more(query, load))?;
+/// Returns the columns of a group of builds. Reads missing columns from the profiles and caches them. Returns `None` if
+/// the cache does not support the query.
+pub(super) fn group(builds: &[(String, Source)], query: &Query, load: &LoadOptions) -> Option<BuildGroup> {
+    let sample_type = query.sample_type.as_deref().filter(|_| !needs_samples(query, load))?;
     let (store, _) = place(&builds.first()?.1)?;
     let names = names(builds, sample_type, load)?;
-    let begun = (1..=builds.len()).rev().find_map(|n| Some((n, read(store, &names[n - 1], n, sample_type)?)));
-    let (known, begun) = match begun {
+    let prefix = (1..=builds.len()).rev().find_map(|n| Some((n, read(store, &names[n - 1], n, sample_type)?)));
+    let (cached_len, prefix) = match prefix {
         Some((n, group)) if n == builds.len() => return Some(group),
         Some((n, group)) => (n, Some(group)),
         None => (0, None),
     };
-    let rest = read_group(&builds[known..], query, load);
-    let group = Group::concat(begun.into_iter().chain([rest]).collect(), query.granularity).ok()?;
+    let rest = read_group(&builds[cached_len..], query, load);
+    let group = BuildGroup::concat(prefix.into_iter().chain([rest]).collect(), query.granularity).ok()?;
     if let Some(bytes) = to_bytes(&group) {
         store.write_derived(&names[builds.len() - 1], bytes);
-        if known > 0 {
-            store.remove_derived(&names[known - 1]);
+        if cached_len > 0 {
+            store.remove_derived(&names[cached_len - 1]);
         }
     }
     Some(group)
 }
 
-/// What the columns of the first builds are called, for each number of them.
+/// Returns for each prefix of the builds the name of its cached file.
 fn names(builds: &[(String, Source)], sample_type: &str, load: &LoadOptions) -> Option<Vec<String>> {
     let mut hash = Sha256::new();
     hash.update(SCHEMA);
@@ -123,8 +124,8 @@ fn names(builds: &[(String, Source)], sample_type: &str, load: &LoadOptions) -> 
     Some(names)
 }
 
-/// What is kept of so many builds, checked as all that a stranger may have written.
-fn read(store: &Store, name: &str, n: usize, sample_type: &str) -> Option<Group> {
+/// Reads the cached columns of `n` builds. The file is validated like untrusted input.
+fn read(store: &Store, name: &str, n: usize, sample_type: &str) -> Option<BuildGroup> {
     let bytes = store.read_derived(name)?;
     work::poll();
     let ((frames, columns), rest): ((Frames, Vec<KeptColumn>), _) = postcard::take_from_bytes(&bytes).ok()?;
@@ -132,18 +133,18 @@ fn read(store: &Store, name: &str, n: usize, sample_type: &str) -> Option<Group>
         return None;
     }
     let mut seen = vec![usize::MAX; frames.len()];
-    let check = |(at, kept): (usize, KeptColumn)| {
+    let check = |(column, kept): (usize, KeptColumn)| {
         let [sum, magnitude] = kept.total;
         let fits = |value: i64| magnitude >= 0 && value.unsigned_abs() <= magnitude.unsigned_abs();
         let is_new = |frame: u32| {
-            let before = seen.get_mut(frame as usize).map(|last| std::mem::replace(last, at));
-            before.is_some_and(|before| before != at)
+            let before = seen.get_mut(frame as usize).map(|last| std::mem::replace(last, column));
+            before.is_some_and(|before| before != column)
         };
         let values_fit = kept.values.iter().all(|v| fits(v.flat) && fits(v.cum));
         let is_right = fits(sum) && kept.sample_type == sample_type && kept.event.is_finite() && values_fit;
         let mut frames = kept.values.iter().map(|v| v.frame);
         (is_right && frames.all(is_new)).then(|| {
-            Ok(Column {
+            Ok(BuildColumn {
                 values: kept.values.into_owned(),
                 total: Total { sum, magnitude },
                 sample_type: kept.sample_type.into_owned(),
@@ -157,12 +158,12 @@ fn read(store: &Store, name: &str, n: usize, sample_type: &str) -> Option<Group>
         })
     };
     let columns = columns.into_iter().enumerate().map(check).collect::<Option<_>>()?;
-    Some(Group { frames, columns })
+    Some(BuildGroup { frames, columns })
 }
 
 impl KeptColumn<'_> {
-    /// `None` of a build that failed, or was warned of, which may be by its name.
-    fn new(column: &Result<Column>) -> Option<KeptColumn<'_>> {
+    /// Returns `None` for a build that failed, and for a build with warnings, since warnings may contain its name.
+    fn new(column: &Result<BuildColumn>) -> Option<KeptColumn<'_>> {
         let column = column.as_ref().ok().filter(|column| column.warnings.is_empty())?;
         Some(KeptColumn {
             values: Cow::Borrowed(&column.values),
@@ -177,8 +178,8 @@ impl KeptColumn<'_> {
     }
 }
 
-/// A group as it is kept, if all of it can be.
-fn to_bytes(group: &Group) -> Option<Vec<u8>> {
+/// Serializes a group, if all of its columns can be cached.
+fn to_bytes(group: &BuildGroup) -> Option<Vec<u8>> {
     let columns = group.columns.iter().map(KeptColumn::new).collect::<Option<Vec<_>>>()?;
     postcard::to_stdvec(&(&group.frames, columns)).ok()
 }

@@ -1,20 +1,20 @@
-//! Many builds, frame by frame: along a history, or each against one base. Build x frame as a sparse table.
+//! Compares many builds, frame by frame: along a history, or each against one base. A series is a sparse table of
+//! builds and frames.
 //!
 //! ```text
-//! source -> Profile -> Measure -> Top -> column: frames and values, nothing of the profile   (on the pool, by windows)
-//!                                       \-> names, interned once for all builds            (in the order of the builds)
+//! source -> Profile -> Measure -> Top -> column: frames and values, without the profile   (on the pool, by windows)
+//!                                       \-> names, interned once for all builds         (in the order of the builds)
 //! columns -> one unit, normalized -> Series -> values, steps, movers
 //! ```
 //!
-//! A profile is gone as soon as its column is made, so that memory is that of the columns (24 bytes a build and frame
-//! that it has) and of as many profiles as a window has at most. A build that fails is an error in its place and has no
-//! column; its neighbours are then compared with each other.
+//! A profile is dropped as soon as its column is complete. Memory therefore holds the columns (24 bytes per build and
+//! frame) and the profiles of one window. A build that fails keeps its place with an error and has no column. Its
+//! neighbours are then compared with each other, because a history with a gap is more useful than two separate halves.
 //!
-//! What is here are values and differences; `shifts` tells lasting changes from noise, `change_points` brings those of all
-//! frames together.
+//! This module computes values and differences. `shifts` separates lasting changes from noise, and `change_points`
+//! combines the changes of all frames.
 //!
-//! Values are normalized to the first build, so that they stand on one scale. A build that fails is left out: a history
-//! with a hole says more than two halves.
+//! Values are normalized to the first build, so that all builds use one scale.
 
 mod builder;
 mod change_points;
@@ -38,54 +38,55 @@ use pprofdiff_profile::LoadOptions;
 use pprofdiff_profile::input::Source;
 use pprofdiff_profile::work::paced;
 
-/// What each build is compared with.
+/// The baseline of each build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Against {
-    /// The one before it: a history.
+    /// The previous build, for a history.
     #[default]
     Previous,
-    /// The first: each build against one base.
+    /// The first build, for comparing each build with one base.
     First,
 }
 
-/// What the builds are ordered by. A history by keys can't have two names ([`check_history`](pprofdiff_profile::input::check_history)).
+/// The order of the builds. A history sorted by key cannot contain two names
+/// ([`check_history`](pprofdiff_profile::input::check_history)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Order {
-    /// The caller.
+    /// The order given by the caller.
     #[default]
     Given,
-    /// Their keys, in which numbers count as numbers ([`Finder::builds`](crate::input::Finder::builds)).
+    /// By key, where numbers in keys are compared as numbers ([`Finder::builds`](crate::input::Finder::builds)).
     Key,
 }
 
-/// How a series is made.
+/// The options of a series.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct SeriesOptions {
-    /// How profiles are loaded.
+    /// The options for loading profiles.
     pub load: LoadOptions,
-    /// What each build is compared with.
+    /// The baseline of each build.
     pub against: Against,
-    /// What they are ordered by.
+    /// The order of the builds.
     pub order: Order,
 }
 
 impl SeriesOptions {
-    /// With these options for loading profiles.
+    /// Sets the options for loading profiles.
     #[must_use]
     pub fn with_load(mut self, load: LoadOptions) -> Self {
         self.load = load;
         self
     }
 
-    /// With what each build is compared with.
+    /// Sets the baseline of each build.
     #[must_use]
     pub fn with_against(mut self, against: Against) -> Self {
         self.against = against;
         self
     }
 
-    /// With what the builds are ordered by.
+    /// Sets the order of the builds.
     #[must_use]
     pub fn with_order(mut self, order: Order) -> Self {
         self.order = order;
@@ -93,100 +94,100 @@ impl SeriesOptions {
     }
 }
 
-/// One build, for headers.
+/// A build, as headers show it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Build {
-    /// What tells it from the others.
+    /// The unique key of the build.
     pub key: String,
-    /// Its profile's name.
+    /// The name of its profile.
     pub path: String,
-    /// Why it has no values, in one line; `None` if it has. All else is 0 then.
+    /// The reason in one line if the build failed. All other values are then 0. `None` if the build has values.
     pub error: Option<String>,
-    /// Number of samples as written.
+    /// The number of samples as written.
     pub samples: usize,
-    /// What the profile says that it took.
+    /// The duration that the profile records.
     pub duration_nanos: i64,
-    /// When it was taken; 0 if it does not say.
+    /// The time that the profile records, or 0.
     pub time_nanos: i64,
-    /// Sum of the magnitudes of all values, before filters and normalized; percentages are of it.
+    /// The sum of the magnitudes of all values, normalized and before filters. Percentages refer to it.
     pub total: i64,
-    /// What its values were multiplied by.
+    /// The scale factor of its values.
     pub factor: f64,
-    /// What one event is worth, such as a sample or a sampled allocation, in its values; 0 if that is not known.
+    /// The value of one event, such as a sample or a sampled allocation, or 0 if it is unknown.
     #[serde(default)]
     pub event: f64,
 }
 
-/// All builds of a series, loaded and failed, in their order.
+/// All builds of a series in their order, including failed builds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Builds {
     /// The builds.
     pub all: Vec<Build>,
-    /// What each is compared with.
+    /// The baseline of each build.
     pub against: Against,
-    /// What they are ordered by.
+    /// The order of the builds.
     pub order: Order,
 }
 
 impl Builds {
-    /// Those that have values.
+    /// Iterates over the builds that have values.
     pub fn loaded(&self) -> impl DoubleEndedIterator<Item = &Build> + Clone {
         self.all.iter().filter(|b| b.error.is_none())
     }
 
-    /// The last of those that have values before a build; the build itself if there is none.
+    /// Returns the last build with values before `build`, or `build` itself without such a build.
     pub fn loaded_before(&self, build: usize) -> usize {
         let before = self.all.iter().take(build).rposition(|b| b.error.is_none());
         before.unwrap_or(build)
     }
 
-    /// Those that have none.
+    /// Iterates over the builds that failed.
     pub fn failed(&self) -> impl Iterator<Item = &Build> + Clone {
         self.all.iter().filter(|b| b.error.is_some())
     }
 }
 
-/// One build's values of one frame.
+/// The values of one frame in one build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FrameValue {
-    /// Index in [`Series::frames`].
+    /// The index in [`Series::frames`].
     pub frame: u32,
-    /// What the frame cost itself.
+    /// The cost of the frame itself.
     pub flat: i64,
-    /// What it cost with all that it called.
+    /// The cost of the frame with all its callees.
     pub cum: i64,
 }
 
 impl FrameValue {
-    /// Of a frame that the build does not have.
+    /// Creates the value of a frame that the build does not contain.
     pub fn absent(frame: u32) -> FrameValue {
         FrameValue { frame, flat: 0, cum: 0 }
     }
 }
 
-/// How a frame changed from one build to another.
+/// The change of a frame from one build to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Step {
-    /// Index in [`Series::frames`].
+    /// The index in [`Series::frames`].
     pub frame: u32,
-    /// The earlier build, or the base: index in [`Builds::all`].
+    /// The earlier build or the base, as an index in [`Builds::all`].
     pub from: usize,
     /// The later build.
     pub to: usize,
-    /// flat of both.
+    /// The flat of both builds.
     pub flat: Pair,
-    /// cum of both.
+    /// The cum of both builds.
     pub cum: Pair,
     /// Added, removed or changed.
     pub status: Status,
 }
 
 impl Step {
-    /// The column that rows are sorted by.
+    /// Returns the cost in the given sort order.
     pub fn value(&self, sort: Sort) -> Pair {
         match sort {
             Sort::Flat => self.flat,
@@ -199,87 +200,87 @@ impl Step {
     }
 }
 
-/// One frame over all builds.
+/// A frame over all builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mover {
-    /// Index in [`Series::frames`].
+    /// The index in [`Series::frames`].
     pub frame: u32,
-    /// The first build that has it: index in [`Builds::all`].
+    /// The first build with the frame, as an index in [`Builds::all`].
     pub first: usize,
-    /// The last build that has it.
+    /// The last build with the frame.
     pub last: usize,
-    /// Number of builds that have it.
+    /// The number of builds with the frame.
     pub builds: usize,
-    /// Its largest step; the earliest of those that are alike. If it never changed, one from its first build to its
-    /// last.
+    /// The frame's largest step, and the earliest of equally large steps. If the frame never changed, the step from its
+    /// first build to its last build.
     pub step: Step,
 }
 
-/// Steps or movers, in their order.
+/// Steps or movers, sorted.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Ranked<T> {
-    /// What the series is of.
+    /// The header of the series.
     pub summary: Arc<Summary>,
-    /// The builds that rows refer to.
+    /// The builds of the rows.
     pub builds: Arc<Builds>,
-    /// The frames that rows refer to.
+    /// The frames of the rows.
     pub frames: Arc<Frames>,
-    /// What the rows are ordered by.
+    /// The sort order of the rows.
     pub sort: Sort,
     /// The rows.
     pub rows: Vec<T>,
 }
 
-/// Build x frame; see the module.
+/// The table of builds and frames, see the module documentation.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(try_from = "Stored")]
+#[serde(try_from = "StoredSeries")]
 #[non_exhaustive]
 pub struct Series {
-    /// What the series is of. Its totals are those of the first and of the last build that have values.
+    /// The header of the series. Its totals belong to the first and the last build that have values.
     pub summary: Arc<Summary>,
     /// The builds.
     pub builds: Arc<Builds>,
-    /// The frames that values refer to.
+    /// The frames of the values.
     pub frames: Arc<Frames>,
-    /// Of the builds that have values, in order: index in [`Builds::all`], and the values in the order of a profile's
-    /// table of frames.
+    /// The builds with values, in order: the index in [`Builds::all`], and the values in the order of a profile's table
+    /// of frames.
     columns: Vec<(usize, Vec<FrameValue>)>,
     #[serde(skip)]
     errors: Vec<(usize, Error)>,
-    /// Of each build where it can be had again, if that is no file. Not stored.
+    /// For each build, the source that can load it again if it is not a file. Not serialized.
     #[serde(skip)]
     fetches: Vec<Option<Source>>,
 }
 
-/// A stored series, not yet checked. Of failed builds it has only the message.
+/// A deserialized series before validation. Errors of failed builds only keep their message.
 #[derive(Deserialize)]
-struct Stored {
+struct StoredSeries {
     summary: Arc<Summary>,
     builds: Arc<Builds>,
     frames: Arc<Frames>,
     columns: Vec<(usize, Vec<FrameValue>)>,
 }
 
-impl TryFrom<Stored> for Series {
+impl TryFrom<StoredSeries> for Series {
     type Error = &'static str;
 
-    fn try_from(stored: Stored) -> Result<Series, &'static str> {
-        let Stored { summary, builds, frames, columns } = stored;
+    fn try_from(stored: StoredSeries) -> Result<Series, &'static str> {
+        let StoredSeries { summary, builds, frames, columns } = stored;
         let loaded = builds.all.iter().enumerate().filter(|(_, b)| b.error.is_none()).map(|(i, _)| i);
         if columns.is_empty() || !columns.iter().map(|(build, _)| *build).eq(loaded) {
-            return Err("the columns are not those of the builds");
+            return Err("the columns do not match the builds");
         }
         let mut seen = vec![usize::MAX; frames.len()];
         for (column, (_, values)) in columns.iter().enumerate() {
             for v in values {
                 match seen.get_mut(v.frame as usize) {
                     Some(last) if *last != column => *last = column,
-                    _ => return Err("a column has a frame twice, or one that is not there"),
+                    _ => return Err("a column has a duplicate frame, or a frame that does not exist"),
                 }
                 if [v.flat, v.cum].iter().any(|v| v.unsigned_abs() > MAX_MAGNITUDE) {
-                    return Err("a value is larger than half of what an int64 holds");
+                    return Err("a value exceeds half the range of an int64");
                 }
             }
         }
@@ -287,20 +288,20 @@ impl TryFrom<Stored> for Series {
     }
 }
 
-/// The largest sum of the magnitudes of a build's values: no difference of two is larger than an int64.
+/// The maximum sum of the magnitudes of a build's values. With this limit, the difference of two values fits an int64.
 const MAX_MAGNITUDE: u64 = (i64::MAX / 2) as u64;
 
-/// One frame's value in one column.
+/// The value of one frame in one column.
 #[derive(Clone, Copy)]
-struct Point {
+struct FramePoint {
     column: usize,
     flat: i64,
     cum: i64,
 }
 
 impl Series {
-    /// Loads builds (each with a key that no other has) and brings them together; inside a rayon pool on all its
-    /// threads. A build that fails is in [`Series::builds`], in its place, with its error, and stops nothing.
+    /// Loads builds with unique keys and combines them. Inside a rayon pool, this uses all of its threads. A build that
+    /// fails keeps its place in [`Series::builds`] with its error, and does not affect other builds.
     ///
     /// ```no_run
     /// use pprofdiff::input::Finder;
@@ -318,7 +319,7 @@ impl Series {
     /// ```
     ///
     /// # Errors
-    /// As [`SeriesBuilder::new`] and [`SeriesBuilder::finish`].
+    /// Returns the errors of [`SeriesBuilder::new`] and [`SeriesBuilder::finish`].
     pub fn load(
         builds: impl IntoIterator<Item = (String, Source)>,
         query: &Query,
@@ -329,18 +330,18 @@ impl Series {
         builder.finish()
     }
 
-    /// The builds that failed: index in [`Builds::all`], and why.
+    /// Returns the builds that failed, as an index in [`Builds::all`] and the error.
     pub fn errors(&self) -> &[(usize, Error)] {
         &self.errors
     }
 
-    /// The table itself: each build that has values (index in [`Builds::all`]) with one value a frame that it has, in
-    /// the order of a profile's table of frames.
+    /// Iterates over the table: the index in [`Builds::all`] of each build with values, and its values by frame in the
+    /// order of a profile's table of frames.
     pub fn values(&self) -> impl Iterator<Item = (usize, &[FrameValue])> + Clone {
         self.columns.iter().map(|(build, values)| (*build, values.as_slice()))
     }
 
-    /// flat or cum of a frame in each build that has values; 0 where it does not occur.
+    /// Returns the flat or cum of each given frame in all builds with values, 0 where the frame does not occur.
     pub fn history(&self, frames: &[u32], sort: Sort) -> Vec<Vec<i64>> {
         let mut place = vec![usize::MAX; self.frames.len()];
         frames.iter().enumerate().for_each(|(i, &f)| place[f as usize] = i);
@@ -355,9 +356,9 @@ impl Series {
         histories
     }
 
-    /// Calls `f` with each frame that any build has, and its points in the order of the builds.
-    fn for_each_frame(&self, mut f: impl FnMut(u32, &[Point])) {
-        // The table turned around: the places of a frame's values are `places[ends[frame - 1]..ends[frame]]`.
+    /// Calls `f` with each frame that occurs in a build, and its points in the order of the builds.
+    fn for_each_frame(&self, mut f: impl FnMut(u32, &[FramePoint])) {
+        // Transposes the table: the positions of a frame's values are `places[ends[frame - 1]..ends[frame]]`.
         let mut ends = vec![0_usize; self.frames.len() + 1];
         self.columns.iter().flat_map(|(_, values)| values).for_each(|v| ends[v.frame as usize + 1] += 1);
         for i in 1..ends.len() {
@@ -376,7 +377,7 @@ impl Series {
             points.clear();
             points.extend(places[start..end].iter().map(|&(column, i)| {
                 let v = self.columns[column as usize].1[i as usize];
-                Point { column: column as usize, flat: v.flat, cum: v.cum }
+                FramePoint { column: column as usize, flat: v.flat, cum: v.cum }
             }));
             if !points.is_empty() {
                 f(frame as u32, &points);
@@ -385,17 +386,17 @@ impl Series {
         }
     }
 
-    fn step(&self, frame: u32, [from, to]: [usize; 2], before: Option<Point>, after: Option<Point>) -> Step {
-        let value = |f: fn(Point) -> i64| Pair { base: before.map_or(0, f), new: after.map_or(0, f) };
+    fn step(&self, frame: u32, [from, to]: [usize; 2], before: Option<FramePoint>, after: Option<FramePoint>) -> Step {
+        let value = |f: fn(FramePoint) -> i64| Pair { base: before.map_or(0, f), new: after.map_or(0, f) };
         let (flat, cum) = (value(|p| p.flat), value(|p| p.cum));
         let same = flat.delta() == 0 && cum.delta() == 0;
         let status = Status::new(before.is_some(), after.is_some(), same);
         Step { frame, from: self.columns[from].0, to: self.columns[to].0, flat, cum, status }
     }
 
-    /// Calls `f` with each step of a frame that changes something, in the order of the builds.
-    fn for_each_step(&self, frame: u32, points: &[Point], mut f: impl FnMut(Step)) {
-        let mut found = |columns, before: Option<Point>, after: Option<Point>| {
+    /// Calls `f` with each step that changes the frame's values, in the order of the builds.
+    fn for_each_step(&self, frame: u32, points: &[FramePoint], mut f: impl FnMut(Step)) {
+        let mut report = |columns, before: Option<FramePoint>, after: Option<FramePoint>| {
             let step = self.step(frame, columns, before, after);
             if step.flat.delta() != 0 || step.cum.delta() != 0 {
                 f(step);
@@ -407,35 +408,36 @@ impl Series {
                 for (i, &p) in points.iter().enumerate() {
                     let before = i.checked_sub(1).map(|i| points[i]).filter(|b| b.column + 1 == p.column);
                     if p.column > 0 {
-                        found([p.column - 1, p.column], before, Some(p));
+                        report([p.column - 1, p.column], before, Some(p));
                     }
                     let next = p.column + 1;
                     if next < n && points.get(i + 1).is_none_or(|after| after.column != next) {
-                        found([p.column, next], Some(p), None);
+                        report([p.column, next], Some(p), None);
                     }
                 }
             }
             Against::First => match points.split_first().filter(|(first, _)| first.column == 0) {
-                None => points.iter().for_each(|&p| found([0, p.column], None, Some(p))),
+                None => points.iter().for_each(|&p| report([0, p.column], None, Some(p))),
                 Some((&base, mut rest)) => {
                     for column in 1..n {
                         let after = rest.first().copied().filter(|p| p.column == column);
                         rest = &rest[usize::from(after.is_some())..];
-                        found([0, column], Some(base), after);
+                        report([0, column], Some(base), after);
                     }
                 }
             },
         }
     }
 
-    /// All steps that change something: by the magnitudes of the change ([`Sort`]), then by build, then by frame.
+    /// Returns all steps that change a value, sorted by the magnitude of the change ([`Sort`]), then by build, then by
+    /// frame.
     pub fn steps(&self, sort: Sort) -> Ranked<Step> {
         let mut rows = Vec::new();
         self.for_each_frame(|frame, points| self.for_each_step(frame, points, |step| rows.push(step)));
         self.ranked(sort, rows, |step| (step, step.to))
     }
 
-    /// All frames: by the magnitudes of the largest step of each ([`Sort`]), then by name.
+    /// Returns all frames, sorted by the magnitude of their largest step ([`Sort`]), then by name.
     pub fn movers(&self, sort: Sort) -> Ranked<Mover> {
         let mut rows = Vec::new();
         self.for_each_frame(|frame, points| {
@@ -459,7 +461,7 @@ impl Series {
     }
 
     fn ranked<T>(&self, sort: Sort, mut rows: Vec<T>, step: impl Fn(&T) -> (&Step, usize)) -> Ranked<T> {
-        // Frames by name, so that rows that are alike compare numbers.
+        // Ranks the frames by name, so that equal rows are compared by numbers.
         let mut by_name: Vec<u32> = (0..self.frames.len() as u32).collect();
         by_name.sort_unstable_by(|&a, &b| self.frames.order(a).cmp(&self.frames.order(b)));
         let mut place = vec![0_u32; by_name.len()];

@@ -1,4 +1,4 @@
-//! Filters, compiled: what a bad expression or range is refused by.
+//! Compiled filters. Compiling them rejects invalid expressions and ranges.
 
 use regex::bytes::Regex;
 
@@ -7,11 +7,11 @@ use crate::Result;
 use crate::diff::pattern;
 use crate::diff::tags::TagFilter;
 
-pub(super) fn given(filter: &Option<String>) -> Option<&str> {
+pub(super) fn non_empty(filter: &Option<String>) -> Option<&str> {
     filter.as_deref().filter(|f| !f.is_empty())
 }
 
-/// Filters, compiled.
+/// The compiled form of [`Filters`].
 pub(crate) struct Compiled {
     pub(super) focus: Option<Regex>,
     pub(super) ignore: Option<Regex>,
@@ -32,12 +32,12 @@ pub(crate) struct Compiled {
 
 impl Compiled {
     pub(crate) fn new(filters: &Filters, no_inlines: bool, all_frames: bool) -> Result<Compiled> {
-        let regex = |name, value: &Option<String>| given(value).map(|v| pattern::compile(name, v)).transpose();
-        let tag = |name, value: &Option<String>| given(value).map(|v| TagFilter::new(name, v)).transpose();
+        let regex = |name, value: &Option<String>| non_empty(value).map(|v| pattern::compile(name, v)).transpose();
+        let tag = |name, value: &Option<String>| non_empty(value).map(|v| TagFilter::new(name, v)).transpose();
         let keys = |value: &Option<String>| -> Vec<String> {
             value.iter().flat_map(|v| v.split(',')).filter(|k| !k.is_empty()).map(str::to_owned).collect()
         };
-        // Whole profiles are replaced by these two, so they are only checked here.
+        // These two filters replace whole profiles, so here they are only checked.
         tag("base_tagfocus", &filters.base_tagfocus)?;
         tag("new_tagfocus", &filters.new_tagfocus)?;
         Ok(Compiled {

@@ -1,17 +1,17 @@
-//! Which functions and mappings of a profile an expression matches by name, and what drop_frames cut.
+//! Finds the functions and mappings of a profile that an expression matches by name, and applies drop_frames.
 
 use regex::bytes::Regex;
 
 use super::plan::{DROP, DROP_BENEATH};
 use crate::Result;
 use crate::diff::matching;
-use crate::diff::pattern::Foreign;
+use crate::diff::pattern::ForeignPattern;
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::random::HashSet;
 
-/// How many locations drop_frames cuts off at the leaf. From the root, the first location that
-/// matches after one that does not is cut with all below it; so a stack is never cut to nothing.
+/// Returns the number of locations at the leaf that drop_frames removes. Going down from the root, the first matching
+/// location after a location that does not match is removed with everything below it. A stack never becomes empty.
 pub(super) fn cut_of_drops(locations: &[u32], flag: impl Fn(u32) -> u8) -> usize {
     let mut interesting = false;
     for (i, &l) in locations.iter().enumerate().rev() {
@@ -19,27 +19,28 @@ pub(super) fn cut_of_drops(locations: &[u32], flag: impl Fn(u32) -> u8) -> usize
             0 => interesting = true,
             _ if !interesting => {}
             f if f & DROP != 0 => return i + 1,
-            // Matched inside an inlined group: what is left of the group stays.
+            // The match is inside an inlined group, so the rest of the group remains.
             _ => return i,
         }
     }
     0
 }
 
-/// For each function of a profile: whether drop_frames and keep_frames of `rules` drop it; `None` if none is. pprof ignores
-/// invalid expressions; so do we, also those that take too much work, with a warning.
+/// Returns for each function whether drop_frames and keep_frames of `rules` drop it, or `None` if no function is
+/// dropped. Like pprof, ignores invalid expressions, but with a warning. Expressions that are too expensive are ignored
+/// as well.
 pub(super) fn dropped_functions(p: &Profile, rules: &Profile, warnings: &mut Vec<String>) -> Option<Vec<bool>> {
     match try_dropped(p, rules) {
         Ok(dropped) => dropped.filter(|dropped| dropped.contains(&true)),
         Err(e) => {
-            let what = "drop_frames and keep_frames of the profile are not applied";
-            warnings.push(format!("{}: {what}: {}", rules.name(), e.detail()));
+            let consequence = "drop_frames and keep_frames of the profile are not applied";
+            warnings.push(format!("{}: {consequence}: {}", rules.name(), e.detail()));
             None
         }
     }
 }
 
-/// For each function: whether it is one that is to be part of its callers; `None` if none is.
+/// Returns for each function whether it counts as part of its callers, or `None` if no function does.
 pub(super) fn folded_functions(p: &Profile, folded: &HashSet<String>) -> Option<Vec<bool>> {
     if folded.is_empty() {
         return None;
@@ -51,12 +52,12 @@ pub(super) fn folded_functions(p: &Profile, folded: &HashSet<String>) -> Option<
 }
 
 fn try_dropped(p: &Profile, rules: &Profile) -> Result<Option<Vec<bool>>> {
-    let compile = |what, id: StringId| {
+    let compile = |option, id: StringId| {
         let pattern = rules.text(id);
-        (!pattern.is_empty()).then(|| Foreign::new(what, &pattern)).transpose()
+        (!pattern.is_empty()).then(|| ForeignPattern::new(option, &pattern)).transpose()
     };
     let Some(mut drop) = compile("drop_frames", rules.header().drop_frames)? else { return Ok(None) };
-    // As pprof: without keep_frames to hold it back, drop_frames is not applied either.
+    // If keep_frames is invalid, drop_frames is not applied either, as in pprof.
     let mut keep = compile("keep_frames", rules.header().keep_frames)?;
     let mut is_dropped = |name: &[u8]| -> Result<bool> {
         Ok(drop.is_match(name)? && !keep.as_mut().map_or(Ok(false), |keep| keep.is_match(name))?)
@@ -72,12 +73,12 @@ fn try_dropped(p: &Profile, rules: &Profile) -> Result<Option<Vec<bool>>> {
     failed.map_or(Ok(Some(dropped)), Err)
 }
 
-/// For each function: whether its simplified name matches. Functions without a name never do.
+/// Returns for each function whether its simplified name matches. Functions without a name never match.
 pub(super) fn by_simple_name(p: &Profile, mut matches: impl FnMut(&[u8]) -> bool) -> Vec<bool> {
     by_string(p, &p.functions().name, |name| !name.is_empty() && matches(simple_name(name)))
 }
 
-/// Matches a column of strings, each distinct string once.
+/// Matches a column of strings. Each distinct string is matched once.
 fn by_string(p: &Profile, column: &[StringId], mut matches: impl FnMut(&[u8]) -> bool) -> Vec<bool> {
     let mut memo: Vec<u8> = vec![2; p.n_strings()];
     let matched = |&id: &StringId| {
@@ -90,7 +91,7 @@ fn by_string(p: &Profile, column: &[StringId], mut matches: impl FnMut(&[u8]) ->
     column.iter().map(matched).collect()
 }
 
-/// A function's name without a leading dot (PowerPC) and without its argument list.
+/// Returns a function's name without a leading dot (PowerPC) and without its argument list.
 pub(super) fn simple_name(name: &[u8]) -> &[u8] {
     const RESERVED: [&[u8]; 2] = [b"(anonymous namespace)", b"operator()"];
     let name = name.strip_prefix(b".").unwrap_or(name);
@@ -107,9 +108,9 @@ pub(super) fn simple_name(name: &[u8]) -> &[u8] {
     name
 }
 
-/// Which functions and mappings of a profile a regular expression matches.
+/// The functions and mappings of a profile that a regular expression matches.
 pub(super) struct NameMatches {
-    /// The profile's functions, then the pseudo ones.
+    /// For each function of the profile, then for each pseudo-function, whether it matches.
     pub functions: Vec<bool>,
     mappings: Vec<bool>,
 }

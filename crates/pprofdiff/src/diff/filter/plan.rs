@@ -1,16 +1,16 @@
-//! The plan of the filters for one profile: what becomes of each of its locations, and which samples stay.
+//! The plan of the filters for one profile. It decides which lines of each location remain, and which samples are kept.
 //!
-//! pprof edits the profile step by step: drop_frames, tagroot and tagleaf, focus / ignore / hide /
-//! show, show_from, tagfocus / tagignore, tagshow / taghide, prune_from, noinlines. All but the tag filters decide by
-//! location, whatever sample it occurs in, so a [`FilterPlan`] does them once per location: which of its
-//! lines are left, and a set of flags. A sample is then a walk over flags ([`FilterPlan::apply`]).
+//! pprof edits the profile in steps: drop_frames, tagroot and tagleaf, focus / ignore / hide / show, show_from,
+//! tagfocus / tagignore, tagshow / taghide, prune_from, noinlines. All filters except the tag filters depend only on
+//! the location, and not on the sample. A [`FilterPlan`] therefore applies them once per location. It stores the
+//! remaining lines and a set of flags. Filtering a sample is then a loop over flags ([`FilterPlan::apply`]).
 //!
-//! Deciding by location has an effect that is kept because pprof's numbers have it: where show_from or
-//! prune_from match inside an inlined group, the group is cut wherever it occurs, also in stacks
-//! that are cut elsewhere as well.
+//! Filtering by location has one visible effect, which is kept because pprof's numbers have it too. If show_from or
+//! prune_from match inside an inlined group, the group is cut in all stacks, including stacks that are also cut
+//! elsewhere.
 //!
-//! `drop_frames` are those of the new side's first profile, for all profiles, as in pprof: a frame that only one side drops
-//! would seem to be new or gone.
+//! As in pprof, all profiles use the `drop_frames` of the new side's first profile. If each side used its own, frames
+//! that only one side drops would look added or removed.
 
 use regex::bytes::Regex;
 
@@ -27,10 +27,10 @@ use pprofdiff_profile::samples::{LabelValue, Sample};
 use pprofdiff_profile::shared::Selection;
 use pprofdiff_profile::work::paced;
 
-/// Whether each given filter matched anything, by its name, for a warning if not.
-pub(crate) type Matched = Vec<(&'static str, bool)>;
+/// For each filter that is set, its name and whether it matched anything. A filter without a match causes a warning.
+pub(crate) type FilterHits = Vec<(&'static str, bool)>;
 
-// Flags of a location.
+// The flags of a location.
 pub(super) const DROP: u8 = 1;
 pub(super) const DROP_BENEATH: u8 = 2;
 const FOCUS: u8 = 4;
@@ -43,30 +43,30 @@ const FOLDED: u8 = 128;
 /// The plan of the filters for one profile.
 #[derive(Clone)]
 pub(crate) struct FilterPlan {
-    /// Nothing at all is filtered, and lines stay as they are.
+    /// True if no filter changes samples or lines.
     trivial: bool,
     flags: Vec<u8>,
-    /// The lines left of location `l` are `lines[first[l]..first[l + 1]]`; empty if none changed.
+    /// The remaining lines of location `l` are `lines[first[l]..first[l + 1]]`. Empty if no location changes.
     first: Vec<u32>,
     lines: Vec<u32>,
-    /// Frames made of label values: (values, key). They are locations after the profile's own.
+    /// Frames that represent label values, as (values, key). They are numbered after the profile's own locations.
     pseudo: Vec<(Vec<u8>, Vec<u8>)>,
-    /// For each sample, in order: its pseudo-locations at the leaf and at the root.
+    /// For each sample in order, its pseudo-locations at the leaf and at the root.
     added: Vec<(Vec<u32>, Vec<u32>)>,
     drops: bool,
     by_name: bool,
     show_from: bool,
     prune_from: bool,
     folds: bool,
-    /// For each sample, in order: whether the tag filters keep it. Empty without such filters.
+    /// For each sample in order, whether the tag filters keep it. Empty if there are no tag filters.
     tagged: Vec<bool>,
-    /// The keys of labels that are not shown.
+    /// The keys of labels that are hidden.
     hidden_keys: HashSet<StringId>,
 }
 
 impl FilterPlan {
-    /// Makes the plan for one profile. `rules` is the profile whose drop_frames apply. `units` are those of the numeric
-    /// labels.
+    /// Creates the plan for one profile. `rules` is the profile with the drop_frames to apply. `units` holds the units
+    /// of numeric labels.
     pub(crate) fn new(
         profile: &Profile,
         rules: &Profile,
@@ -74,9 +74,9 @@ impl FilterPlan {
         folded: &HashSet<String>,
         units: &HashMap<Vec<u8>, String>,
         warnings: &mut Vec<String>,
-    ) -> Result<(FilterPlan, Matched)> {
+    ) -> Result<(FilterPlan, FilterHits)> {
         let folded = folded_functions(profile, folded);
-        let mut matched = Matched::new();
+        let mut matched = FilterHits::new();
         let dropped = if filters.all_frames { None } else { dropped_functions(profile, rules, warnings) };
         let tagged = filters.tagfocus.is_some() || filters.tagignore.is_some();
         let pseudo = !filters.tagroot.is_empty() || !filters.tagleaf.is_empty();
@@ -119,7 +119,7 @@ impl FilterPlan {
         Ok((plan, matched))
     }
 
-    /// True if samples keep all their locations, and locations all their lines. Labels may be hidden.
+    /// Returns true if samples keep all their locations, and locations all their lines. Labels may be hidden.
     pub(crate) fn is_trivial(&self) -> bool {
         self.trivial
     }
@@ -128,12 +128,12 @@ impl FilterPlan {
         &self.pseudo
     }
 
-    /// True if the labels of a key are shown.
+    /// Returns true if labels with this key are shown.
     pub(crate) fn shows_label(&self, key: StringId) -> bool {
         self.hidden_keys.is_empty() || !self.hidden_keys.contains(&key)
     }
 
-    /// Calls `f` with each line that is left of a location, innermost first.
+    /// Calls `f` with each remaining line of a location, innermost first.
     pub(crate) fn for_each_line(&self, profile: &Profile, location: u32, mut f: impl FnMut(u32)) {
         let l = location as usize;
         match self.first.get(l + 1) {
@@ -142,8 +142,8 @@ impl FilterPlan {
         }
     }
 
-    /// The locations of a sample that stay, leaf first; false if the sample goes. `index` is the
-    /// sample's place in the profile.
+    /// Collects the remaining locations of a sample, leaf first. Returns false if the sample is dropped. `index` is the
+    /// sample's position in the profile.
     pub(crate) fn apply(&self, index: usize, sample: &Sample<'_>, locations: &mut Vec<u32>) -> bool {
         locations.clear();
         if self.trivial {
@@ -154,12 +154,12 @@ impl FilterPlan {
         if let Some((leaf, _)) = added {
             locations.extend(leaf);
         }
-        let own = locations.len();
+        let start = locations.len();
         sample.for_each_location(|l| locations.push(l));
         let flag = |l: u32| self.flags[l as usize];
         if self.drops {
-            let cut = cut_of_drops(&locations[own..], flag);
-            locations.drain(own..own + cut);
+            let cut = cut_of_drops(&locations[start..], flag);
+            locations.drain(start..start + cut);
         }
         if let Some((_, root)) = added {
             locations.extend(root);
@@ -205,7 +205,7 @@ impl FilterPlan {
         p: &Profile,
         filters: &Compiled,
         units: &HashMap<Vec<u8>, String>,
-        matched: &mut Matched,
+        matched: &mut FilterHits,
     ) {
         let (mut focus_hit, mut ignore_hit) = (false, false);
         let mut focus = filters.tagfocus.as_ref().map(|f| f.on(p, units));
@@ -222,8 +222,8 @@ impl FilterPlan {
         matched.extend(filters.tagignore.is_some().then_some(("tagignore", ignore_hit)));
     }
 
-    /// Finds the keys of labels that are not shown.
-    fn hide_labels(&mut self, p: &Profile, filters: &Compiled, matched: &mut Matched) {
+    /// Collects the keys of labels that are hidden.
+    fn hide_labels(&mut self, p: &Profile, filters: &Compiled, matched: &mut FilterHits) {
         let (mut show_hit, mut hide_hit) = (false, false);
         let mut seen: HashSet<_> = HashSet::default();
         for label in p.samples().flat_map(|s| s.labels()) {
@@ -241,38 +241,38 @@ impl FilterPlan {
         matched.extend(filters.taghide.is_some().then_some(("taghide", hide_hit)));
     }
 
-    /// Makes frames of label values.
+    /// Creates frames for the label values of `tagroot` and `tagleaf`.
     fn add_pseudo<'f>(&mut self, profile: &Profile, filters: &'f Compiled) -> Result<(bool, bool)> {
-        // By what a sample says, so that texts are put together once; then by what that looks like.
-        let mut known: HashMap<(&str, Vec<LabelValue>), u32> = HashMap::default();
-        let mut ids: HashMap<(Vec<u8>, &str), u32> = HashMap::default();
+        // Two caches: by label values, so that each text is built once, and by text, so that equal texts share a frame.
+        let mut by_values: HashMap<(&str, Vec<LabelValue>), u32> = HashMap::default();
+        let mut by_text: HashMap<(Vec<u8>, &str), u32> = HashMap::default();
         let (mut root_matched, mut leaf_matched) = (false, false);
-        let most = profile.inflated_size().saturating_mul(4).saturating_add(64 << 20).min(u32::MAX as usize);
+        let max_bytes = profile.inflated_size().saturating_mul(4).saturating_add(64 << 20).min(u32::MAX as usize);
         let mut bytes = 0;
         for sample in profile.samples() {
             let mut make = |keys: &'f [String], matched: &mut bool| -> Result<Vec<u32>> {
-                // The first key is the closest to the root, so it comes last.
+                // The first key is closest to the root, so it comes last.
                 keys.iter()
                     .rev()
                     .map(|key| {
                         let values = label_values(profile, &sample, key.as_bytes());
                         *matched |= !values.is_empty();
-                        if let Some(&id) = known.get(&(key.as_str(), values.clone())) {
+                        if let Some(&id) = by_values.get(&(key.as_str(), values.clone())) {
                             return Ok(id);
                         }
                         let name = printed(profile, &values);
                         bytes += name.len();
-                        if bytes > most {
+                        if bytes > max_bytes {
                             return Err(Error::query(format!(
-                                "the values of label {key} are too long to make frames of"
+                                "the values of label {key} are too long to become frames"
                             )));
                         }
                         let next = (profile.n_locations() + self.pseudo.len()) as u32;
-                        let id = *ids.entry((name.clone(), key)).or_insert(next);
+                        let id = *by_text.entry((name.clone(), key)).or_insert(next);
                         if id == next {
                             self.pseudo.push((name, key.as_bytes().to_vec()));
                         }
-                        known.insert((key, values), id);
+                        by_values.insert((key, values), id);
                         Ok(id)
                     })
                     .collect()
@@ -290,7 +290,7 @@ impl FilterPlan {
         filters: &Compiled,
         dropped: Option<Vec<bool>>,
         folded: Option<Vec<bool>>,
-        matched: &mut Matched,
+        matched: &mut FilterHits,
     ) {
         let locations = p.locations();
         let on = |regex: &Option<Regex>| regex.as_ref().map(|r| NameMatches::new(p, &self.pseudo, r));
@@ -311,9 +311,9 @@ impl FilterPlan {
             (false, false, false, false, false);
         for location in paced(0..n as u32) {
             let l = location as usize;
-            // A location made of labels is one line, whose index stands for its pseudo function.
+            // A pseudo-location has one line. The line's index identifies its pseudo-function.
             let is_pseudo = l >= locations.len();
-            let mut own: std::ops::Range<u32> =
+            let mut location_lines: std::ops::Range<u32> =
                 if is_pseudo { location..location + 1 } else { locations.lines(location) };
             let function = |line: u32| {
                 if is_pseudo {
@@ -325,17 +325,17 @@ impl FilterPlan {
             let mapping = if is_pseudo { NONE } else { locations.mapping[l] };
             let mut flag = 0;
             if let Some(dropped) = dropped.as_ref().filter(|_| !is_pseudo)
-                && let Some(i) = own.clone().rev().find(|&line| dropped[function(line)])
+                && let Some(i) = location_lines.clone().rev().find(|&line| dropped[function(line)])
             {
                 flag |= DROP_BENEATH;
-                if i + 1 == own.end {
+                if i + 1 == location_lines.end {
                     flag |= DROP;
                 } else {
-                    own.start = i + 1;
+                    location_lines.start = i + 1;
                 }
             }
             let start = lines.len();
-            lines.extend(own);
+            lines.extend(location_lines);
             if filters.by_name() {
                 let any = |m: &NameMatches, lines: &[u32]| {
                     m.mapping(mapping) || lines.iter().any(|&line| m.functions[function(line)])
@@ -381,7 +381,7 @@ impl FilterPlan {
                 }
             }
             if let Some(folded) = folded.as_ref().filter(|_| !is_pseudo) {
-                // A location that is all folded keeps its lines, for stacks that have nothing else.
+                // If all lines of a location are folded, they are kept for stacks that contain nothing else.
                 if lines[start..].iter().all(|&line| folded[function(line)]) {
                     flag |= if lines.len() > start { FOLDED } else { 0 };
                 } else {
@@ -403,11 +403,11 @@ impl FilterPlan {
             ("show_from", filters.show_from.is_some(), show_from_hit),
             ("prune_from", filters.prune_from.is_some(), self.flags.iter().any(|f| f & PRUNE_FROM != 0)),
         ];
-        matched.extend(hits.into_iter().filter(|(_, given, _)| *given).map(|(name, _, hit)| (name, hit)));
+        matched.extend(hits.into_iter().filter(|(_, is_set, _)| *is_set).map(|(name, _, hit)| (name, hit)));
     }
 }
 
-/// A profile cut by a plan, for writing.
+/// A profile with a plan, for writing the filtered profile.
 pub(crate) struct Filtered<'a> {
     pub profile: &'a Profile,
     pub plan: &'a FilterPlan,

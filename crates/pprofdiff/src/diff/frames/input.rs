@@ -1,39 +1,39 @@
-//! The frames of one profile: which each of its locations expands to, and their texts, by content.
+//! Interns the frames of one profile: maps each location to its frames, and stores frames and texts by content.
 
 use std::sync::Arc;
 
 use hashbrown::HashMap;
 
-use super::{ContentInterner, EMPTY, Frame, State, Texts};
+use super::{ContentInterner, EMPTY, FrameContent, State, TextTable};
 use crate::diff::Query;
 use crate::diff::filter::FilterPlan;
-use crate::diff::identity::{self, Granularity, Identity};
-use crate::diff::matching::{Matching, Renamed};
+use crate::diff::identity::{self, FrameIdentity, Granularity};
+use crate::diff::matching::{Matching, RenamedFunctions};
 use pprofdiff_profile::Profile;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::shared::Memo;
 use pprofdiff_profile::work::paced;
 
-/// The frames of one profile, and which of them each location expands to.
+/// The frames of one profile, and the list of frames of each location.
 pub(crate) struct InputFrames {
-    pub(super) texts: Texts,
+    pub(super) texts: TextTable,
     /// The input's frames, until they are merged with the frames of other inputs.
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Vec<FrameContent>,
     /// The number of frames.
     pub(super) len: usize,
     /// The frames of location `l` are `expanded[first[l]..first[l + 1]]`, innermost first.
     pub(super) first: Vec<u32>,
     pub(super) expanded: Vec<u32>,
-    /// How many names were made canonical, and the first: as it was, and as it is.
+    /// The number of names that were made canonical, and the first such name in its original and canonical form.
     pub(crate) matched: (usize, Option<(String, String)>),
 }
 
-/// A location's innermost frame, and whether there are more.
+/// A location's innermost frame, and a flag for further frames.
 #[derive(Clone, Copy)]
 pub(crate) struct Innermost(u32);
 
 impl Innermost {
-    /// Indexes of frames are below 2^31, since each takes more than two bytes of a message below 4 GiB.
+    /// Indexes of frames are below 2^31, since each frame takes more than two bytes of a message below 4 GiB.
     pub(crate) fn new(frame: u32, more: bool) -> Innermost {
         Innermost(frame << 1 | u32::from(more))
     }
@@ -48,7 +48,7 @@ impl Innermost {
         self.0 & 1 != 0
     }
 
-    /// The frame's number, doubled, and whether there are more.
+    /// Returns the frame's number times two, plus one if there are further frames.
     #[inline(always)]
     pub(crate) fn to_bits(self) -> u32 {
         self.0
@@ -61,19 +61,19 @@ impl InputFrames {
         plan: &FilterPlan,
         query: &Query,
         matching: Matching,
-        renamed: &Renamed,
+        renamed: &RenamedFunctions,
         shifts: &[u64],
         state: &State,
     ) -> InputFrames {
         let granularity = query.granularity;
         let locations = profile.locations();
         let n = locations.len();
-        // As many names as functions, if they are used; where lines and addresses are told apart, there are more frames.
-        let mut b = Builder::new(profile, query, matching, renamed, state);
+        // The capacity covers one name per function. Granularities with lines and addresses produce more frames.
+        let mut b = FrameBuilder::new(profile, query, matching, renamed, state);
         let mut first = Vec::with_capacity(n + plan.pseudo().len() + 1);
         let mut expanded = Vec::with_capacity(locations.line_function.len() + n);
         first.push(0);
-        // Where a frame is no more than its function, each function is interned once.
+        // If a frame is determined by its function, each function is interned once.
         let by_function = !matches!(granularity, Granularity::Lines | Granularity::Addresses);
         let mut memo = Memo::new(if by_function { profile.n_functions() } else { 0 });
         for location in paced(0..n as u32) {
@@ -84,15 +84,16 @@ impl InputFrames {
             plan.for_each_line(profile, location, |line| {
                 let function = locations.line_function[line as usize] as usize;
                 if by_function {
-                    let known = memo.get(function);
-                    if known != NONE {
-                        expanded.push(known);
+                    let cached = memo.get(function);
+                    if cached != NONE {
+                        expanded.push(cached);
                         return;
                     }
                 }
                 let identity = identity::identify(profile, granularity, location, Some(line), address);
                 let id = b.frame(identity);
-                // A function without a name takes the location's mapping for one, so it is no key.
+                // A function without a name is named by the location's mapping, so its number cannot be reused for
+                // other locations.
                 if by_function && identity.mapping.is_none() {
                     memo.set(function, id);
                 }
@@ -107,7 +108,7 @@ impl InputFrames {
             let name: &[u8] = if granularity == Granularity::Files { b"" } else { name };
             let file: &[u8] = if granularity == Granularity::Functions { b"" } else { key };
             let i = &mut b.interner;
-            let frame = Frame { name: i.text(name), file: i.text(file), mapping: EMPTY, line: 0, address: 0 };
+            let frame = FrameContent { name: i.text(name), file: i.text(file), mapping: EMPTY, line: 0, address: 0 };
             expanded.push(i.frames.number(frame));
             first.push(expanded.len() as u32);
         }
@@ -119,22 +120,22 @@ impl InputFrames {
         InputFrames { texts, len: frames.len(), frames, first, expanded, matched }
     }
 
-    /// The frames of a location, innermost first; indexes of this input.
+    /// Returns the frames of a location, innermost first, as indexes of this input.
     #[inline]
     pub(crate) fn expand(&self, location: u32) -> &[u32] {
         let l = location as usize;
         &self.expanded[self.first[l] as usize..self.first[l + 1] as usize]
     }
 
-    /// The innermost frame of each location: a table half as large as that of [`InputFrames::of`], since it
-    /// is what the inner loops wait for.
+    /// Returns the innermost frame of each location. This table is half as large as the full expansion, which matters
+    /// because the inner loops wait for it.
     pub(crate) fn innermost(&self) -> Vec<Innermost> {
         let innermost = self.first.windows(2).map(|w| Innermost::new(self.expanded[w[0] as usize], w[1] - w[0] > 1));
         innermost.collect()
     }
 
-    /// The frame that each location's innermost one was inlined into, and whether there are more; of locations with one
-    /// frame, nothing. Nearly all that were inlined have two, which are so found without a detour.
+    /// Returns the second innermost frame of each location and a flag for further frames, or zero for locations with
+    /// one frame. Nearly all inlined locations have exactly two frames, so this avoids a lookup of the full expansion.
     pub(crate) fn second(&self) -> Vec<Innermost> {
         let second = |w: &[u32]| match w[1] - w[0] {
             0 | 1 => Innermost(0),
@@ -148,34 +149,34 @@ impl InputFrames {
     }
 }
 
-/// The characters of a name that is an example.
+/// The maximum length in characters of a name in an example.
 const MAX_EXAMPLE_CHARS: usize = 200;
 
 /// Interns the frames of one profile.
-struct Builder<'a> {
+struct FrameBuilder<'a> {
     profile: &'a Arc<Profile>,
     trim: &'a [String],
     interner: ContentInterner,
-    /// By the profile's string: its text, as it is and as a file's path.
+    /// By number of the profile's string, the string's text, and the text of the cleaned file path.
     text_of: Memo,
     path_of: HashMap<StringId, u32, State>,
-    /// How names are matched; exact where names do not tell frames apart.
+    /// The matching of names. It is exact if names do not distinguish frames.
     matching: Matching,
-    /// Canonical names, with what they are called instead.
-    renamed: &'a Renamed,
+    /// The new names of renamed functions, by canonical name.
+    renamed: &'a RenamedFunctions,
     name_of: HashMap<StringId, u32, State>,
     matched: (usize, Option<(String, String)>),
 }
 
-impl<'a> Builder<'a> {
+impl<'a> FrameBuilder<'a> {
     fn new(
         profile: &'a Arc<Profile>,
         query: &'a Query,
         matching: Matching,
-        renamed: &'a Renamed,
+        renamed: &'a RenamedFunctions,
         state: &State,
-    ) -> Builder<'a> {
-        Builder {
+    ) -> FrameBuilder<'a> {
+        FrameBuilder {
             profile,
             trim: &query.trim_path,
             interner: ContentInterner::new(Some(profile.clone()), profile.n_functions(), state.clone()),
@@ -188,8 +189,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn frame(&mut self, i: Identity) -> u32 {
-        let frame = Frame {
+    fn frame(&mut self, i: FrameIdentity) -> u32 {
+        let frame = FrameContent {
             name: self.name(i.name),
             file: self.path(i.file),
             mapping: self.name(i.mapping.unwrap_or(StringId::EMPTY)),
@@ -210,7 +211,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A function's name as it is matched.
+    /// Returns the text of a function's name in its matched form.
     fn name(&mut self, id: StringId) -> u32 {
         if self.matching.is_exact() {
             return self.string(id);

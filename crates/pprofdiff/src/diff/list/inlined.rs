@@ -1,4 +1,4 @@
-//! Functions that have no code of their own: wherever samples ran them, they were inlined.
+//! Finds functions without code of their own: they are inlined in all samples.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,21 +9,21 @@ use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::paced;
 
-/// The functions to name into which one is inlined.
+/// The maximum number of functions that [`Inlined::places`] names.
 const MAX_NAMED: usize = 3;
 
-/// Where a function is inlined.
+/// A function that is always inlined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inlined {
-    /// The function; the first 200 characters of its name.
+    /// The first 200 characters of the function's name.
     pub function: String,
-    /// The functions in whose code it is, those first that have it at most addresses.
+    /// The functions that contain its code, sorted by the number of addresses, descending.
     pub into: Vec<String>,
 }
 
 impl Inlined {
-    /// In words, without its own name.
+    /// Lists the functions that contain its code, for messages.
     pub fn places(&self) -> String {
         let named = self.into.iter().take(MAX_NAMED).map(String::as_str);
         let more = self.into.len().saturating_sub(MAX_NAMED);
@@ -36,31 +36,32 @@ impl Inlined {
     }
 }
 
-/// Of the functions whose names match, those that are inlined wherever the profiles have them, by name.
+/// Returns the matching functions that are inlined everywhere in the profiles, sorted by name.
 pub(super) fn only_inlined<'p>(
     profiles: impl Iterator<Item = &'p Profile>,
     matches: &dyn Fn(&[u8]) -> bool,
 ) -> Vec<Inlined> {
-    // At how many addresses a function is in the code of another, or in its own.
+    // For each function, the number of addresses inside each host function. A function with code of its own is its own
+    // host.
     let mut hosts: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for p in profiles {
         let (functions, locations) = (p.functions(), p.locations());
-        let mut wanted: HashMap<StringId, bool> = HashMap::default();
+        let mut is_match: HashMap<StringId, bool> = HashMap::default();
         let mut counts: HashMap<(StringId, StringId), usize> = HashMap::default();
         for location in paced(0..locations.address.len() as u32) {
             let name = |line: u32| functions.name[locations.line_function[line as usize] as usize];
             let lines = locations.lines(location);
-            let Some(own) = lines.clone().last().map(name) else { continue };
+            let Some(host) = lines.clone().last().map(name) else { continue };
             for function in lines.map(name) {
-                if *wanted.entry(function).or_insert_with(|| matches(p.string(function))) {
-                    *counts.entry((function, own)).or_default() += 1;
+                if *is_match.entry(function).or_insert_with(|| matches(p.string(function))) {
+                    *counts.entry((function, host)).or_default() += 1;
                 }
             }
         }
-        // Many functions can be in one whose name has a megabyte.
+        // A name of a megabyte may be the host of many functions.
         let text = |id| String::from_utf8_lossy(p.string(id)).chars().take(MAX_NAME).collect();
-        for ((function, own), count) in counts {
-            *hosts.entry(text(function)).or_default().entry(text(own)).or_default() += count;
+        for ((function, host), count) in counts {
+            *hosts.entry(text(function)).or_default().entry(text(host)).or_default() += count;
         }
     }
     hosts.retain(|function, hosts| !hosts.contains_key(function));

@@ -1,6 +1,7 @@
-//! How a listing is made: functions of both sides are grouped, their lines summed, and the texts of both builds aligned.
+//! Lists source lines: groups the functions of both sides, sums up their lines, and aligns the texts of both builds.
 //!
-//! A listing's totals count a sample once a function. pprof adds up the cum of its lines, which counts recursion twice.
+//! The totals of a listing count a sample once per function. pprof adds up the cum of the lines, which counts recursion
+//! twice.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use super::inlined::only_inlined;
 use super::{Line, LineChange, Routine, SourceCode, SourceText, is_start};
 use crate::Result;
-use crate::diff::alignment::{MAX_PAIRS, Row, align};
+use crate::diff::alignment::{AlignedRow, MAX_PAIRS, align};
 use crate::diff::matching::Moves;
 use crate::diff::top::Sort;
 use crate::diff::{Diff, Granularity, Measure, Pair, Query, Status, Summary, identity};
@@ -18,31 +19,32 @@ use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::columns::StringId;
 use pprofdiff_profile::random::{HashMap, HashSet};
 
-/// Lines to show before and after those with samples, where the function's first line is not known.
+/// The number of lines to show around lines with samples, after them and, if the function's first line is unknown,
+/// before them.
 const MARGIN: i64 = 5;
 
-/// What the source lines of all routines of a listing may take, in bytes. Functions of a profile can overlap, so a
-/// listing could otherwise be as long as functions times lines.
+/// The maximum size of all source lines in a listing, in bytes. Functions of a profile can overlap, so without a limit
+/// a listing could have as many lines as functions times lines.
 const MAX_TEXT_BYTES: usize = 64 << 20;
 
-/// One side of a routine while it is collected.
+/// One side of a routine during collection.
 #[derive(Default)]
-struct Side {
-    /// Its path, as sources are asked for it.
+struct ListingSide {
+    /// The path that is passed to the source of texts.
     path: Option<Arc<str>>,
-    /// flat and cum by line.
+    /// The (flat, cum) by line.
     lines: BTreeMap<i64, (i64, i64)>,
-    /// Where the function begins; 0 if it is not known.
+    /// The first line of the function, 0 if it is unknown.
     start: i64,
     cum: i64,
 }
 
-impl Side {
+impl ListingSide {
     fn flat(&self) -> i64 {
         self.lines.values().map(|(flat, _)| flat).sum()
     }
 
-    /// The lines to show, if there are some with samples.
+    /// Returns the lines to show, if there are lines with samples.
     fn range(&self) -> Option<RangeInclusive<i64>> {
         let (first, last) = (*self.lines.first_key_value()?.0, *self.lines.last_key_value()?.0);
         let before = first.saturating_sub(MARGIN);
@@ -50,37 +52,37 @@ impl Side {
         Some(start..=last.saturating_add(MARGIN))
     }
 
-    /// The lines with samples, without those that the profile does not know, which it numbers 0.
-    fn known(&self) -> impl Iterator<Item = i64> + '_ {
+    /// Returns the lines with samples, without line 0, which stands for an unknown line.
+    fn numbered_lines(&self) -> impl Iterator<Item = i64> + '_ {
         self.lines.range(1..).map(|(&n, _)| n)
     }
 }
 
-/// Which group a function belongs to.
+/// The numbers of groups, by function.
 #[derive(Default)]
-struct Numbers<'a> {
-    /// Of names, those of their texts.
+struct GroupIds<'a> {
+    /// The number of a name's text, by name.
     names: HashMap<&'a [u8], u32>,
-    /// Of trimmed paths.
+    /// The number of a trimmed path, by path.
     files: HashMap<String, u32>,
-    /// Of groups, by those of name and file.
+    /// The number of a group, by the numbers of its name and file.
     groups: HashMap<(u32, u32), u32>,
 }
 
 #[derive(Default)]
-struct Group {
+struct RoutineGroup {
     /// The number of the name's text.
     name_id: u32,
     name: String,
-    /// Trimmed; that of the new side if the sides differ.
+    /// The trimmed path, from the new side if the sides differ.
     file: String,
-    /// That of the base, if it is another one.
+    /// The path in the base, if it is different.
     base_file: Option<String>,
-    base: Side,
-    new: Side,
+    base: ListingSide,
+    new: ListingSide,
 }
 
-impl Group {
+impl RoutineGroup {
     fn flat(&self) -> Pair {
         Pair { base: self.base.flat(), new: self.new.flat() }
     }
@@ -91,7 +93,8 @@ impl Group {
 }
 
 impl Diff {
-    /// What `choose` takes of the functions whose names match; only what it asks for is looked up and aligned.
+    /// Lists the matching functions that `choose` selects. Only the functions that it takes from the iterator are
+    /// looked up and aligned.
     pub(super) fn routines(
         &self,
         query: &Query,
@@ -99,33 +102,34 @@ impl Diff {
         sources: &dyn SourceCode,
         choose: impl FnOnce(&mut dyn Iterator<Item = Routine>) -> Vec<Routine>,
     ) -> Result<(Arc<Summary>, Vec<Routine>)> {
-        // Paths are trimmed here, since sources are looked for by more of them than is shown.
+        // Paths are trimmed later, because the source lookup needs longer paths than the listing shows.
         let trim = &query.trim_path[..];
         self.find_sample_type(query.sample_type.as_deref())?;
         let query = Query { granularity: Granularity::Lines, trim_path: Vec::new(), ..query.clone() };
-        // Lines are where they are written, whatever was inlined.
+        // Lines belong to the function that contains them in the source, so inlining does not matter.
         let measure = self.select_with(&query, &Moves::default())?;
         let measure = measure.measure(query.sample_type.as_deref(), query.normalize)?;
         let frames = measure.frames();
         let rows = measure.top(Sort::Cum).rows;
-        let mut numbers = Numbers::default();
-        // By the numbers of their texts, since many functions may share a name or a path of a megabyte.
-        let mut wanted: HashMap<u32, bool> = HashMap::default();
-        // By the number of the path's text: what sources are asked for, what is shown, and the number of that.
+        let mut numbers = GroupIds::default();
+        // By the number of the name's text, because many functions may share a name or a path of a megabyte.
+        let mut matching_names: HashMap<u32, bool> = HashMap::default();
+        // By the number of the path's text: the path for the source lookup, the shown path, and the number of the shown
+        // path.
         let mut paths: HashMap<u32, (Arc<str>, String, u32)> = HashMap::default();
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<RoutineGroup> = Vec::new();
         let mut group_of = vec![NONE; frames.len()];
         for row in &rows {
             let (name, path) = frames.texts_of(row.frame);
-            let is_wanted = *wanted.entry(name).or_insert_with(|| {
+            let is_match = *matching_names.entry(name).or_insert_with(|| {
                 let bytes = frames.name_bytes(row.frame);
-                let wanted = !bytes.is_empty() && matches(bytes);
-                if wanted {
+                let is_match = !bytes.is_empty() && matches(bytes);
+                if is_match {
                     numbers.names.insert(bytes, name);
                 }
-                wanted
+                is_match
             });
-            if !is_wanted {
+            if !is_match {
                 continue;
             }
             let (path, shown, file) = paths.entry(path).or_insert_with(|| {
@@ -137,7 +141,7 @@ impl Diff {
             });
             let id = *numbers.groups.entry((name, *file)).or_insert_with(|| {
                 let (name_id, file) = (name, shown.clone());
-                groups.push(Group { name_id, name: frames.short(name), file, ..Group::default() });
+                groups.push(RoutineGroup { name_id, name: frames.short(name), file, ..RoutineGroup::default() });
                 groups.len() as u32 - 1
             });
             group_of[row.frame as usize] = id;
@@ -157,18 +161,19 @@ impl Diff {
         measure.starts(&numbers, &mut groups, trim);
         drop(numbers);
         measure.routine_sums(&group_of, &mut groups);
-        // flat is a sum over lines, so it is not added up at each comparison.
-        let sized = |g: Group| (Reverse(Sort::Cum.size(g.flat(), g.cum())), g);
+        // flat is a sum over lines, so it is computed once and not in each comparison.
+        let sized = |g: RoutineGroup| (Reverse(Sort::Cum.size(g.flat(), g.cum())), g);
         let mut groups: Vec<_> = join_moved(groups).into_iter().map(sized).collect();
         groups.sort_by(|(a_size, a), (b_size, b)| (a_size, &a.name, &a.file).cmp(&(b_size, &b.name, &b.file)));
-        let mut texts = Texts::new(sources, self.is_two_sided());
+        let mut texts = TextCache::new(sources, self.is_two_sided());
         let mut routines = choose(&mut groups.into_iter().map(|(_, g)| texts.routine(g)));
         let names: HashSet<String> = routines.iter().map(|r| r.name.clone()).collect();
         let is_listed = |name: &[u8]| names.contains(&*String::from_utf8_lossy(name));
         let inlined = only_inlined(measure.walks().map(|walk| &*walk.input.profile), &is_listed);
         for r in &mut routines {
-            let known = inlined.iter().find(|inlined| is_start(&inlined.function, &r.name));
-            r.notes.extend(known.map(|inlined| format!("inlined wherever samples ran it, into {}", inlined.places())));
+            let entry = inlined.iter().find(|inlined| is_start(&inlined.function, &r.name));
+            r.notes
+                .extend(entry.map(|inlined| format!("inlined everywhere in the samples, into {}", inlined.places())));
         }
         let mut summary = (**measure.summary()).clone();
         summary.query.trim_path = trim.to_vec();
@@ -179,11 +184,11 @@ impl Diff {
 }
 
 impl Measure {
-    /// Looks up where each function begins.
-    fn starts(&self, numbers: &Numbers<'_>, groups: &mut [Group], trim: &[String]) {
+    /// Finds the first line of each function.
+    fn starts(&self, numbers: &GroupIds<'_>, groups: &mut [RoutineGroup], trim: &[String]) {
         for walk in self.walks() {
             let (p, functions) = (&walk.input.profile, walk.input.profile.functions());
-            // By the profile's strings, each of which is looked up once.
+            // By string of the profile, so that each string is looked up once.
             let mut names: HashMap<StringId, Option<u32>> = HashMap::default();
             let mut files: HashMap<StringId, Option<u32>> = HashMap::default();
             for (i, (&name, &file)) in functions.name.iter().zip(&functions.file).enumerate() {
@@ -192,7 +197,7 @@ impl Measure {
                     continue;
                 }
                 let name = *names.entry(name).or_insert_with(|| numbers.names.get(p.string(name)).copied());
-                // A path that was shortened is not found: a routine then shows some lines fewer.
+                // A shortened path is not found. The routine then shows fewer lines.
                 let file = *files.entry(file).or_insert_with(|| {
                     let path = identity::file_path(p.string(file), trim);
                     numbers.files.get(&*String::from_utf8_lossy(&path)).copied()
@@ -206,8 +211,8 @@ impl Measure {
         }
     }
 
-    /// What each routine cost with all that it called: a sample counts once, whatever its lines.
-    fn routine_sums(&self, group_of: &[u32], groups: &mut [Group]) {
+    /// Computes the cum of each routine. A sample counts once, regardless of its lines.
+    fn routine_sums(&self, group_of: &[u32], groups: &mut [RoutineGroup]) {
         let sums = self.sides(|base| {
             let mut sums = vec![(0u64, 0i64); groups.len()];
             let mut stamp = 0;
@@ -235,19 +240,19 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Brings a function's two sides together where the builds name its file differently (another folder, another version
-/// in the path, a file that was renamed), as a table of functions does.
+/// Joins the two sides of a function if the builds use different paths for its file (another folder, another version in
+/// the path, a renamed file), as a table of functions does.
 ///
-/// Of the files that only one side has, those that are called alike belong together if there is one of them on each
-/// side; then, if there is one file left on each side, these two.
-fn join_moved(groups: Vec<Group>) -> Vec<Group> {
-    let mut by_name: BTreeMap<u32, Vec<Group>> = BTreeMap::new();
+/// Applies only to files that exist on one side. If there is one file with the same file name on each side, they are
+/// joined. After that, if one file remains on each side, these two are joined.
+fn join_moved(groups: Vec<RoutineGroup>) -> Vec<RoutineGroup> {
+    let mut by_name: BTreeMap<u32, Vec<RoutineGroup>> = BTreeMap::new();
     for g in groups {
         by_name.entry(g.name_id).or_default().push(g);
     }
     let mut joined = Vec::new();
     for alike in by_name.into_values() {
-        let mut by_file: BTreeMap<String, (Vec<Group>, Vec<Group>)> = BTreeMap::new();
+        let mut by_file: BTreeMap<String, (Vec<RoutineGroup>, Vec<RoutineGroup>)> = BTreeMap::new();
         for g in alike {
             let file_name = || g.file.rsplit(['/', '\\']).next().unwrap_or_default().to_owned();
             match (g.base.lines.is_empty(), g.new.lines.is_empty()) {
@@ -268,33 +273,32 @@ fn join_moved(groups: Vec<Group>) -> Vec<Group> {
     joined
 }
 
-/// The one group of the base and the one of the new side as one, if there is one of each.
-fn join(old: &mut Vec<Group>, new: &mut Vec<Group>) -> Option<Group> {
+/// Joins the group of the base and the group of the new side, if there is exactly one of each.
+fn join(old: &mut Vec<RoutineGroup>, new: &mut Vec<RoutineGroup>) -> Option<RoutineGroup> {
     if old.len() != 1 || new.len() != 1 {
         return None;
     }
     let (old, new) = old.pop().zip(new.pop())?;
-    Some(Group { base: old.base, base_file: Some(old.file), ..new })
+    Some(RoutineGroup { base: old.base, base_file: Some(old.file), ..new })
 }
 
-/// How lines are paired where no alignment says which belong together: line `n` of the base is line `n + by` of the new
-/// side.
+/// The rule that pairs lines without an alignment: line `n` of the base is line `n + by` of the new side.
 ///
-/// Both count from the line on which the function begins, if both profiles know it. Else a function may have moved as
-/// the first of its lines that have samples did, or stayed where it was: whichever makes more lines with samples meet,
-/// and in doubt it stayed.
-struct Shift {
+/// If both profiles record the first line of the function, lines are counted from it. Otherwise the function has either
+/// moved like its first line with samples, or stayed in place. The assumption that pairs more lines with samples wins,
+/// and a tie means that the function stayed.
+struct LineShift {
     by: i64,
-    /// For people: what is paired with what.
+    /// A description of the rule, for notes.
     words: String,
 }
 
-impl Shift {
-    fn from_group(g: &Group) -> Shift {
+impl LineShift {
+    fn from_group(g: &RoutineGroup) -> LineShift {
         let (base, new) = (&g.base, &g.new);
-        let numbers = Shift { by: 0, words: "lines are paired by their numbers".to_owned() };
-        let from = |place: &str, base: i64, new: i64| Shift {
-            // Both are positive.
+        let numbers = LineShift { by: 0, words: "lines are paired by their numbers".to_owned() };
+        let from = |place: &str, base: i64, new: i64| LineShift {
+            // Both numbers are positive, so the difference does not overflow.
             by: new - base,
             words: format!("lines are paired by their offset from {place} ({base} -> {new})"),
         };
@@ -305,38 +309,41 @@ impl Shift {
                 from("the function's first line", base.start, new.start)
             };
         }
-        let Some((first_base, first_new)) = base.known().next().zip(new.known().next()) else { return numbers };
+        let Some((first_base, first_new)) = base.numbered_lines().next().zip(new.numbered_lines().next()) else {
+            return numbers;
+        };
         let moved = from("the first line with samples", first_base, first_new);
-        let meet =
-            |by: i64| base.known().filter_map(|n| n.checked_add(by)).filter(|n| new.lines.contains_key(n)).count();
+        let meet = |by: i64| {
+            base.numbered_lines().filter_map(|n| n.checked_add(by)).filter(|n| new.lines.contains_key(n)).count()
+        };
         if meet(moved.by) > meet(0) { moved } else { numbers }
     }
 }
 
-/// A text, and where its lines are.
-struct Text {
-    /// Tells it from other texts.
+/// A text, split into lines.
+struct SplitText {
+    /// An identifier that distinguishes texts.
     id: usize,
     text: Arc<str>,
-    /// Where each line begins, and where the last one ends.
+    /// The start of each line, and the end of the last line.
     starts: Vec<usize>,
 }
 
-impl Text {
-    fn new(id: usize, text: Arc<str>) -> Text {
+impl SplitText {
+    fn new(id: usize, text: Arc<str>) -> SplitText {
         let mut starts = vec![0];
         starts.extend(text.split_inclusive('\n').scan(0, |end, line| {
             *end += line.len();
             Some(*end)
         }));
-        Text { id, text, starts }
+        SplitText { id, text, starts }
     }
 
     fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// A line by its number, from 1.
+    /// Returns a line by its number, counted from 1.
     fn line(&self, number: i64) -> Option<&str> {
         let i = usize::try_from(number).ok()?;
         let line = self.text.get(*self.starts.get(i.checked_sub(1)?)?..*self.starts.get(i)?)?;
@@ -344,64 +351,64 @@ impl Text {
         Some(line.strip_suffix('\r').unwrap_or(line))
     }
 
-    /// Those of these lines that the text has, by their indexes.
+    /// Returns the part of a range of line numbers that the text contains, as indexes.
     fn clip(&self, range: Option<RangeInclusive<i64>>) -> std::ops::Range<usize> {
         let index = |n: i64| usize::try_from(n).unwrap_or(0).min(self.len());
         let range = range.map_or(0..0, |r| index(r.start().saturating_sub(1))..index(*r.end()));
         range.start..range.end.max(range.start)
     }
 
-    /// About what these lines take in a listing, in bytes.
+    /// Returns the approximate size of a range of lines in a listing, in bytes.
     fn cost(&self, range: Option<RangeInclusive<i64>>) -> usize {
         let range = self.clip(range);
         self.starts[range.end] - self.starts[range.start] + range.len() * size_of::<Line>()
     }
 }
 
-/// The lines of two texts, matched.
-struct Aligned {
-    /// The index of a line in each text, if it has one there, in the order of both.
-    rows: Vec<Row>,
-    /// In which row each line of the base is, and each of the new side.
+/// The aligned lines of two texts.
+struct AlignedTexts {
+    /// The index of a line in each text, `None` in a text without the line. In the order of both texts.
+    rows: Vec<AlignedRow>,
+    /// The row of each line of the base, and of each line of the new side.
     row_of: (Vec<u32>, Vec<u32>),
 }
 
 /// The numbers of a line on both sides.
-type Numbered = (Option<i64>, Option<i64>);
+type LineNumbers = (Option<i64>, Option<i64>);
 
-/// Texts, each split once, and aligned once for all functions of a file.
-struct Texts<'s> {
+/// A cache of texts. Each text is split once, and each pair of texts is aligned once for all functions of a file.
+struct TextCache<'s> {
     sources: &'s dyn SourceCode,
     two_sided: bool,
-    /// By the place, and by the address of the text, which several places may share.
-    split: HashMap<String, Arc<Text>>,
-    by_address: HashMap<usize, Arc<Text>>,
-    /// By both texts; `None` if there is too much to align.
-    aligned: HashMap<(usize, usize), Option<Arc<Aligned>>>,
-    /// What is left of [`MAX_PAIRS`].
+    /// The texts by location, and by the memory address of the text, which several locations may share.
+    split: HashMap<String, Arc<SplitText>>,
+    by_address: HashMap<usize, Arc<SplitText>>,
+    /// The alignments by both texts, `None` if the texts are too different.
+    aligned: HashMap<(usize, usize), Option<Arc<AlignedTexts>>>,
+    /// The rest of [`MAX_PAIRS`].
     pairs_left: u64,
-    /// What is left of [`MAX_TEXT_BYTES`].
+    /// The rest of [`MAX_TEXT_BYTES`].
     left: usize,
 }
 
-impl<'s> Texts<'s> {
-    fn new(sources: &'s dyn SourceCode, two_sided: bool) -> Texts<'s> {
+impl<'s> TextCache<'s> {
+    fn new(sources: &'s dyn SourceCode, two_sided: bool) -> TextCache<'s> {
         let (split, by_address, aligned) = Default::default();
-        Texts { sources, two_sided, split, by_address, aligned, pairs_left: MAX_PAIRS, left: MAX_TEXT_BYTES }
+        TextCache { sources, two_sided, split, by_address, aligned, pairs_left: MAX_PAIRS, left: MAX_TEXT_BYTES }
     }
 
-    /// The text of a side's file, and where it was found.
-    fn find(&mut self, base: bool, own: &Side, other: &Side) -> Option<(String, Arc<Text>)> {
-        // A side without samples of the function may still have its lines.
-        let path = own.path.as_ref().or(other.path.as_ref()).filter(|p| !p.is_empty())?;
+    /// Returns the location and the text of a side's file.
+    fn find(&mut self, base: bool, side: &ListingSide, other: &ListingSide) -> Option<(String, Arc<SplitText>)> {
+        // A side without samples of the function may still contain its lines.
+        let path = side.path.as_ref().or(other.path.as_ref()).filter(|p| !p.is_empty())?;
         let SourceText { place, text } = self.sources.find(base, path)?;
-        // Places are for people, so two texts may have one.
-        let split = match self.split.get(&place).filter(|known| known.text == text) {
-            Some(known) => known.clone(),
+        // Locations are descriptions, so two texts may have the same location.
+        let split = match self.split.get(&place).filter(|cached| cached.text == text) {
+            Some(cached) => cached.clone(),
             None => {
-                // The map holds the text, so no other one gets its address.
+                // The map keeps the text alive, so its address stays unique.
                 let address = text.as_ptr().addr();
-                let split = self.by_address.entry(address).or_insert_with(|| Arc::new(Text::new(address, text)));
+                let split = self.by_address.entry(address).or_insert_with(|| Arc::new(SplitText::new(address, text)));
                 self.split.insert(place.clone(), split.clone());
                 split.clone()
             }
@@ -409,7 +416,7 @@ impl<'s> Texts<'s> {
         Some((place, split))
     }
 
-    fn routine(&mut self, g: Group) -> Routine {
+    fn routine(&mut self, g: RoutineGroup) -> Routine {
         let base = if self.two_sided { self.find(true, &g.base, &g.new) } else { None };
         let new = self.find(false, &g.new, &g.base);
         let (places, texts) = (
@@ -418,43 +425,50 @@ impl<'s> Texts<'s> {
         );
         let mut notes = Vec::new();
         if let Some(file) = g.base_file.as_ref().filter(|file| **file != g.file) {
-            notes.push(format!("the base has it in {}", if file.is_empty() { "a file without a name" } else { file }));
+            notes.push(format!(
+                "in the base, its file is {}",
+                if file.is_empty() { "a file without a name" } else { file }
+            ));
         }
-        let cost = |text: &Option<Arc<Text>>, side: &Side| text.as_ref().map_or(0, |t| t.cost(side.range()));
+        let cost =
+            |text: &Option<Arc<SplitText>>, side: &ListingSide| text.as_ref().map_or(0, |t| t.cost(side.range()));
         let cost = cost(&texts.0, &g.base) + cost(&texts.1, &g.new);
         let whole = cost <= self.left;
         if whole {
             self.left -= cost;
         } else {
-            notes.push("its source is left out, since the listing is too long: list fewer functions".to_owned());
+            notes.push("its source is omitted, because the listing is too long; list fewer functions".to_owned());
         }
         let mut aligned = None;
         if let (Some(base), Some(new)) = &texts {
             let key = (base.id, new.id);
-            let known =
-                self.aligned.entry(key).or_insert_with(|| Aligned::new(base, new, &mut self.pairs_left).map(Arc::new));
-            aligned = known.clone().map(|aligned| (aligned, base, new));
+            let cached = self
+                .aligned
+                .entry(key)
+                .or_insert_with(|| AlignedTexts::new(base, new, &mut self.pairs_left).map(Arc::new));
+            aligned = cached.clone().map(|aligned| (aligned, base, new));
         }
         let numbers = match &aligned {
             Some((aligned, base, new)) => aligned.rows_of(&g, base, new, whole),
             None => self.by_offset(&g, &texts, whole, &mut notes),
         };
-        let line = |(base, new): Numbered| {
-            let text = |text: &Option<Arc<Text>>, n: Option<i64>| text.as_ref()?.line(n?).map(str::to_owned);
-            let said = text(&texts.1, new).or_else(|| text(&texts.0, base));
+        let line = |(base, new): LineNumbers| {
+            let text = |text: &Option<Arc<SplitText>>, n: Option<i64>| text.as_ref()?.line(n?).map(str::to_owned);
+            let shown_text = text(&texts.1, new).or_else(|| text(&texts.0, base));
             let change = match (base, new) {
-                (None, Some(_)) if aligned.is_some() && said.is_some() => LineChange::Inserted,
-                (Some(_), None) if aligned.is_some() && said.is_some() => LineChange::Deleted,
+                (None, Some(_)) if aligned.is_some() && shown_text.is_some() => LineChange::Inserted,
+                (Some(_), None) if aligned.is_some() && shown_text.is_some() => LineChange::Deleted,
                 _ => LineChange::Same,
             };
-            line(&g, base, new, change, said.filter(|_| whole))
+            line(&g, base, new, change, shown_text.filter(|_| whole))
         };
         let lines = numbers.into_iter().map(line).collect();
-        let unknown = |side: &Side, text: &Option<Arc<Text>>| {
+        let unknown = |side: &ListingSide, text: &Option<Arc<SplitText>>| {
             text.as_ref().zip(side.lines.last_key_value()).is_some_and(|(text, (&last, _))| last > text.len() as i64)
         };
         if unknown(&g.base, &texts.0) || unknown(&g.new, &texts.1) {
-            let note = "the profile has lines that the source does not have: it is not the source of this build";
+            let note =
+                "the profile has line numbers beyond the end of the source, so it is not the source of this build";
             notes.push(note.to_owned());
         }
         let (flat, cum) = (g.flat(), g.cum());
@@ -474,15 +488,16 @@ impl<'s> Texts<'s> {
         }
     }
 
-    /// The lines to show where nothing is aligned: with a text, whole stretches of it; else those with samples.
+    /// Returns the lines to show without an alignment. With a text, these are contiguous ranges, otherwise only lines
+    /// with samples.
     fn by_offset(
         &self,
-        g: &Group,
-        texts: &(Option<Arc<Text>>, Option<Arc<Text>>),
+        g: &RoutineGroup,
+        texts: &(Option<Arc<SplitText>>, Option<Arc<SplitText>>),
         whole: bool,
         notes: &mut Vec<String>,
-    ) -> Vec<Numbered> {
-        let shift = Shift::from_group(g);
+    ) -> Vec<LineNumbers> {
+        let shift = LineShift::from_group(g);
         let by = i128::from(shift.by);
         if self.two_sided {
             let why = match texts {
@@ -491,76 +506,76 @@ impl<'s> Texts<'s> {
                 (Some(_), None) => "no source of the new side",
                 (None, None) => "no source of either side",
             };
-            // Of a function that one side has there is nothing to pair.
-            let pairs = g.base.known().next().is_some() && g.new.known().next().is_some();
+            // If only one side has lines with samples, there are no pairs to describe.
+            let pairs = g.base.numbered_lines().next().is_some() && g.new.numbered_lines().next().is_some();
             notes.push(if pairs { format!("{why}: {}", shift.words) } else { why.to_owned() });
         }
-        // Places are lines of the new side, or where they would be.
-        let old = g.base.known().map(|n| i128::from(n) + by);
-        let mut places: BTreeSet<i128> = g.new.known().map(i128::from).chain(old).collect();
+        // Places are line numbers on the new side. For lines that only the base has, they are the expected numbers.
+        let old = g.base.numbered_lines().map(|n| i128::from(n) + by);
+        let mut places: BTreeSet<i128> = g.new.numbered_lines().map(i128::from).chain(old).collect();
         if whole {
-            for (text, own_by) in [(&texts.0, by), (&texts.1, 0)] {
+            for (text, text_shift) in [(&texts.0, by), (&texts.1, 0)] {
                 let Some(text) = text else { continue };
                 for (range, by) in [(g.base.range(), by), (g.new.range(), 0)] {
-                    // In the text's own numbers.
+                    // Converts to the text's own line numbers.
                     let moved = |n: i64| {
-                        let n = (i128::from(n) + by - own_by).clamp(i64::MIN.into(), i64::MAX.into());
+                        let n = (i128::from(n) + by - text_shift).clamp(i64::MIN.into(), i64::MAX.into());
                         i64::try_from(n).unwrap_or_default()
                     };
                     let indexes = text.clip(range.map(|r| moved(*r.start())..=moved(*r.end())));
-                    places.extend(indexes.map(|i| i as i128 + 1 + own_by));
+                    places.extend(indexes.map(|i| i as i128 + 1 + text_shift));
                 }
             }
         }
-        // A side without samples and text has no lines.
-        let has = |side: &Side, text: &Option<Arc<Text>>| !side.lines.is_empty() || text.is_some();
+        // A side without samples and without a text has no lines.
+        let has = |side: &ListingSide, text: &Option<Arc<SplitText>>| !side.lines.is_empty() || text.is_some();
         let (in_base, in_new) = (self.two_sided && has(&g.base, &texts.0), has(&g.new, &texts.1));
         let number = |place: i128, has: bool| i64::try_from(place).ok().filter(|&n| has && n > 0);
-        let known = places.into_iter().map(|place| (number(place - by, in_base), number(place, in_new)));
-        let unknown: BTreeSet<i64> =
+        let numbered = places.into_iter().map(|place| (number(place - by, in_base), number(place, in_new)));
+        let unnumbered: BTreeSet<i64> =
             [&g.base, &g.new].iter().flat_map(|s| s.lines.range(..1)).map(|(&n, _)| n).collect();
-        let unknown = unknown.into_iter().map(|n| (in_base.then_some(n), in_new.then_some(n)));
-        known.chain(unknown).collect()
+        let unnumbered = unnumbered.into_iter().map(|n| (in_base.then_some(n), in_new.then_some(n)));
+        numbered.chain(unnumbered).collect()
     }
 }
 
-/// A line with its costs, by its number on each side.
-fn line(g: &Group, base: Option<i64>, new: Option<i64>, change: LineChange, text: Option<String>) -> Line {
-    let cost = |side: &Side, n: Option<i64>| n.and_then(|n| side.lines.get(&n)).copied().unwrap_or_default();
+/// Returns a line with its costs, by its number on each side.
+fn line(g: &RoutineGroup, base: Option<i64>, new: Option<i64>, change: LineChange, text: Option<String>) -> Line {
+    let cost = |side: &ListingSide, n: Option<i64>| n.and_then(|n| side.lines.get(&n)).copied().unwrap_or_default();
     let (b, n) = (cost(&g.base, base), cost(&g.new, new));
     let (flat, cum) = (Pair { base: b.0, new: n.0 }, Pair { base: b.1, new: n.1 });
     Line { base, new, change, text, flat, cum, instructions: Vec::new() }
 }
 
-impl Aligned {
-    /// Matches the lines of two texts; `None` if there are more pairs of changed lines than are `left`. Whitespace
-    /// around a line does not count: what moves into a block stays itself.
-    fn new(base: &Text, new: &Text, left: &mut u64) -> Option<Aligned> {
+impl AlignedTexts {
+    /// Aligns the lines of two texts. Returns `None` if there are more pairs of changed lines than `left`. Whitespace
+    /// around a line is ignored, so a line that moves into a block stays the same line.
+    fn new(base: &SplitText, new: &SplitText, left: &mut u64) -> Option<AlignedTexts> {
         let [base, new] = [base, new].map(|text| text.text.lines().map(str::trim).collect::<Vec<_>>());
         let rows = align(&base, &new, left)?;
-        let at = |side: fn(&Row) -> Option<u32>| -> Vec<u32> {
+        let rows_of_side = |side: fn(&AlignedRow) -> Option<u32>| -> Vec<u32> {
             rows.iter().zip(0..).filter(|(row, _)| side(row).is_some()).map(|(_, i)| i).collect()
         };
-        let row_of = (at(|row| row.0), at(|row| row.1));
-        Some(Aligned { rows, row_of })
+        let row_of = (rows_of_side(|row| row.0), rows_of_side(|row| row.1));
+        Some(AlignedTexts { rows, row_of })
     }
 
-    /// The lines in which a routine lies, or only those with samples. Samples on lines that a text does not have follow
-    /// at the end, so that no cost is lost.
-    fn rows_of(&self, g: &Group, base: &Text, new: &Text, whole: bool) -> Vec<Numbered> {
+    /// Returns the lines of a routine, or only the lines with samples if `whole` is false. Samples on lines that a text
+    /// does not contain are added at the end, so that no cost is lost.
+    fn rows_of(&self, g: &RoutineGroup, base: &SplitText, new: &SplitText, whole: bool) -> Vec<LineNumbers> {
         let sides = [(&g.base, base, &self.row_of.0), (&g.new, new, &self.row_of.1)];
         let mut shown: BTreeSet<u32> = BTreeSet::new();
         for (side, text, row_of) in sides {
             if whole {
                 shown.extend(&row_of[text.clip(side.range())]);
             } else {
-                shown.extend(side.known().filter_map(|n| row_of.get(usize::try_from(n).ok()? - 1)));
+                shown.extend(side.numbered_lines().filter_map(|n| row_of.get(usize::try_from(n).ok()? - 1)));
             }
         }
         let number = |i: Option<u32>| i.map(|i| i64::from(i) + 1);
         let rows = shown.into_iter().map(|row| self.rows[row as usize]).map(|(b, n)| (number(b), number(n)));
-        // A line 0 is one that the profile does not know.
-        let beyond = |(side, text, _): (&Side, &Text, _)| -> BTreeSet<i64> {
+        // Line 0 stands for an unknown line.
+        let beyond = |(side, text, _): (&ListingSide, &SplitText, _)| -> BTreeSet<i64> {
             side.lines.keys().copied().filter(|&n| n < 1 || n > text.len() as i64).collect()
         };
         let [base_beyond, new_beyond] = sides.map(beyond);

@@ -1,13 +1,12 @@
-//! Source lines and instructions with what they cost: functions by a regular expression, line by line or instruction by
-//! instruction, both sides.
+//! Listings of functions: source lines or instructions with their costs on both sides.
 //!
-//! The cost of a line of the base belongs to the same statement of the new side, whatever its number has become
-//! there. So where the texts of both builds are at hand, their lines are aligned by a text diff, which looks at
-//! whole files and not at the indentation; lines that only one build has are deleted or inserted. Where a text is
-//! missing, or the texts differ in too many lines (`MAX_PAIRS`), lines are paired by their offset in the function
-//! (`Shift`), and the routine's notes say so.
+//! The cost of a line in the base must be shown next to the same statement of the new side, even if its line number has
+//! changed. If the texts of both builds are available, their lines are aligned by a text diff, which compares whole
+//! files and ignores indentation. Lines that only one build has are deleted or inserted. If a text is missing, or if
+//! the texts differ in too many lines (`MAX_PAIRS`), lines are paired by their offset in the function (`LineShift`),
+//! and a note of the routine reports it.
 //!
-//! This module reads no files: the texts come from a [`SourceCode`].
+//! This module does not read files. The texts come from a [`SourceCode`].
 
 #[cfg(feature = "disasm")]
 mod code;
@@ -22,10 +21,10 @@ pub use crate::sources::{SourceDirs, SourceFiles};
 use crate::{Error, Result};
 pub use inlined::Inlined;
 
-/// Where a listing gets its texts from. `()` has none.
+/// A source of texts for listings. `()` provides no texts.
 pub trait SourceCode {
-    /// The text of a file of one side's build; `None` if there is none. The path is that of the profile, without
-    /// the prefix that the query's `trim_path` cuts off. Texts that are equal best share their memory.
+    /// Returns the text of a file in one side's build, or `None` if it does not exist. `path` is the path in the
+    /// profile, without the prefix that the query's `trim_path` removes. Equal texts should share their memory.
     fn find(&self, base: bool, path: &str) -> Option<SourceText>;
 }
 
@@ -39,23 +38,23 @@ impl SourceCode for () {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SourceText {
-    /// Where it was found, for people.
+    /// The location of the text, for messages.
     pub place: String,
-    /// What it says.
+    /// The text.
     pub text: Arc<str>,
 }
 
 impl SourceText {
-    /// A text, and where it was found.
+    /// Creates a text with its location.
     pub fn new(place: impl Into<String>, text: impl Into<Arc<str>>) -> SourceText {
         SourceText { place: place.into(), text: text.into() }
     }
 }
 
-/// What became of a line or an instruction between the builds.
+/// The difference of a line or an instruction between the builds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineChange {
-    /// Both builds have it, or it is not known.
+    /// Both builds have it, or the difference is unknown.
     Same,
     /// Only the new build has it.
     Inserted,
@@ -64,7 +63,7 @@ pub enum LineChange {
 }
 
 impl LineChange {
-    /// The change as results spell it.
+    /// Returns the change as it is spelled in results.
     pub fn name(self) -> &'static str {
         match self {
             LineChange::Same => "same",
@@ -78,21 +77,21 @@ impl LineChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line {
-    /// Its number in the base; `None` if the base does not have it, or if this is a single profile. Where a text is
-    /// missing and lines are paired by offset it is where the line should be.
+    /// The line number in the base. `None` if the base does not have the line, and for a single profile. If a text is
+    /// missing and lines are paired by offset, this is the expected line number.
     pub base: Option<i64>,
-    /// Its number in the new side.
+    /// The line number on the new side.
     pub new: Option<i64>,
-    /// What became of it.
+    /// The difference between the builds.
     pub change: LineChange,
-    /// What it says, that of the new side if both have it; `None` without sources.
+    /// The text, from the new side if both sides have the line. `None` without sources.
     pub text: Option<String>,
-    /// What it cost itself.
+    /// The cost of the line itself.
     pub flat: Pair,
-    /// What it cost with all that it calls.
+    /// The cost of the line with all functions that it calls.
     pub cum: Pair,
-    /// The instructions that were made of it, where the profiles were loaded with binaries: those of all functions that
-    /// have it, inlined or not, and that samples ran.
+    /// The instructions that were compiled from the line, if the profiles were loaded with binaries. They come from all
+    /// sampled functions that contain the line, including functions that inlined it.
     pub instructions: Vec<Instruction>,
 }
 
@@ -100,45 +99,46 @@ pub struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Instruction {
-    /// Its address in the base's binary; `None` if the base does not have it, or if this is a single profile.
+    /// The address in the base's binary. `None` if the base does not have the instruction, and for a single profile.
     pub base: Option<u64>,
-    /// Its address in the new side's binary.
+    /// The address in the new side's binary.
     pub new: Option<u64>,
-    /// What became of it: the same is one with the same operation, registers and function that is meant.
+    /// The difference between the builds. Instructions are the same if they have the same operation, registers and
+    /// target function.
     pub change: LineChange,
-    /// What it says, that of the new side if both have it: as GNU objdump writes it, in AT&T's syntax.
+    /// The text, from the new side if both sides have the instruction. Its syntax is AT&T's, as GNU objdump writes it.
     pub text: String,
-    /// What it was made of, on the same side as the text.
+    /// The source line of the instruction, on the same side as the text.
     pub place: Option<Place>,
-    /// What its samples cost themselves.
+    /// The cost of samples at the instruction itself.
     pub flat: Pair,
-    /// What it cost with all that it calls; a sample counts once for each address in it.
+    /// The cost including callees. A sample counts once for each of its addresses in the instruction.
     pub cum: Pair,
 }
 
-/// A source line as debug information tells it.
+/// A source line from debug information.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Place {
-    /// The function, the innermost of those that were inlined; the first 200 characters of its name.
+    /// The innermost inlined function, limited to the first 200 characters of its name.
     pub function: Arc<str>,
-    /// Its file, trimmed; empty if it is not known.
+    /// The trimmed path of the file, empty if it is unknown.
     pub file: Arc<str>,
     /// The line number.
     pub line: u32,
 }
 
-/// The characters of a name that a [`Place`] has.
+/// The maximum length in characters of a name in a [`Place`].
 const MAX_NAME: usize = 200;
 
 impl Place {
-    /// True if the function is this one.
+    /// Returns true if `function` is the function of this place.
     pub fn is_of(&self, function: &str) -> bool {
         is_start(&self.function, function)
     }
 }
 
-/// True if that is what a name of at most [`MAX_NAME`] characters was made of.
+/// Returns true if `start` is `name`, limited to [`MAX_NAME`] characters.
 fn is_start(start: &str, name: &str) -> bool {
     start.chars().eq(name.chars().take(MAX_NAME))
 }
@@ -147,29 +147,31 @@ fn is_start(start: &str, name: &str) -> bool {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Routine {
-    /// The function.
+    /// The name of the function.
     pub name: String,
-    /// Its file, trimmed: that of the new side, if the builds name it differently. `None` if the profiles do not say.
+    /// The trimmed path of its file. If the builds use different paths, this is the new side's path. `None` if the
+    /// profiles do not record it.
     pub file: Option<String>,
-    /// That of the base, if it is another one.
+    /// The path in the base, if it is different.
     pub base_file: Option<String>,
-    /// Where the texts were found, or the binaries: of the base, and of the new side.
+    /// The locations of the source texts or of the binaries, for the base and the new side.
     pub places: (Option<String>, Option<String>),
-    /// What it cost itself.
+    /// The cost of the function itself.
     pub flat: Pair,
-    /// What it cost with all that it called; a sample counts once, so lines may add up to more.
+    /// The cost of the function with its callees. A sample counts once, so the sum over lines may be larger.
     pub cum: Pair,
-    /// What happened to it.
+    /// The difference between the sides.
     pub status: Status,
-    /// Its lines in order: with texts, whole stretches of them; without, those with samples.
+    /// The lines in order. With source texts, these are contiguous ranges of lines. Without, only the lines with
+    /// samples.
     pub lines: Vec<Line>,
-    /// Its instructions in order, where they are asked for.
+    /// The instructions in order, if the listing shows instructions.
     pub instructions: Vec<Instruction>,
-    /// What a user should know before trusting the lines.
+    /// Notes that a user should read before trusting the lines.
     pub notes: Vec<String>,
 }
 
-/// What a listing shows of functions.
+/// The content of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listed {
     /// Source lines.
@@ -178,20 +180,20 @@ pub enum Listed {
     Instructions,
 }
 
-/// Functions, line by line or instruction by instruction.
+/// Functions with their lines or instructions.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Listing {
-    /// What it shows of them.
+    /// The content of the listing.
     pub of: Listed,
-    /// What the listing is of.
+    /// The header of the measure.
     pub summary: Arc<Summary>,
-    /// Ordered by |delta| of cum descending, then by that of flat, then by name and file.
+    /// The functions, sorted by |delta| of cum descending, then of flat, then by name and file.
     pub routines: Vec<Routine>,
 }
 
 impl Listing {
-    /// The first `n` routines.
+    /// Keeps only the first `n` routines.
     #[must_use]
     pub fn head(mut self, n: usize) -> Listing {
         self.routines.truncate(n);
@@ -200,23 +202,23 @@ impl Listing {
 }
 
 impl Diff {
-    /// The functions whose name matches, line by line. The query's granularity does not matter: it is `lines`.
+    /// Lists the lines of the functions whose name matches. Ignores the query's granularity and uses `lines`.
     ///
     /// # Errors
-    /// As [`Diff::measure`], and an invalid regular expression.
+    /// Returns the errors of [`Diff::measure`]. Also fails on an invalid regular expression.
     pub fn list(&self, query: &Query, pattern: &str, sources: &dyn SourceCode) -> Result<Listing> {
         if !query.matching.is_exact() {
-            return Err(Error::query("list pairs functions by their names as they are; matching is for other views"));
+            return Err(Error::query("list pairs functions by their original names and does not support match"));
         }
         let regex = super::pattern::compile("list", pattern)?;
         let (summary, routines) = self.routines(query, &|name| regex.is_match(name), sources, |all| all.collect())?;
         Ok(Listing { of: Listed::Lines, summary, routines })
     }
 
-    /// The first `n` functions of those that a text is found for, line by line. As [`Diff::list`] otherwise.
+    /// Like [`Diff::list`], but lists the first `n` functions that have a source text.
     ///
     /// # Errors
-    /// As [`Diff::measure`].
+    /// Returns the errors of [`Diff::measure`].
     pub fn list_with_sources(&self, query: &Query, n: usize, sources: &dyn SourceCode) -> Result<Listing> {
         let has_text = |r: &Routine| r.places != (None, None);
         let (summary, routines) =
@@ -224,15 +226,15 @@ impl Diff {
         Ok(Listing { of: Listed::Lines, summary, routines })
     }
 
-    /// The first `n` functions whose name in their binaries matches, instruction by instruction. Where the binaries are,
-    /// [`LoadOptions::with_binaries`](crate::LoadOptions::with_binaries) told when the profiles were loaded. The query's
-    /// granularity does not matter: it is `addresses`, without inlined frames, since an address is one instruction.
+    /// Lists the instructions of the first `n` functions whose name in a binary matches. The binaries must be set with
+    /// [`LoadOptions::with_binaries`](crate::LoadOptions::with_binaries) when the profiles are loaded. Ignores the
+    /// query's granularity and uses `addresses` without inlined frames, since an address is one instruction.
     ///
-    /// Operations, registers and the names of what is called are compared; addresses are not.
+    /// Instructions are compared by operation, registers and names of called functions, but not by address.
     ///
     /// # Errors
-    /// As [`Diff::measure`]; an invalid regular expression; a binary is missing, or for another machine than x86-64 and
-    /// arm64.
+    /// Returns the errors of [`Diff::measure`]. Also fails on an invalid regular expression, and if a binary is missing
+    /// or is not for x86-64 or arm64.
     pub fn disasm(&self, query: &Query, pattern: &str, n: usize) -> Result<Listing> {
         #[cfg(feature = "disasm")]
         return self.disassembled(query, pattern, n);
@@ -243,17 +245,17 @@ impl Diff {
         }
     }
 
-    /// Of the functions whose names match, those without code of their own, for whom [`Diff::disasm`] has nothing: wherever
-    /// the profiles have them, they are inlined.
+    /// Returns the matching functions without code of their own, which [`Diff::disasm`] cannot list. They are inlined
+    /// everywhere in the profiles.
     ///
     /// # Errors
-    /// An invalid regular expression.
+    /// Fails on an invalid regular expression.
     pub fn only_inlined(&self, pattern: &str) -> Result<Vec<Inlined>> {
         let regex = super::pattern::compile("disasm", pattern)?;
         Ok(inlined::only_inlined(self.profiles().map(|(_, profile)| profile), &|name| regex.is_match(name)))
     }
 
-    /// Of a build without the feature `list`.
+    /// Replaces the real method in builds without the feature `list`.
     #[cfg(not(feature = "list"))]
     fn routines(
         &self,

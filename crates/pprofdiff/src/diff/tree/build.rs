@@ -1,62 +1,63 @@
-//! From samples to entries: distinct stacks, with the sums of all sample types.
+//! Collects the entries of the tree from samples: distinct stacks, with the sums of all sample types.
 //!
-//! As in `stacks`, a stack is known by a keyed hash of 128 bits, and both sides are walked at the same time: the base into
-//! the table, the new side into a list of hashes, of which only what the base does not have is looked at again.
+//! As in `stacks`, a keyed hash of 128 bits identifies a stack. Both sides are read in parallel: the base into the
+//! table, and the new side into a list of hashes. Frames of the new side are read a second time only for stacks that
+//! the base does not have.
 
 use super::super::frames::Innermost;
 use super::super::selection::Selection;
 use super::super::stacks::Keys;
-use super::super::walk::{ColumnVisitor, Columns, SampleLocations};
-use super::Tree;
+use super::super::walk::{ColumnVisitor, SampleLocations, TypeColumns};
+use super::StackTree;
 use pprofdiff_profile::columns::{NONE, Total};
 use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::SampleRange;
 use pprofdiff_profile::work::paced;
 
-/// What a tree, and all that is made for it, may take besides twice the bytes of the profiles.
-const FLOOR: usize = 16 << 20;
+/// The memory limit of a tree and its construction, in addition to twice the bytes of the profiles.
+const EXTRA_BYTES: usize = 16 << 20;
 
-/// Entries while they are collected.
+/// The distinct stacks while they are collected.
 pub(super) struct Entries {
     index: Index,
     hashes: Vec<u128>,
-    /// Where the frames of each end in `all`.
+    /// The end of each entry's frames in `all`.
     ends: Vec<usize>,
-    /// The steps of all, each root first.
+    /// The steps of all entries, each entry root first.
     all: Vec<u32>,
-    /// By entry: the sum of each column.
+    /// By entry, the sum of each column.
     pub values: Vec<i64>,
-    /// By entry: a bit for each column, set if some sample has a value.
+    /// By entry, a bit for each column. It is set if a sample has a value in the column.
     pub present: Vec<u64>,
     pub n_columns: usize,
-    /// Bytes that it may have.
+    /// The maximum size in bytes.
     room: usize,
     is_full: bool,
 }
 
 /// The samples of the new side that have frames.
-struct Hashed {
+struct HashedSamples {
     hashes: Vec<u128>,
-    /// By sample: the value of each sample type.
+    /// By sample, the value of each sample type.
     values: Vec<i64>,
 }
 
-impl Tree {
-    /// The tree of a selection; `None` where it would take too much.
-    pub(super) fn from_selection(selection: &Selection) -> Option<Tree> {
-        let inputs: Vec<Columns<'_>> = selection.columns();
+impl StackTree {
+    /// Builds the tree of a selection. Returns `None` if it exceeds the memory limit.
+    pub(super) fn from_selection(selection: &Selection) -> Option<StackTree> {
+        let inputs: Vec<TypeColumns<'_>> = selection.columns();
         let n_types = inputs.first()?.of_types.len();
         let is_two_sided = selection.diff().is_two_sided();
         let (first, others): (Vec<_>, Vec<_>) = inputs.iter().partition(|c| c.walk.input.base == is_two_sided);
         let bytes: usize = inputs.iter().map(|c| c.walk.input.profile.inflated_size()).sum();
         let samples: usize = others.iter().map(|c| c.walk.input.profile.n_samples()).sum();
-        // A sample of the new side is kept until the base is known.
+        // The new side's samples stay in memory until the base is complete.
         let hashed = samples.saturating_mul(size_of::<u128>() + size_of::<i64>() * n_types);
-        let room = bytes.saturating_mul(2).saturating_add(FLOOR).checked_sub(hashed)?;
+        let room = bytes.saturating_mul(2).saturating_add(EXTRA_BYTES).checked_sub(hashed)?;
         let keys = Keys::new();
         let step = 1 + usize::from(is_two_sided);
-        let ((mut entries, of_first), (hashed, of_others)) =
+        let ((mut entries, first_totals), (hashed, other_totals)) =
             parallel::join(|| collect(&first, &keys, n_types, step, room), || hash(&others, &keys, n_types));
         let unknown = entries.add_known(&hashed, n_types);
         entries.add_unknown(&others, &hashed, &unknown, n_types);
@@ -67,53 +68,64 @@ impl Tree {
         entries.index = Index::default();
         entries.hashes = Vec::new();
         let totals = match is_two_sided {
-            true => of_first.into_iter().zip(of_others).flat_map(<[Total; 2]>::from).collect(),
-            false => of_first,
+            true => first_totals.into_iter().zip(other_totals).flat_map(<[Total; 2]>::from).collect(),
+            false => first_totals,
         };
         let room = room - entries.bytes();
-        Tree::of_entries(&entries, selection.frames().len(), room).map(|tree| Tree { totals, is_two_sided, ..tree })
+        StackTree::of_entries(&entries, selection.frames().len(), room).map(|tree| StackTree {
+            totals,
+            is_two_sided,
+            ..tree
+        })
     }
 }
 
-/// Samples of one input that follow each other.
-type Piece<'c, 'm> = (&'c Columns<'m>, SampleRange);
+/// A range of consecutive samples of one input.
+type ColumnRange<'c, 'm> = (&'c TypeColumns<'m>, SampleRange);
 
-/// The samples of a side in pieces that are worth being read at the same time, each of some inputs or of a part of one.
-fn pieces<'c, 'm>(inputs: &[&'c Columns<'m>]) -> Vec<Vec<Piece<'c, 'm>>> {
-    let mut all: Vec<Piece<'c, 'm>> = Vec::new();
+/// Splits the samples of a side into pieces that are large enough to be read in parallel. A piece contains several
+/// inputs, or a part of one input.
+fn pieces<'c, 'm>(inputs: &[&'c TypeColumns<'m>]) -> Vec<Vec<ColumnRange<'c, 'm>>> {
+    let mut all: Vec<ColumnRange<'c, 'm>> = Vec::new();
     for &columns in inputs {
         all.extend(columns.walk.ranges().into_iter().map(|range| (columns, range)));
     }
-    // Small inputs are read one after the other.
-    let most = if all.len() > inputs.len() { all.len().div_ceil(parallel::threads()) } else { all.len() };
-    all.chunks(most.max(1)).map(<[_]>::to_vec).collect()
+    // Small inputs are read sequentially.
+    let piece_len = if all.len() > inputs.len() { all.len().div_ceil(parallel::threads()) } else { all.len() };
+    all.chunks(piece_len.max(1)).map(<[_]>::to_vec).collect()
 }
 
-/// The entries of the base, or of the only side, and the totals of the sample types there.
-fn collect(inputs: &[&Columns<'_>], keys: &Keys, n_types: usize, step: usize, room: usize) -> (Entries, Vec<Total>) {
+/// Collects the entries of the base, or of the only side, and the totals of its sample types.
+fn collect(
+    inputs: &[&TypeColumns<'_>],
+    keys: &Keys,
+    n_types: usize,
+    step: usize,
+    room: usize,
+) -> (Entries, Vec<Total>) {
     let pieces = pieces(inputs);
     let room_of_piece = room / pieces.len().max(1);
     let collected = parallel::map(&pieces, |piece| collect_piece(piece, keys, n_types, step, room_of_piece));
     if collected.len() > 1 && collected.iter().any(|(entries, _)| entries.is_full) {
-        // It is no longer in equal parts.
+        // Pieces of unequal size may exceed their share of the memory, so a single piece gets all of it.
         return collect_piece(&pieces.concat(), keys, n_types, step, room);
     }
     let mut collected = collected.into_iter();
     let (mut all, mut totals) =
         collected.next().unwrap_or_else(|| (Entries::new(n_types * step, room), vec![Total::default(); n_types]));
     all.room = room;
-    for (entries, of_piece) in collected {
+    for (entries, piece_totals) in collected {
         all.append(entries);
-        for (total, of_piece) in totals.iter_mut().zip(of_piece) {
-            total.sum += of_piece.sum;
-            total.magnitude += of_piece.magnitude;
+        for (total, piece_total) in totals.iter_mut().zip(piece_totals) {
+            total.sum += piece_total.sum;
+            total.magnitude += piece_total.magnitude;
         }
     }
     (all, totals)
 }
 
 fn collect_piece(
-    piece: &[Piece<'_, '_>],
+    piece: &[ColumnRange<'_, '_>],
     keys: &Keys,
     n_types: usize,
     step: usize,
@@ -133,10 +145,10 @@ fn collect_piece(
     (entries, totals)
 }
 
-/// The samples of the new side, and the totals of the sample types there.
-fn hash(inputs: &[&Columns<'_>], keys: &Keys, n_types: usize) -> (Hashed, Vec<Total>) {
+/// Hashes the samples of the new side. Also returns the totals of its sample types.
+fn hash(inputs: &[&TypeColumns<'_>], keys: &Keys, n_types: usize) -> (HashedSamples, Vec<Total>) {
     let pieces = parallel::map(&pieces(inputs), |piece| {
-        let mut hashed = Hashed { hashes: Vec::new(), values: Vec::new() };
+        let mut hashed = HashedSamples { hashes: Vec::new(), values: Vec::new() };
         let mut totals = vec![Total::default(); n_types];
         for (columns, range) in piece {
             StepVisitor::visit(columns, range, |values, steps| {
@@ -150,14 +162,14 @@ fn hash(inputs: &[&Columns<'_>], keys: &Keys, n_types: usize) -> (Hashed, Vec<To
         (hashed, totals)
     });
     let mut pieces = pieces.into_iter();
-    let nothing = || (Hashed { hashes: Vec::new(), values: Vec::new() }, vec![Total::default(); n_types]);
-    let (mut all, mut totals) = pieces.next().unwrap_or_else(nothing);
-    for (hashed, of_piece) in pieces {
+    let empty = || (HashedSamples { hashes: Vec::new(), values: Vec::new() }, vec![Total::default(); n_types]);
+    let (mut all, mut totals) = pieces.next().unwrap_or_else(empty);
+    for (hashed, piece_totals) in pieces {
         all.hashes.extend(hashed.hashes);
         all.values.extend(hashed.values);
-        for (total, of_piece) in totals.iter_mut().zip(of_piece) {
-            total.sum += of_piece.sum;
-            total.magnitude += of_piece.magnitude;
+        for (total, piece_total) in totals.iter_mut().zip(piece_totals) {
+            total.sum += piece_total.sum;
+            total.magnitude += piece_total.magnitude;
         }
     }
     (all, totals)
@@ -165,7 +177,7 @@ fn hash(inputs: &[&Columns<'_>], keys: &Keys, n_types: usize) -> (Hashed, Vec<To
 
 fn add_totals(totals: &mut [Total], values: &[i64]) {
     for (total, value) in totals.iter_mut().zip(values) {
-        // A part of the samples can't overflow where all of them do not.
+        // If the sums over all samples fit, the sums over a part of them fit too.
         total.sum += value;
         total.magnitude += value.saturating_abs();
     }
@@ -182,24 +194,24 @@ impl Entries {
         self.ends.len()
     }
 
-    /// Words of bits that each entry has.
+    /// Returns the number of 64-bit words in each entry's bits.
     pub(super) fn words(&self) -> usize {
         self.n_columns.div_ceil(64)
     }
 
-    /// The steps of an entry, root first.
+    /// Returns the steps of an entry, root first.
     #[inline(always)]
     pub(super) fn steps(&self, entry: u32) -> &[u32] {
         let start = entry.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
         &self.all[start..self.ends[entry as usize]]
     }
 
-    /// The number of an entry, given leaf first.
+    /// Returns the number of an entry, given leaf first, and adds it if it is new.
     #[inline(always)]
     pub(super) fn number(&mut self, hash: u128, steps: &[u32]) -> usize {
         let Entries { index, hashes, .. } = self;
-        let of = |n: u32| hashes[n as usize];
-        match index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64) {
+        let hash_of = |n: u32| hashes[n as usize];
+        match index.find_or_insert(hash as u64, hashes.len(), |n| hash_of(n) == hash, |n| hash_of(n) as u64) {
             Found::Known(n) => n as usize,
             Found::New(n) => {
                 self.hashes.push(hash);
@@ -213,22 +225,22 @@ impl Entries {
         }
     }
 
-    /// Adds the entries of samples behind those that it has.
+    /// Adds all entries of `other` to this table.
     fn append(&mut self, other: Entries) {
         for (i, &hash) in paced(other.hashes.iter().enumerate()) {
             if self.is_full {
                 return;
             }
             let Entries { index, hashes, .. } = self;
-            let of = |n: u32| hashes[n as usize];
-            let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
+            let hash_of = |n: u32| hashes[n as usize];
+            let slot = index.find_or_insert(hash as u64, hashes.len(), |n| hash_of(n) == hash, |n| hash_of(n) as u64);
             let (values, words) = (&other.values[i * self.n_columns..], self.words());
             let present = &other.present[i * words..][..words];
-            match found {
+            match slot {
                 Found::Known(n) => {
                     let sums = &mut self.values[n as usize * self.n_columns..][..self.n_columns];
                     sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
-                    self.present[n as usize * words..].iter_mut().zip(present).for_each(|(all, of)| *all |= of);
+                    self.present[n as usize * words..].iter_mut().zip(present).for_each(|(all, bits)| *all |= bits);
                 }
                 Found::New(_) => {
                     self.hashes.push(hash);
@@ -242,13 +254,14 @@ impl Entries {
         }
     }
 
-    /// What it takes; of the table of hashes about nine bytes an entry.
+    /// Returns the size in bytes. The hash table takes about nine bytes per entry.
     fn bytes(&self) -> usize {
         let entry = size_of::<u128>() + size_of::<usize>() + 9 + 8 * (self.n_columns + self.words());
         self.all.len() * size_of::<u32>() + self.len() * entry
     }
 
-    /// Adds a sample to the columns of an entry: that of its first sample type, and others each so many further on.
+    /// Adds a sample's values to an entry. `first` is the column of the first sample type, and `step` is the distance
+    /// between the columns of two types.
     #[inline(always)]
     fn add(&mut self, entry: usize, first: usize, step: usize, values: &[i64]) {
         let words = self.words();
@@ -261,17 +274,18 @@ impl Entries {
         }
     }
 
-    /// Adds the samples of the new side whose stacks the base has; gives the places of the others, in order.
-    fn add_known(&mut self, samples: &Hashed, n_types: usize) -> Vec<usize> {
+    /// Adds the values of the new side's samples to stacks of the base. Returns the positions of the samples with other
+    /// stacks, in order.
+    fn add_known(&mut self, samples: &HashedSamples, n_types: usize) -> Vec<usize> {
         let mut unknown = Vec::new();
-        // Two snapshots of one process mostly have their samples in the same order.
+        // Two snapshots of one process usually have their samples in the same order.
         let mut next = 0;
         for (i, &hash) in samples.hashes.iter().enumerate() {
-            let found = match self.hashes.get(next) {
-                Some(&known) if known == hash => Some(next),
+            let slot = match self.hashes.get(next) {
+                Some(&next_hash) if next_hash == hash => Some(next),
                 _ => self.index.find(hash as u64, |n| self.hashes[n as usize] == hash).map(|n| n as usize),
             };
-            let Some(entry) = found else {
+            let Some(entry) = slot else {
                 unknown.push(i);
                 continue;
             };
@@ -281,8 +295,8 @@ impl Entries {
         unknown
     }
 
-    /// Adds those samples of the new side that have the places `unknown`.
-    fn add_unknown(&mut self, inputs: &[&Columns<'_>], samples: &Hashed, unknown: &[usize], n_types: usize) {
+    /// Adds the samples of the new side at the positions `unknown`.
+    fn add_unknown(&mut self, inputs: &[&TypeColumns<'_>], samples: &HashedSamples, unknown: &[usize], n_types: usize) {
         let mut visitor = UnknownVisitor { entries: self, samples, unknown: unknown.iter(), n_types, i: 0, next: None };
         visitor.next = visitor.unknown.next().copied();
         for columns in inputs {
@@ -290,21 +304,23 @@ impl Entries {
                 break;
             }
             let reader = StepReader::new(columns);
-            columns.visit(&columns.walk.input.profile.sample_range(), &mut OfInput { reader, visitor: &mut visitor });
+            columns
+                .visit(&columns.walk.input.profile.sample_range(), &mut InputVisitor { reader, visitor: &mut visitor });
         }
     }
 }
 
 /// Reads the steps of a sample, leaf first.
 struct StepReader<'c, 'm> {
-    columns: &'c Columns<'m>,
-    /// By location, with common numbers: the step itself, since a location's innermost frame is inlined if there are more.
+    columns: &'c TypeColumns<'m>,
+    /// For each location, the step of its innermost frame, as a common number. The flag for further frames is the flag
+    /// for inlining, because the innermost frame is inlined if the location has further frames.
     innermost: Vec<Innermost>,
     steps: Vec<u32>,
 }
 
 impl<'c, 'm> StepReader<'c, 'm> {
-    fn new(columns: &'c Columns<'m>) -> Self {
+    fn new(columns: &'c TypeColumns<'m>) -> Self {
         StepReader { columns, innermost: columns.walk.innermost(), steps: Vec::new() }
     }
 
@@ -326,14 +342,14 @@ impl<'c, 'm> StepReader<'c, 'm> {
     }
 }
 
-/// Calls `f` with the values of each sample, and its steps, leaf first.
+/// Calls `f` with the values and the steps of each sample, leaf first.
 struct StepVisitor<'c, 'm, F> {
     reader: StepReader<'c, 'm>,
     f: F,
 }
 
 impl<'c, 'm, F: FnMut(&[i64], &[u32])> StepVisitor<'c, 'm, F> {
-    fn visit(columns: &'c Columns<'m>, range: &SampleRange, f: F) {
+    fn visit(columns: &'c TypeColumns<'m>, range: &SampleRange, f: F) {
         columns.visit(range, &mut StepVisitor { reader: StepReader::new(columns), f });
     }
 }
@@ -345,24 +361,24 @@ impl<F: FnMut(&[i64], &[u32])> ColumnVisitor for StepVisitor<'_, '_, F> {
     }
 }
 
-/// Adds the samples of the new side that the base does not have.
+/// Adds the samples of the new side whose stacks the base does not have.
 struct UnknownVisitor<'e> {
     entries: &'e mut Entries,
-    samples: &'e Hashed,
+    samples: &'e HashedSamples,
     unknown: std::slice::Iter<'e, usize>,
     n_types: usize,
-    /// The place of the next sample that has frames, and that of the next one that is unknown.
+    /// The position of the next sample with frames, and the position of the next sample to add.
     i: usize,
     next: Option<usize>,
 }
 
-/// The same for one input.
-struct OfInput<'c, 'm, 'v, 'e> {
+/// Passes the samples of one input to an [`UnknownVisitor`].
+struct InputVisitor<'c, 'm, 'v, 'e> {
     reader: StepReader<'c, 'm>,
     visitor: &'v mut UnknownVisitor<'e>,
 }
 
-impl ColumnVisitor for OfInput<'_, '_, '_, '_> {
+impl ColumnVisitor for InputVisitor<'_, '_, '_, '_> {
     #[inline(always)]
     fn sample(&mut self, values: &[i64], locations: impl SampleLocations) {
         if locations.leaf().is_none() {
@@ -386,10 +402,10 @@ mod tests {
     use pprofdiff_profile::builder::ProfileBuilder;
 
     use super::super::super::Diff;
-    use super::Tree;
+    use super::StackTree;
     use crate::{Profile, Query, Result};
 
-    /// Enough for three pieces. Some values cancel out, and some stacks have in one piece what they do not have in another.
+    /// Enough samples for three pieces. Some values cancel out, and some stacks have a value in only one of the pieces.
     fn profile(seed: u32) -> Result<Profile> {
         let mut random = seed;
         let mut next = |below: u32| {
@@ -404,7 +420,7 @@ mod tests {
             let function = builder.function(format!("f{i}"), "", 0);
             let line = builder.line(function, 0);
             let caller = lines.last().copied().unwrap_or(line);
-            // Of each three locations one has a frame that is inlined into the one before.
+            // Every third location has two frames: its own, inlined into the function before it.
             let lines_of = if i % 3 == 0 { vec![line, caller] } else { vec![line] };
             frames.push(builder.location(None, 0, &lines_of)?);
             lines.push(line);
@@ -419,25 +435,26 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_is_the_same_for_any_number_of_threads() -> Result<()> {
+    fn the_tree_does_not_depend_on_the_number_of_threads() -> Result<()> {
         let selection = Diff::between(profile(1)?, profile(2)?)?.select(&Query::default())?;
-        let parts = |tree: Option<Tree>| {
+        let parts = |tree: Option<StackTree>| {
             tree.map(|tree| {
                 let steps: Vec<u32> = tree.steps.iter().map(|step| step.0).collect();
-                let chains: Vec<_> = tree.chains.iter().map(|of| (of.start, of.parent, of.end, of.entry)).collect();
+                let chains: Vec<_> =
+                    tree.chains.iter().map(|chain| (chain.start, chain.parent, chain.end, chain.entry)).collect();
                 let totals: Vec<_> = tree.totals.iter().map(|total| (total.sum, total.magnitude)).collect();
                 let arrivals: Vec<u32> = tree.arrivals.iter().map(|arrival| arrival.0).collect();
                 (steps, arrivals, chains, tree.edges, tree.changes, tree.values, tree.cancelled, totals)
             })
         };
-        let one = parts(Tree::from_selection(&selection));
+        let one = parts(StackTree::from_selection(&selection));
         assert!(one.as_ref().is_some_and(|(steps, .., cancelled, _)| steps.len() > 1000 && !cancelled.is_empty()));
         for threads in [2, 4] {
             let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() else { return Ok(()) };
             let (many, pieces) = pool.install(|| {
                 let columns = selection.columns();
-                let n_pieces: Vec<usize> = columns.iter().map(|of| super::pieces(&[of]).len()).collect();
-                (parts(Tree::from_selection(&selection)), n_pieces)
+                let n_pieces: Vec<usize> = columns.iter().map(|input| super::pieces(&[input]).len()).collect();
+                (parts(StackTree::from_selection(&selection)), n_pieces)
             });
             assert_eq!(pieces, [threads.min(3); 2]);
             assert!(many == one, "{threads}");

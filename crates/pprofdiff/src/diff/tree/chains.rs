@@ -1,15 +1,16 @@
-//! From entries to the tree: ordered by their frames, then grown, and the sums of each entry in that order.
+//! Builds the tree from entries: sorts the entries by their frames, adds them to the tree, and stores their sums in
+//! this order.
 
 use super::super::order::Order;
-use super::Tree;
+use super::StackTree;
 use super::build::Entries;
 use super::growing::Growing;
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::work::paced;
 
-impl Tree {
-    /// The tree of these entries, `None` where it takes more than `room` bytes. Totals are the caller's to fill in.
-    pub(super) fn of_entries(entries: &Entries, n_frames: usize, room: usize) -> Option<Tree> {
+impl StackTree {
+    /// Builds the tree of these entries. Returns `None` if it exceeds `room` bytes. The caller fills in `totals`.
+    pub(super) fn of_entries(entries: &Entries, n_frames: usize, room: usize) -> Option<StackTree> {
         let order = Order::new(n_frames, 1, |entry| entries.steps(entry)).sorted(entries.len());
         let growing = Growing::grow(entries, &order, n_frames, room)?;
         let chains = growing.chains(order.len());
@@ -27,7 +28,7 @@ impl Tree {
                 }
             }
         });
-        Some(Tree {
+        Some(StackTree {
             steps,
             arrivals,
             chains,

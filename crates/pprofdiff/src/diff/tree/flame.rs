@@ -1,55 +1,55 @@
-//! What flame graphs are cut out of, where there is a tree: from the root each box is a place of it, and what is beneath a
-//! chain a difference of two sums; from the leaf each stack goes up its chains.
+//! Computes flame graphs from the tree. From the root, each box is a place of the tree, and its sum is the difference
+//! of two accumulated sums. From the leaf, each stack is followed up through its chains.
 
 use std::sync::Arc;
 
-use super::super::flame::{Part, Source, Sum, Widths};
+use super::super::flame::{BoxSource, BoxSum, ChildBox, Widths};
 use super::super::normalize::Scales;
 use super::super::selection::Measure;
 use super::super::{Frames, Pair};
-use super::Tree;
+use super::StackTree;
 use pprofdiff_profile::columns::NONE;
 
 /// The stacks of one sample type.
 pub(in super::super) struct TreeStacks {
-    tree: Arc<Tree>,
+    tree: Arc<StackTree>,
     frames: Arc<Frames>,
     scales: Scales,
-    /// The stacks that samples of the type have, in the tree's order.
-    stacks: Vec<Stack>,
-    /// By chain: the first of the stacks that do not end in a chain before it.
+    /// The stacks that samples of this type have, in the tree's order.
+    stacks: Vec<TreeStack>,
+    /// By chain, the first stack that ends in this chain or in a later chain.
     first: Vec<u32>,
-    /// Of all stacks before each, and of all.
-    before: Vec<Before>,
+    /// The sum over all stacks before each stack, and the sum over all stacks.
+    before: Vec<StackPrefix>,
 }
 
-struct Stack {
-    /// The chain that it ends in.
+struct TreeStack {
+    /// The chain that contains its leaf.
     chain: u32,
     sides: (bool, bool),
     weight: Pair,
 }
 
-impl Stack {
-    fn sum(&self, scales: Scales) -> Sum {
+impl TreeStack {
+    fn sum(&self, scales: Scales) -> BoxSum {
         let width = Widths::from_weight(scales.apply(self.weight));
-        Sum { weight: self.weight, width, sides: self.sides, stacks: 1 }
+        BoxSum { weight: self.weight, width, sides: self.sides, stacks: 1 }
     }
 }
 
-/// A sum over stacks, of which differences are taken.
+/// A sum over the first stacks. Differences of these sums are sums over ranges.
 #[derive(Clone, Copy, Default)]
-struct Before {
+struct StackPrefix {
     weight: Pair,
     width: Widths,
     sides: [u32; 2],
 }
 
-impl Before {
-    /// `None` where rounding of scaled values takes it past int64.
-    fn with(self, sum: &Sum) -> Option<Before> {
+impl StackPrefix {
+    /// Adds a stack. Returns `None` if the rounding of scaled values overflows an int64.
+    fn with(self, sum: &BoxSum) -> Option<StackPrefix> {
         let (w, by) = (self.width, sum.width);
-        Some(Before {
+        Some(StackPrefix {
             weight: Pair { base: self.weight.base + sum.weight.base, new: self.weight.new + sum.weight.new },
             width: Widths {
                 max: w.max.checked_add(by.max)?,
@@ -63,20 +63,20 @@ impl Before {
 }
 
 impl TreeStacks {
-    /// Those of a measure; `None` where there is no tree, or sums over it would not be exact.
+    /// Collects the stacks of a measure. Returns `None` if there is no tree or if a sum overflows.
     pub(in super::super) fn from_measure(measure: &Measure) -> Option<TreeStacks> {
         let tree = measure.tree()?;
         let (sums, scales) = (tree.sums_of(measure.sample_type), measure.scales);
         let (mut stacks, mut first) = (Vec::new(), Vec::with_capacity(tree.chains.len()));
-        let mut before = vec![Before::default()];
+        let mut before = vec![StackPrefix::default()];
         for chain in 0..tree.chains.len() {
             first.push(stacks.len() as u32);
             if chain + 1 == tree.chains.len() {
                 break;
             }
-            let own = sums.own(chain);
-            if !own.is_empty() {
-                let stack = Stack { chain: chain as u32, sides: own.sides(), weight: own.weight };
+            let ending = sums.ending(chain);
+            if !ending.is_empty() {
+                let stack = TreeStack { chain: chain as u32, sides: ending.sides(), weight: ending.weight };
                 before.push(before.last().copied().unwrap_or_default().with(&stack.sum(scales))?);
                 stacks.push(stack);
             }
@@ -88,9 +88,9 @@ impl TreeStacks {
         &self.frames
     }
 
-    fn of_range(&self, from: u32, to: u32) -> Sum {
+    fn of_range(&self, from: u32, to: u32) -> BoxSum {
         let (a, b) = (&self.before[from as usize], &self.before[to as usize]);
-        Sum {
+        BoxSum {
             weight: Pair { base: b.weight.base - a.weight.base, new: b.weight.new - a.weight.new },
             width: Widths {
                 max: b.width.max - a.width.max,
@@ -103,15 +103,15 @@ impl TreeStacks {
         }
     }
 
-    /// From the root.
+    /// Returns the boxes of a flame graph from the root.
     pub(in super::super) fn down(&self) -> Down<'_> {
         Down { stacks: self }
     }
 
-    /// From the leaf.
+    /// Returns the boxes of a flame graph from the leaf.
     pub(in super::super) fn up(&self) -> Up<'_> {
         let chains = &self.tree.chains;
-        let row = |(i, stack): (usize, &Stack)| Row {
+        let row = |(i, stack): (usize, &TreeStack)| StackCursor {
             stack: i as u32,
             chain: stack.chain,
             place: chains[stack.chain as usize + 1].start - 1,
@@ -121,27 +121,32 @@ impl TreeStacks {
     }
 }
 
-/// Boxes from the root. Each is a chain, and a place in it; the root is none.
+/// Boxes from the root. Each box is a chain and a place in it, or [`NONE`] for the root.
 pub(in super::super) struct Down<'s> {
     stacks: &'s TreeStacks,
 }
 
 impl Down<'_> {
-    fn part_of(&self, chain: u32, place: u32) -> Part<(u32, u32)> {
+    fn part_of(&self, chain: u32, place: u32) -> ChildBox<(u32, u32)> {
         let end = self.stacks.tree.chains[chain as usize].end;
         let sum = self.stacks.of_range(self.stacks.first[chain as usize], self.stacks.first[end as usize]);
-        Part { frame: self.stacks.tree.steps[place as usize].frame(), at: (chain, place), sum }
+        ChildBox { frame: self.stacks.tree.steps[place as usize].frame(), position: (chain, place), sum }
     }
 }
 
-impl Source for Down<'_> {
-    type At = (u32, u32);
+impl BoxSource for Down<'_> {
+    type Position = (u32, u32);
 
-    fn all(&mut self) -> (Self::At, Sum) {
+    fn all(&mut self) -> (Self::Position, BoxSum) {
         ((NONE, NONE), self.stacks.of_range(0, self.stacks.stacks.len() as u32))
     }
 
-    fn part(&mut self, _: usize, &(chain, place): &Self::At, mut f: impl FnMut(Part<Self::At>)) -> Pair {
+    fn part(
+        &mut self,
+        _: usize,
+        &(chain, place): &Self::Position,
+        mut f: impl FnMut(ChildBox<Self::Position>),
+    ) -> Pair {
         let chains = &self.stacks.tree.chains;
         let (mut child, end, mut flat) = (0, chains.len() as u32 - 1, Pair::default());
         let end = match chain {
@@ -157,7 +162,7 @@ impl Source for Down<'_> {
                 chains[chain as usize].end
             }
         };
-        // Siblings are in the order of their frames' numbers.
+        // Siblings are sorted by their frames' numbers.
         while child < end {
             let part = self.part_of(child, chains[child as usize].start);
             if part.sum.stacks > 0 {
@@ -169,33 +174,33 @@ impl Source for Down<'_> {
     }
 }
 
-/// A stack, and the place of it that is looked at next; behind the root it is [`NONE`].
+/// A stack, with the next place on its path from the leaf to the root. Above the root, the place is [`NONE`].
 #[derive(Clone, Copy)]
-struct Row {
+struct StackCursor {
     stack: u32,
     chain: u32,
     place: u32,
 }
 
-/// Boxes from the leaf: each is a range of rows.
+/// Boxes from the leaf. Each box is a range of rows.
 pub(in super::super) struct Up<'s> {
     stacks: &'s TreeStacks,
-    rows: Vec<Row>,
-    /// Memory to work in.
-    keyed: Vec<(u32, Row)>,
+    rows: Vec<StackCursor>,
+    /// A buffer that is reused between calls.
+    keyed: Vec<(u32, StackCursor)>,
 }
 
-impl Source for Up<'_> {
-    type At = std::ops::Range<usize>;
+impl BoxSource for Up<'_> {
+    type Position = std::ops::Range<usize>;
 
-    fn all(&mut self) -> (Self::At, Sum) {
+    fn all(&mut self) -> (Self::Position, BoxSum) {
         (0..self.rows.len(), self.stacks.of_range(0, self.rows.len() as u32))
     }
 
-    fn part(&mut self, _: usize, at: &Self::At, mut f: impl FnMut(Part<Self::At>)) -> Pair {
+    fn part(&mut self, _: usize, position: &Self::Position, mut f: impl FnMut(ChildBox<Self::Position>)) -> Pair {
         let Up { stacks, rows, keyed } = self;
         let tree = &stacks.tree;
-        let rows = &mut rows[at.clone()];
+        let rows = &mut rows[position.clone()];
         keyed.clear();
         keyed.extend(rows.iter().map(|row| match row.place {
             NONE => (NONE, *row),
@@ -206,7 +211,7 @@ impl Source for Up<'_> {
                     (false, NONE) => (NONE, NONE),
                     (false, parent) => (parent, tree.chains[parent as usize + 1].start - 1),
                 };
-                (tree.steps[place as usize].frame(), Row { stack: row.stack, chain, place: above })
+                (tree.steps[place as usize].frame(), StackCursor { stack: row.stack, chain, place: above })
             }
         }));
         if keyed.iter().any(|k| k.0 != keyed[0].0) {
@@ -214,14 +219,14 @@ impl Source for Up<'_> {
         }
         rows.iter_mut().zip(keyed.iter()).for_each(|(row, keyed)| *row = keyed.1);
         let mut flat = Pair::default();
-        let mut start = at.start;
+        let mut start = position.start;
         for group in keyed.chunk_by(|a, b| a.0 == b.0) {
-            let mut sum = Sum::default();
+            let mut sum = BoxSum::default();
             group.iter().for_each(|(_, row)| sum.add(stacks.stacks[row.stack as usize].sum(stacks.scales)));
             let end = start + group.len();
             match group[0].0 {
                 NONE => flat = sum.weight,
-                frame => f(Part { frame, at: start..end, sum }),
+                frame => f(ChildBox { frame, position: start..end, sum }),
             }
             start = end;
         }

@@ -1,57 +1,58 @@
-//! The tree while it grows, entry by entry. Pieces of the entries grow at the same time, on the caller's pool, and are joined to
-//! what would have grown of all: each begins with the frames of the entry before it, whose places are an earlier piece's.
+//! Adds sorted entries to the tree, one by one. Pieces of the list of entries are processed in parallel on the caller's
+//! pool, and the results are then joined to the tree that a single pass would build. Each piece starts with the frames
+//! of the last entry of the previous piece. The places of these frames belong to an earlier piece.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use super::super::edges::Calls;
 use super::build::Entries;
-use super::{Arrival, Chain, Step};
+use super::{Arrival, Chain, TreeStep};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::work::paced;
 
-/// Places are numbers, and so are edges, of which there are fewer; two bits are for marks.
+/// The maximum number of places. The limit also holds for edges, which are fewer. Two bits of each number are flags.
 const MAX_PLACES: usize = Arrival::NO_EDGE as usize;
-/// The fewest entries that are worth a piece.
+/// The minimum number of entries that justifies another piece.
 const MIN_ENTRIES: usize = 1 << 14;
-/// More of them are no faster where it matters: each has the edges that it meets, and with four a pair of 132 MB a side has no
-/// room.
+/// The maximum number of pieces. Each piece stores all edges that it contains. More pieces are not faster for large
+/// profiles, and four pieces exceed the memory limit for profiles of 132 MB per side.
 const MAX_PIECES: usize = 2;
-/// Bytes that a piece grows by before the others know.
-const UNTOLD: usize = 1 << 16;
+/// The number of bytes that a piece may grow by before it reports its size to the other pieces.
+const UNREPORTED_BYTES: usize = 1 << 16;
 
-/// A place while the frames above it are on the way.
+/// A place on the current path from the root.
 #[derive(Clone, Copy)]
 struct Above {
     place: u32,
-    /// The entry that it was made for; [`NONE`] where an earlier piece made it.
+    /// The entry that created the place, or [`NONE`] if an earlier piece created it.
     entry: u32,
     has_changes: bool,
 }
 
-/// Where the frames of an entry begin that the one before it does not have.
+/// The start of the frames that an entry does not share with the previous entry.
 struct Branch {
     place: u32,
-    /// The place that it branches off, or [`NONE`].
+    /// The place that the branch starts from, or [`NONE`] at the root.
     above: u32,
     entry: u32,
 }
 
-/// The tree while it grows.
+/// The tree during construction.
 pub(super) struct Growing {
-    pub steps: Vec<Step>,
+    pub steps: Vec<TreeStep>,
     pub arrivals: Vec<Arrival>,
-    /// A bit for each place: a chain begins there.
+    /// A bit for each place, set if a chain starts there.
     begins: Vec<u64>,
     branches: Vec<Branch>,
     pub changes: Vec<(u32, u32, bool)>,
-    /// The way to the last entry.
-    way: Vec<Above>,
+    /// The path to the last entry.
+    path: Vec<Above>,
     pub calls: Calls,
-    /// How often each frame, and each edge, is on the way.
+    /// The number of occurrences of each frame and of each edge on the path.
     frames: Vec<u32>,
     edges: Vec<u32>,
-    /// How many of the first places are an earlier piece's.
+    /// The number of leading places that belong to earlier pieces.
     outer: usize,
 }
 
@@ -63,7 +64,7 @@ impl Growing {
             begins: Vec::new(),
             branches: Vec::new(),
             changes: Vec::new(),
-            way: Vec::new(),
+            path: Vec::new(),
             calls: Calls::below(n_frames),
             frames: vec![0; n_frames],
             edges: Vec::new(),
@@ -71,29 +72,36 @@ impl Growing {
         }
     }
 
-    /// All entries in this order; `None` where they take more than `room` bytes.
+    /// Adds all entries in this order. Returns `None` if they exceed `room` bytes.
     pub(super) fn grow(entries: &Entries, order: &[u32], n_frames: usize, room: usize) -> Option<Growing> {
         let parts = parallel::parts(order.len(), MIN_ENTRIES).min(MAX_PIECES);
         Growing::grow_in_some(entries, order, n_frames, room, order.len().div_ceil(parts).max(1))
     }
 
-    /// The same in pieces of so many entries, or in one where those do not fit: each has the edges that it meets.
-    fn grow_in_some(entries: &Entries, order: &[u32], n_frames: usize, room: usize, some: usize) -> Option<Growing> {
-        match Growing::grow_in_pieces(entries, order, n_frames, room, some) {
-            None if some < order.len() => Growing::grow_in_pieces(entries, order, n_frames, room, order.len()),
+    /// Like [`Growing::grow`], in pieces of `piece_len` entries. If the pieces do not fit, tries again with a single
+    /// piece, which stores each edge only once.
+    fn grow_in_some(
+        entries: &Entries,
+        order: &[u32],
+        n_frames: usize,
+        room: usize,
+        piece_len: usize,
+    ) -> Option<Growing> {
+        match Growing::grow_in_pieces(entries, order, n_frames, room, piece_len) {
+            None if piece_len < order.len() => Growing::grow_in_pieces(entries, order, n_frames, room, order.len()),
             grown => grown,
         }
     }
 
-    /// The same of pieces of so many entries; `None` where the pieces do not fit.
+    /// Adds all entries in pieces of `piece_len` entries. Returns `None` if the pieces do not fit.
     fn grow_in_pieces(
         entries: &Entries,
         order: &[u32],
         n_frames: usize,
         room: usize,
-        at_a_time: usize,
+        piece_len: usize,
     ) -> Option<Growing> {
-        let starts: Vec<usize> = (0..order.len()).step_by(at_a_time).collect();
+        let starts: Vec<usize> = (0..order.len()).step_by(piece_len).collect();
         let used = AtomicUsize::new(0);
         let pieces = parallel::map(&starts, |&start| {
             let mut growing = Growing::new(n_frames);
@@ -104,16 +112,16 @@ impl Growing {
                 growing.branches.clear();
                 growing.outer = growing.steps.len();
             }
-            let (mut told, mut all) = (0, 0);
-            for (&entry, i) in paced(order[start..].iter().take(at_a_time).zip(start as u32..)) {
+            let (mut reported, mut total) = (0, 0);
+            for (&entry, i) in paced(order[start..].iter().take(piece_len).zip(start as u32..)) {
                 let steps = entries.steps(entry);
                 let bytes = growing.bytes_with(steps.len());
-                if all + bytes.saturating_sub(told) > room || growing.steps.len() + steps.len() > MAX_PLACES {
+                if total + bytes.saturating_sub(reported) > room || growing.steps.len() + steps.len() > MAX_PLACES {
                     return None;
                 }
-                if bytes >= told + UNTOLD {
-                    all = used.fetch_add(bytes - told, Relaxed) + bytes - told;
-                    told = bytes;
+                if bytes >= reported + UNREPORTED_BYTES {
+                    total = used.fetch_add(bytes - reported, Relaxed) + bytes - reported;
+                    reported = bytes;
                 }
                 growing.add(last, steps, i);
                 last = steps;
@@ -129,7 +137,7 @@ impl Growing {
         Some(pieces.pop().unwrap_or_else(|| Growing::new(n_frames)))
     }
 
-    /// Adds an entry; `last` are the steps of the one before it.
+    /// Adds an entry. `last` contains the steps of the previous entry.
     fn add(&mut self, last: &[u32], steps: &[u32], entry: u32) {
         let mut common = 0;
         for (&before, &step) in last.iter().zip(steps) {
@@ -137,19 +145,19 @@ impl Growing {
                 break;
             }
             if before != step {
-                self.change(common, entry, Step(before), Step(step));
+                self.change(common, entry, TreeStep(before), TreeStep(step));
             }
             common += 1;
         }
         if common == steps.len() {
-            // The same frames again; how they are inlined differs.
+            // The entry has the same frames as the last entry, with different inlining.
             return;
         }
-        if let Some(other) = self.way.get(common) {
+        if let Some(other) = self.path.get(common) {
             let place = other.place as usize;
             self.begins[place / 64] |= 1 << (place % 64);
         }
-        for above in self.way.drain(common..) {
+        for above in self.path.drain(common..) {
             let place = above.place as usize;
             self.frames[self.steps[place].frame() as usize] -= 1;
             let edge = self.arrivals[place].edge();
@@ -157,12 +165,12 @@ impl Growing {
                 self.edges[edge as usize] -= 1;
             }
         }
-        let above = self.way.last().map_or(NONE, |above| above.place);
+        let above = self.path.last().map_or(NONE, |above| above.place);
         let start = self.steps.len();
         self.branches.push(Branch { place: start as u32, above, entry });
         let mut caller = common.checked_sub(1).map_or(NONE, |before| steps[before] >> 1);
         for &step in &steps[common..] {
-            let (step, place) = (Step(step), self.steps.len());
+            let (step, place) = (TreeStep(step), self.steps.len());
             let frame = step.frame();
             let (mut edge, mut is_first_edge) = (Arrival::NO_EDGE, false);
             if caller != NONE && caller != frame {
@@ -179,58 +187,58 @@ impl Growing {
             *on_way += 1;
             self.steps.push(step);
             self.arrivals.push(Arrival::new(edge, is_first_edge, is_first_frame));
-            self.way.push(Above { place: place as u32, entry, has_changes: false });
+            self.path.push(Above { place: place as u32, entry, has_changes: false });
             caller = frame;
         }
         self.begins.resize(self.steps.len().div_ceil(64), 0);
         self.begins[start / 64] |= 1 << (start % 64);
     }
 
-    /// Notes that a frame on the way is inlined from this entry on, or no longer.
+    /// Records that a frame on the path is inlined from this entry on, or called from this entry on.
     #[cold]
-    fn change(&mut self, depth: usize, entry: u32, before: Step, now: Step) {
-        let above = &mut self.way[depth];
+    fn change(&mut self, depth: usize, entry: u32, before: TreeStep, now: TreeStep) {
+        let above = &mut self.path[depth];
         if !above.has_changes {
             above.has_changes = true;
             self.changes.push((above.place, above.entry, !before.is_inlined()));
-            self.steps[above.place as usize] = Step(now.0 | 1);
+            self.steps[above.place as usize] = TreeStep(now.0 | 1);
         }
         self.changes.push((above.place, entry, !now.is_inlined()));
     }
 
-    /// What it takes with a stack more of so many frames: also chains that are not made yet, of which there are at most two
-    /// an entry.
+    /// Returns the size in bytes after adding a stack of `frames` frames. Includes the chains, which are created later.
+    /// There are at most two chains per branch.
     fn bytes_with(&self, frames: usize) -> usize {
-        (self.steps.len() + frames) * (size_of::<Step>() + size_of::<Arrival>())
-            + self.way.len().max(frames) * size_of::<Above>()
+        (self.steps.len() + frames) * (size_of::<TreeStep>() + size_of::<Arrival>())
+            + self.path.len().max(frames) * size_of::<Above>()
             + self.branches.len() * (size_of::<Branch>() + 2 * size_of::<Chain>())
             + self.changes.len() * size_of::<(u32, u32, bool)>()
             + self.edges.len() * 32
     }
 
-    /// Pieces that follow each other, as one with so many places.
+    /// Joins consecutive pieces. `places` is their total number of places.
     fn joined(mut pieces: Vec<Growing>, places: usize) -> Growing {
-        // Edges have their numbers in the order in which they come.
+        // Edges are numbered by their first occurrence.
         let mut calls = std::mem::replace(&mut pieces[0].calls, Calls::below(0));
         let mut number = |pair: &(u32, u32)| calls.id(pair.0, pair.1) as u32;
         let edges: Vec<Vec<u32>> =
             pieces.iter().map(|piece| paced(piece.calls.pairs()).map(&mut number).collect()).collect();
-        let (mut way, mut offset): (Vec<Above>, usize) = (Vec::new(), 0);
-        let mut found = Vec::with_capacity(pieces.len());
+        let (mut path, mut offset): (Vec<Above>, usize) = (Vec::new(), 0);
+        let mut joints = Vec::with_capacity(pieces.len());
         for (piece, edges) in pieces.into_iter().zip(edges) {
-            let joint = Joint { outer: way, offset, edges };
-            way = piece.way.iter().map(|above| joint.above(above)).collect();
+            let joint = Joint { outer: path, offset, edges };
+            path = piece.path.iter().map(|above| joint.above(above)).collect();
             offset += piece.steps.len() - piece.outer;
-            found.push((piece, joint));
+            joints.push((piece, joint));
         }
-        // The first piece is as it was.
-        let later: Vec<_> = found.iter_mut().skip(1).collect();
+        // The numbers of the first piece do not change.
+        let later: Vec<_> = joints.iter_mut().skip(1).collect();
         parallel::each(later, |(piece, joint)| joint.rename(piece));
-        let mut all = Growing { calls, way, ..Growing::new(0) };
+        let mut all = Growing { calls, path, ..Growing::new(0) };
         all.steps.reserve_exact(places);
         all.arrivals.reserve_exact(places);
         all.begins.resize(places.div_ceil(64), 0);
-        for (piece, joint) in paced(found) {
+        for (piece, joint) in paced(joints) {
             let Growing { steps, arrivals, begins, branches, changes, outer, .. } = piece;
             for (i, &word) in paced(begins.iter().enumerate()) {
                 let mut word = word;
@@ -240,7 +248,7 @@ impl Growing {
                     word &= word - 1;
                 }
             }
-            // Those of an earlier piece say inlined, too, if they are from here on.
+            // A place of an earlier piece is also marked as inlined if it is inlined in a later piece.
             for (step, above) in steps.iter().zip(&joint.outer) {
                 all.steps[above.place as usize].0 |= step.0 & 1;
             }
@@ -252,7 +260,7 @@ impl Growing {
         all
     }
 
-    /// The chains, and what stands behind the last.
+    /// Returns the chains, and an end marker after the last chain.
     pub(super) fn chains(&self, n_entries: usize) -> Vec<Chain> {
         let mut chains: Vec<Chain> = Vec::new();
         let mut open: Vec<usize> = Vec::new();
@@ -271,7 +279,7 @@ impl Growing {
                     None => start - 1,
                 };
                 let number = chains.len();
-                // A chain ends where the next one begins.
+                // A chain ends where the next chain starts.
                 let ends_at = |chain: usize| chains.get(chain + 1).map_or(start, |next: &Chain| next.start) - 1;
                 let mut ended = Vec::new();
                 while let Some(&chain) = open.last()
@@ -293,13 +301,13 @@ impl Growing {
     }
 }
 
-/// How the numbers of a piece become those of all.
+/// Converts the numbers of a piece to numbers of the joined tree.
 struct Joint {
-    /// The way to the entry before it: the first places.
+    /// The path to the last entry before the piece, which is the piece's leading places.
     outer: Vec<Above>,
-    /// How many places are before its own.
+    /// The number of places before the piece's own places.
     offset: usize,
-    /// By edge.
+    /// The new number of each edge.
     edges: Vec<u32>,
 }
 
@@ -311,7 +319,7 @@ impl Joint {
         }
     }
 
-    /// A place on the way.
+    /// Converts a place on the path.
     fn above(&self, above: &Above) -> Above {
         match self.outer.get(above.place as usize) {
             Some(outer) => Above { has_changes: outer.has_changes || above.has_changes, ..*outer },
@@ -330,7 +338,7 @@ impl Joint {
             *place = self.place(*place);
             *above = if *above == NONE { NONE } else { self.place(*above) };
         }
-        // What an earlier piece has noted of a place is said there.
+        // Drops an initial state that an earlier piece has already recorded.
         let outer = |place: u32| self.outer.get(place as usize);
         piece
             .changes
@@ -348,18 +356,18 @@ mod tests {
     use super::super::build::Entries;
     use super::Growing;
 
-    /// All that a tree is made of.
-    type Parts = (Vec<(u32, u32)>, Vec<u64>, Vec<(u32, u32, u32)>, Vec<(u32, u32, bool)>, Vec<(u32, u32)>);
+    /// The complete data of a tree, for comparison.
+    type TreeParts = (Vec<(u32, u32)>, Vec<u64>, Vec<(u32, u32, u32)>, Vec<(u32, u32, bool)>, Vec<(u32, u32)>);
 
-    fn parts(mut of: Growing) -> Parts {
-        of.changes.sort_unstable();
-        let steps = of.steps.iter().zip(&of.arrivals).map(|(step, arrival)| (step.0, arrival.0)).collect();
-        let branches = of.branches.iter().map(|branch| (branch.place, branch.above, branch.entry)).collect();
-        (steps, of.begins, branches, of.changes, of.calls.into_pairs())
+    fn parts(mut growing: Growing) -> TreeParts {
+        growing.changes.sort_unstable();
+        let steps = growing.steps.iter().zip(&growing.arrivals).map(|(step, arrival)| (step.0, arrival.0)).collect();
+        let branches = growing.branches.iter().map(|branch| (branch.place, branch.above, branch.entry)).collect();
+        (steps, growing.begins, branches, growing.changes, growing.calls.into_pairs())
     }
 
     #[test]
-    fn pieces_grow_to_the_tree_of_all_entries() {
+    fn joined_pieces_equal_the_tree_of_a_single_pass() {
         let (mut seed, mut changed) = (1u32, 0);
         let mut next = |below: u32| {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -374,30 +382,30 @@ mod tests {
             }
             let order = Order::new(3, 1, |entry| entries.steps(entry)).sorted(entries.len());
             let grow =
-                |at_a_time: usize| Growing::grow_in_pieces(&entries, &order, 3, usize::MAX, at_a_time).map(parts);
-            let wanted = grow(usize::MAX);
-            changed += wanted.as_ref().map_or(0, |wanted| wanted.3.len());
-            for at_a_time in [1, 2, 3, 7, 30] {
-                assert!(grow(at_a_time) == wanted, "{n} entries, {at_a_time} at a time");
+                |piece_len: usize| Growing::grow_in_pieces(&entries, &order, 3, usize::MAX, piece_len).map(parts);
+            let expected = grow(usize::MAX);
+            changed += expected.as_ref().map_or(0, |expected| expected.3.len());
+            for piece_len in [1, 2, 3, 7, 30] {
+                assert!(grow(piece_len) == expected, "{n} entries, {piece_len} at a time");
             }
         }
         assert!(changed > 1000);
     }
 
     #[test]
-    fn what_has_no_room_does_not_grow() {
+    fn entries_that_exceed_the_room_are_refused_or_grown_in_one_piece() {
         let mut entries = Entries::new(1, usize::MAX);
         for i in 0..100u32 {
             entries.number(u128::from(i), &[2 * i, 2, 4, 6]);
         }
         let order: Vec<u32> = (0..100).collect();
-        let grows = |room, at_a_time| Growing::grow_in_pieces(&entries, &order, 100, room, at_a_time).is_some();
-        for at_a_time in [10, 100] {
-            assert!(grows(1 << 20, at_a_time) && !grows(1 << 10, at_a_time), "{at_a_time} at a time");
+        let grows = |room, piece_len| Growing::grow_in_pieces(&entries, &order, 100, room, piece_len).is_some();
+        for piece_len in [10, 100] {
+            assert!(grows(1 << 20, piece_len) && !grows(1 << 10, piece_len), "{piece_len} at a time");
         }
         let least = (1..1 << 20).find(|&room| grows(room, 100)).unwrap_or(0);
         assert!(!grows(least, 10));
-        let grown = |some| Growing::grow_in_some(&entries, &order, 100, least, some).map(parts);
+        let grown = |piece_len| Growing::grow_in_some(&entries, &order, 100, least, piece_len).map(parts);
         assert!(grown(10).is_some() && grown(10) == grown(100));
     }
 }

@@ -1,4 +1,5 @@
-//! The tree of stacks of a selection: what several views of it are reckoned from, built in one walk of both sides.
+//! The tree of all stacks of a selection. It is built in one pass over both sides, and several views are computed from
+//! it.
 //!
 //! ```text
 //! samples of all inputs -> entries (distinct stacks, with the values of all sample types)   build.rs
@@ -7,19 +8,24 @@
 //!     -> frames, edges, calls of a graph, flame graphs                                       views.rs, flame.rs
 //! ```
 //!
-//! A **chain** is a run of frames that all stacks which have its first frame also have its last of; only the last has
-//! several callees, or is where stacks end. So there are at most two chains a stack, however deep stacks are, and what
-//! lies beneath one is a range of chains and a range of entries. An **entry** is a distinct sequence of frames together
-//! with which of them are inlined; entries that differ in the latter alone are neighbours, and one stack.
+//! A **place** is a node of the tree. Places are numbered in depth-first order.
 //!
-//! "Once a stack" is worked out once, for all sample types: a frame counts where no caller on its way is the same frame,
-//! an edge where it has not occurred above. A view is then one pass over the frames of the tree, without a set, a stamp or
-//! a hash.
+//! A **chain** is a path of places without a branch: every stack that reaches its first place also reaches its last
+//! place. Only at its last place can stacks end, or continue with different callees. A stack therefore adds at most two
+//! chains, however deep it is. The part of the tree beneath a chain is a range of chains and a range of entries.
 //!
-//! It is built where more than one view is asked ([`Selection::build_tree`]); a table alone is cheaper without.
+//! An **entry** is a distinct sequence of frames, each with a flag that tells if the frame is inlined. Entries that
+//! differ only in these flags are neighbours, and they are the same stack.
 //!
-//! `explain` does not use it, but reads the samples once more: its frames are canonical and cut, and its values are
-//! those of runs, with the events and the variance of each sample.
+//! A recursive frame or edge must count only once per stack. The tree stores this for all sample types: a place counts
+//! for its frame if no caller above it has the same frame, and for its edge if the edge does not occur above it. A view
+//! is then one pass over the places of the tree, without sets, stamps or hashes.
+//!
+//! The tree is built only if more than one view is requested ([`Selection::build_tree`]). A single table is faster
+//! without it.
+//!
+//! `explain` does not use the tree, but reads the samples again. Its frames have canonical names and its stacks are
+//! truncated. Its values are kept per run, with the number of events and the variance of each sample.
 
 mod build;
 mod chains;
@@ -35,11 +41,11 @@ pub(super) use flame::TreeStacks;
 use pprofdiff_profile::columns::Total;
 use sums::TypeSums;
 
-/// A frame's number, and whether it is inlined into its caller.
+/// A frame's number, with a flag that tells if it is inlined into its caller.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Step(u32);
+struct TreeStep(u32);
 
-impl Step {
+impl TreeStep {
     fn frame(self) -> u32 {
         self.0 >> 1
     }
@@ -49,13 +55,13 @@ impl Step {
     }
 }
 
-/// The call that leads to a place of the tree: the edge's number, whether it occurs here first on the way from the root,
-/// and whether the frame does.
+/// The call that leads to a place: the number of its edge, with two flags. They tell if the edge and the frame occur
+/// here for the first time on the path from the root.
 #[derive(Clone, Copy)]
 struct Arrival(u32);
 
 impl Arrival {
-    /// Of places without an edge: at the root, and where a frame calls itself.
+    /// The edge number of places without an edge: at the root, and in a frame that calls itself.
     const NO_EDGE: u32 = u32::MAX >> 2;
 
     fn new(edge: u32, is_first_edge: bool, is_first_frame: bool) -> Arrival {
@@ -75,65 +81,66 @@ impl Arrival {
     }
 }
 
-/// A run of frames without a branch. The last of all is no chain, but where the others end.
+/// A path without a branch. The list of chains has an additional last element, which only marks the end.
 #[derive(Clone, Copy)]
 struct Chain {
-    /// Where its frames begin; they end where the next chain's begin.
+    /// Its first place. The chain ends before the first place of the next chain.
     start: u32,
     /// The chain that it branches off, or [`NONE`](pprofdiff_profile::columns::NONE).
     parent: u32,
-    /// The first chain behind all that are beneath it.
+    /// The first chain after all chains beneath it.
     end: u32,
-    /// The first entry beneath it. Those that end in it come before those of the next chain.
+    /// The first entry beneath it. Entries that end in this chain come before the entries of the next chain.
     entry: u32,
 }
 
-/// All stacks of a selection.
-pub(super) struct Tree {
-    /// Each place's frame, in depth-first order.
-    steps: Vec<Step>,
-    /// How each place is reached.
+/// The tree of all stacks of a selection.
+pub(super) struct StackTree {
+    /// The frame of each place, in depth-first order.
+    steps: Vec<TreeStep>,
+    /// The call that leads to each place.
     arrivals: Vec<Arrival>,
     chains: Vec<Chain>,
-    /// (caller, callee) of each edge.
+    /// The (caller, callee) of each edge.
     edges: Vec<(u32, u32)>,
-    /// Places whose frame is inlined in some entries and not in others: the place, an entry, and whether it is called
-    /// from that entry on. In ascending order; the first of each place is that of its first entry. Their steps say
-    /// inlined.
+    /// The changes of places whose frame is inlined in some entries only: the place, an entry, and true if the frame is
+    /// called (not inlined) from that entry on. In ascending order. The first change of a place is at its first entry.
+    /// The steps of these places are marked as inlined.
     changes: Vec<(u32, u32, bool)>,
     n_entries: usize,
-    /// By column: the sample type, and for each the base if there is one, then new. The sums of each entry, in order.
+    /// The sums of each entry, by column. Columns are ordered by sample type. Each type has a column for the base, if
+    /// there is one, and a column for the new side.
     values: Vec<i64>,
-    /// (column, entry) where samples have values and the sum is zero. In ascending order.
+    /// The (column, entry) pairs of entries with samples whose sum is zero. In ascending order.
     cancelled: Vec<(u32, u32)>,
-    /// By column: the sums of what filters leave, also of samples without frames.
+    /// By column, the sums over samples that pass the filters, including samples without frames.
     totals: Vec<Total>,
     is_two_sided: bool,
 }
 
 impl Selection {
-    /// Builds the tree of all stacks, from which all views of this selection are then reckoned: worth it where more than one
-    /// is asked. A pass over the samples, like one of the table of stacks. Where it would take more memory than a view
-    /// may, there is none, and each view walks the samples for itself.
+    /// Builds the tree of all stacks, and computes all later views of this selection from it. This pays off if more
+    /// than one view is requested, and costs about as much as the table of stacks. If the tree would exceed the memory
+    /// limit, it is not built, and each view reads the samples itself.
     pub fn build_tree(&self) {
-        self.keep_tree(|| Tree::from_selection(self));
+        self.keep_tree(|| StackTree::from_selection(self));
     }
 
-    /// True if there is a tree of all stacks.
+    /// Returns true if the tree of all stacks was built.
     pub fn has_tree(&self) -> bool {
         self.tree().is_some()
     }
 }
 
 impl Measure {
-    /// The tree, if it is there.
-    pub(super) fn tree(&self) -> Option<&Arc<Tree>> {
+    /// Returns the tree, if it was built.
+    pub(super) fn tree(&self) -> Option<&Arc<StackTree>> {
         self.selection.tree()
     }
 }
 
-impl Tree {
-    /// The column of one side of a sample type; `None` if there is no such side.
+impl StackTree {
+    /// Returns the column of one side of a sample type, or `None` if the selection does not have this side.
     fn column(&self, sample_type: usize, base: bool) -> Option<usize> {
         match self.is_two_sided {
             true => Some(2 * sample_type + usize::from(!base)),
@@ -141,12 +148,12 @@ impl Tree {
         }
     }
 
-    /// The frames of a chain: their places.
+    /// Returns the places of a chain.
     fn places(&self, chain: usize) -> std::ops::Range<usize> {
         self.chains[chain].start as usize..self.chains[chain + 1].start as usize
     }
 
-    /// The sums of what filters leave of one side.
+    /// Returns the sums over one side's samples that pass the filters.
     pub(super) fn total(&self, sample_type: usize, base: bool) -> Total {
         self.column(sample_type, base).map_or_else(Total::default, |column| self.totals[column])
     }

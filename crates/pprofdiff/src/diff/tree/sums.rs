@@ -1,38 +1,40 @@
-//! One sample type of a tree: sums before each entry, so that those of any range of entries are a difference.
+//! The sums of one sample type, accumulated over the entries of a tree. The sum of any range of entries is then the
+//! difference of two of them.
 
 use super::super::Pair;
-use super::{Chain, Tree};
+use super::{Chain, StackTree};
 
-/// What a range of entries has of a sample type.
+/// The sums of a range of entries, for one sample type.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Sum {
+pub(super) struct EntrySum {
     pub weight: Pair,
-    /// How many entries the base, and the new side, has.
+    /// The number of these entries that exist in the base and on the new side.
     present: [u32; 2],
 }
 
-impl Sum {
-    /// Which sides have any of it.
+impl EntrySum {
+    /// Returns which sides have samples in the range, as (base, new).
     pub fn sides(self) -> (bool, bool) {
         (self.present[0] > 0, self.present[1] > 0)
     }
 
-    /// True if no sample with a value is of it.
+    /// Returns true if no sample in the range has a value.
     pub fn is_empty(self) -> bool {
         self.present == [0, 0]
     }
 }
 
-/// A tree, looked at for one sample type.
+/// A view of a tree for one sample type.
 pub(super) struct TypeSums<'t> {
-    pub tree: &'t Tree,
-    /// Of all entries before each, and of all. No part of the samples can overflow where all of them do not.
-    before: Vec<Sum>,
+    pub tree: &'t StackTree,
+    /// The sums of all entries before each entry, and the sum of all entries. They cannot overflow, because the sums
+    /// over all samples fit.
+    before: Vec<EntrySum>,
 }
 
-impl Tree {
+impl StackTree {
     pub(super) fn sums_of(&self, sample_type: usize) -> TypeSums<'_> {
-        let mut before = vec![Sum::default(); self.n_entries + 1];
+        let mut before = vec![EntrySum::default(); self.n_entries + 1];
         for (side, base) in [true, false].into_iter().enumerate() {
             let Some(column) = self.column(sample_type, base) else { continue };
             let values = &self.values[column * self.n_entries..][..self.n_entries];
@@ -51,37 +53,37 @@ impl Tree {
 }
 
 impl TypeSums<'_> {
-    /// What these entries have.
+    /// Returns the sums of the entries from `from` to `to`.
     #[inline(always)]
-    pub(super) fn sum(&self, from: u32, to: u32) -> Sum {
+    pub(super) fn sum(&self, from: u32, to: u32) -> EntrySum {
         let (a, b) = (&self.before[from as usize], &self.before[to as usize]);
-        Sum {
+        EntrySum {
             weight: Pair { base: b.weight.base - a.weight.base, new: b.weight.new - a.weight.new },
             present: [b.present[0] - a.present[0], b.present[1] - a.present[1]],
         }
     }
 
-    /// What is beneath a chain: all stacks that run through its frames.
+    /// Returns the sums of all stacks that pass through a chain.
     #[inline(always)]
-    pub(super) fn beneath(&self, chain: &Chain) -> Sum {
+    pub(super) fn beneath(&self, chain: &Chain) -> EntrySum {
         self.sum(chain.entry, self.tree.chains[chain.end as usize].entry)
     }
 
-    /// What ends in a chain.
+    /// Returns the sums of the stacks that end in a chain.
     #[inline(always)]
-    pub(super) fn own(&self, chain: usize) -> Sum {
+    pub(super) fn ending(&self, chain: usize) -> EntrySum {
         self.sum(self.tree.chains[chain].entry, self.tree.chains[chain + 1].entry)
     }
 
-    /// Calls `f` with each chain that samples of this type run through, in depth-first order.
+    /// Calls `f` with each chain that samples of this type pass through, in depth-first order.
     #[inline(always)]
-    pub(super) fn for_each_chain(&self, mut f: impl FnMut(usize, Sum)) {
+    pub(super) fn for_each_chain(&self, mut f: impl FnMut(usize, EntrySum)) {
         let mut i = 0;
         while i + 1 < self.tree.chains.len() {
             let chain = &self.tree.chains[i];
             let sum = self.beneath(chain);
             if sum.is_empty() {
-                // Nor anything below it.
+                // Chains beneath it are empty as well.
                 i = chain.end as usize;
                 continue;
             }

@@ -1,8 +1,9 @@
-//! Functions instruction by instruction: decoded with their costs, aligned, and put under source lines.
+//! Decodes functions with the costs of their instructions, aligns both sides, and attaches instructions to source
+//! lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Both, CodeListing, Function, Opened, file_name, plain, short};
+use super::{CodeListing, FunctionId, FunctionPair, OpenedBinary, file_name, plain, short};
 use crate::Result;
 use crate::diff::alignment::align;
 use crate::diff::list::{Instruction, LineChange, Place, Routine};
@@ -11,8 +12,8 @@ use pprofdiff_profile::binary::{FoundLine, instructions};
 use pprofdiff_profile::random::{HashMap, HashSet};
 
 impl CodeListing<'_> {
-    /// A function's instructions with what they cost one side.
-    fn decode(&self, (number, function): Function, side: usize) -> Vec<Decoded> {
+    /// Decodes a function's instructions, with their costs on one side.
+    fn decode(&self, (number, function): FunctionId, side: usize) -> Vec<Decoded> {
         let code = &self.codes[number as usize].code;
         let mut decoded: Vec<instructions::Instruction> = Vec::new();
         code.instructions(function, |instruction| decoded.push(instruction));
@@ -23,12 +24,13 @@ impl CodeListing<'_> {
             let target = code.function_at(address)?;
             Some((&*names[&target], address - code.bytes(target).0))
         };
-        let elsewhere = |address: u64| symbol(address).filter(|_| code.function_at(address) != Some(function));
+        let other_symbol = |address: u64| symbol(address).filter(|_| code.function_at(address) != Some(function));
         let mut costs = self.sampled(number, code.bytes(function).0).peekable();
         let mut all = Vec::with_capacity(decoded.len());
         for i in decoded {
             let (mut flat, mut cum) = (0, 0);
-            // Also of an address in the middle: that of a caller is often one before where it goes on.
+            // Includes addresses inside the instruction. A caller's address is often one byte before its return
+            // address.
             while let Some((_, n)) = costs.next_if(|(a, _)| a.wrapping_sub(i.address) < u64::from(i.len)) {
                 let cost = self.costs[side][n as usize];
                 (flat, cum) = (flat + cost.flat, cum + cost.cum);
@@ -36,7 +38,7 @@ impl CodeListing<'_> {
             all.push(Decoded {
                 code: number,
                 address: i.address,
-                key: i.compared(elsewhere),
+                key: i.compared(other_symbol),
                 text: i.named(symbol),
                 flat,
                 cum,
@@ -45,15 +47,15 @@ impl CodeListing<'_> {
         all
     }
 
-    /// The addresses of a code that have samples, from one on, with their numbers.
+    /// Returns the addresses of a code with samples, from `from` on, with their numbers.
     fn sampled(&self, code: u32, from: u64) -> impl Iterator<Item = (u64, u32)> + '_ {
         let values = &self.addresses.values;
         let first = self.order.partition_point(|&n| values[n as usize] < (code, from));
-        let own = self.order[first..].iter().map(move |&n| (values[n as usize], n));
-        own.take_while(move |((c, _), _)| *c == code).map(|((_, address), n)| (address, n))
+        let sampled_addresses = self.order[first..].iter().map(move |&n| (values[n as usize], n));
+        sampled_addresses.take_while(move |((c, _), _)| *c == code).map(|((_, address), n)| (address, n))
     }
 
-    /// Looks up what instructions were made of: of each binary at once, since it is read for that.
+    /// Looks up the source lines of instructions. Groups them by binary, because each lookup reads the binary.
     pub(super) fn look_up<'d>(&mut self, all: impl Iterator<Item = &'d Decoded>) -> Result<()> {
         let mut addresses: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
         all.for_each(|i| addresses.entry(i.code).or_default().push(i.address));
@@ -63,12 +65,12 @@ impl CodeListing<'_> {
         Ok(())
     }
 
-    /// The instructions of both sides, aligned; with a note if there are too many to compare.
+    /// Aligns the instructions of both sides. Adds a note if there are too many to compare.
     fn aligned(&mut self, base: &[&Decoded], new: &[&Decoded], notes: &mut Vec<String>) -> Vec<Instruction> {
         let [b, n] = [base, new].map(|side| side.iter().map(|i| &*i.key).collect::<Vec<_>>());
         let rows = align(&b, &n, &mut self.pairs_left).unwrap_or_else(|| {
             let note = "the sides differ in too many instructions to be compared";
-            if notes.iter().all(|known| known != note) {
+            if notes.iter().all(|existing| existing != note) {
                 notes.push(note.to_owned());
             }
             let (b, n) = (0..b.len() as u32, 0..n.len() as u32);
@@ -77,7 +79,7 @@ impl CodeListing<'_> {
         let is_two_sided = self.is_two_sided();
         let row = |(b, n): (Option<u32>, Option<u32>)| {
             let (b, n) = (b.map(|i| base[i as usize]), n.map(|i| new[i as usize]));
-            let cost = |of: fn(&Decoded) -> i64| self.pair(b.map_or(0, of), n.map_or(0, of));
+            let cost = |value: fn(&Decoded) -> i64| self.pair(b.map_or(0, value), n.map_or(0, value));
             let (flat, cum) = (cost(|i| i.flat), cost(|i| i.cum));
             Some(Instruction {
                 base: b.map(|i| i.address),
@@ -96,7 +98,7 @@ impl CodeListing<'_> {
         rows.into_iter().filter_map(row).collect()
     }
 
-    /// What the innermost frame of an instruction says.
+    /// Returns the source line of the innermost frame of an instruction.
     fn place(&mut self, i: &Decoded) -> Option<Place> {
         let (mut place, trim, texts) = (None, self.trim, &mut self.texts);
         self.codes[i.code as usize].mapped.binary.frames(i.address, |lines| {
@@ -111,8 +113,8 @@ impl CodeListing<'_> {
         place
     }
 
-    /// Functions, instruction by instruction.
-    pub(super) fn routines(&mut self, pairs: &[Both]) -> Result<Vec<Routine>> {
+    /// Lists functions by instruction.
+    pub(super) fn routines(&mut self, pairs: &[FunctionPair]) -> Result<Vec<Routine>> {
         let mut decoded: Vec<Option<[Vec<Decoded>; 2]>> = Vec::with_capacity(pairs.len());
         for pair in pairs {
             let has_room = self.takes(pair.iter().flatten().copied());
@@ -120,7 +122,7 @@ impl CodeListing<'_> {
             decoded.push(has_room.then(|| [0, 1].map(decode)));
         }
         self.look_up(decoded.iter().flatten().flatten().flatten())?;
-        let routine = |(&pair, decoded): (&Both, Option<[Vec<Decoded>; 2]>)| {
+        let routine = |(&pair, decoded): (&FunctionPair, Option<[Vec<Decoded>; 2]>)| {
             let (flat, cum, ran) = self.sums(pair);
             let mut notes = Vec::new();
             let instructions = match decoded {
@@ -133,7 +135,7 @@ impl CodeListing<'_> {
                     Vec::new()
                 }
             };
-            let path = |f: Function| self.codes[f.0 as usize].mapped.binary.path().display().to_string();
+            let path = |f: FunctionId| self.codes[f.0 as usize].mapped.binary.path().display().to_string();
             let [base, new] = pair.map(|f| f.map(path));
             Routine {
                 name: pair[1].or(pair[0]).map(|f| self.name(f)).unwrap_or_default(),
@@ -151,27 +153,30 @@ impl CodeListing<'_> {
         Ok(pairs.iter().zip(decoded).map(routine).collect())
     }
 
-    /// In which functions of a binary the samples of each side ran those with these names.
-    pub(super) fn functions_of(&mut self, names: &HashSet<String>) -> Result<HashMap<String, [BTreeSet<Function>; 2]>> {
-        let mut found: HashMap<String, [BTreeSet<Function>; 2]> = HashMap::default();
-        for (number, Opened { mapped, code, .. }) in self.codes.iter().enumerate() {
+    /// For each of these names, returns the functions of binaries in which samples of each side executed it.
+    pub(super) fn functions_of(
+        &mut self,
+        names: &HashSet<String>,
+    ) -> Result<HashMap<String, [BTreeSet<FunctionId>; 2]>> {
+        let mut functions_by_name: HashMap<String, [BTreeSet<FunctionId>; 2]> = HashMap::default();
+        for (number, OpenedBinary { mapped, code, .. }) in self.codes.iter().enumerate() {
             let number = number as u32;
             let addresses: Vec<(u64, u32)> = self.sampled(number, 0).collect();
             self.warnings.extend(mapped.look_up(&addresses.iter().map(|(a, _)| *a).collect::<Vec<_>>())?);
-            // By the number of the name: texts are compared once.
-            let mut wanted: HashMap<u32, Option<String>> = HashMap::default();
+            // By the number of the name, so that each text is compared once.
+            let mut names_by_number: HashMap<u32, Option<String>> = HashMap::default();
             for (address, n) in addresses {
                 let Some(function) = code.function_at(address) else { continue };
                 mapped.binary.frames(address, |lines| {
                     for text in lines.flat_map(|line| [line.name, line.system_name]) {
-                        let name = wanted.entry(text.number).or_insert_with(|| {
+                        let name = names_by_number.entry(text.number).or_insert_with(|| {
                             Some(plain(&String::from_utf8_lossy(text.bytes))).filter(|name| names.contains(name))
                         });
                         let Some(name) = name else { continue };
-                        if !found.contains_key(name) {
-                            found.insert(name.clone(), Default::default());
+                        if !functions_by_name.contains_key(name) {
+                            functions_by_name.insert(name.clone(), Default::default());
                         }
-                        let Some(functions) = found.get_mut(name) else { continue };
+                        let Some(functions) = functions_by_name.get_mut(name) else { continue };
                         for side in (0..2).filter(|&side| self.costs[side][n as usize].stamp != 0) {
                             functions[side].insert((number, function));
                         }
@@ -179,15 +184,15 @@ impl CodeListing<'_> {
                 });
             }
         }
-        Ok(found)
+        Ok(functions_by_name)
     }
 
-    /// The instructions of a routine's functions on both sides, if there is room for them.
-    pub(super) fn decode_all(&mut self, functions: &[BTreeSet<Function>; 2]) -> Option<[Vec<Decoded>; 2]> {
+    /// Decodes the instructions of a routine's functions on both sides. Returns `None` if they exceed the limit.
+    pub(super) fn decode_all(&mut self, functions: &[BTreeSet<FunctionId>; 2]) -> Option<[Vec<Decoded>; 2]> {
         let mut sides = functions.clone();
         if self.is_two_sided() {
-            for (side, own) in functions.iter().enumerate() {
-                sides[1 - side].extend(own.iter().filter_map(|&f| self.partner(f, 1 - side)));
+            for (side, side_functions) in functions.iter().enumerate() {
+                sides[1 - side].extend(side_functions.iter().filter_map(|&f| self.partner(f, 1 - side)));
             }
         }
         let has_room = self.takes(sides.iter().flatten().copied());
@@ -195,22 +200,22 @@ impl CodeListing<'_> {
         has_room.then(|| [0, 1].map(decode))
     }
 
-    /// Opens the lines of a routine.
+    /// Adds instructions to the lines of a routine.
     pub(super) fn open_lines(&mut self, r: &mut Routine, decoded: &[Vec<Decoded>; 2]) {
         let name = plain(&r.name);
         let mut by_line: [BTreeMap<i64, Vec<&Decoded>>; 2] = Default::default();
         for (side, decoded) in decoded.iter().enumerate() {
             let file = if side == 0 { r.base_file.as_ref().or(r.file.as_ref()) } else { r.file.as_ref() };
-            // By the numbers of names and file: texts are compared once.
-            let mut own: HashMap<(u32, [u32; 3]), bool> = HashMap::default();
+            // By the numbers of names and file, so that each text is compared once.
+            let mut is_own_text: HashMap<(u32, [u32; 3]), bool> = HashMap::default();
             for i in decoded {
                 let mut lines = BTreeSet::new();
                 self.codes[i.code as usize].mapped.binary.frames(i.address, |frames| {
                     let is_own = |frame: &FoundLine<'_>| {
                         let texts = [frame.name, frame.system_name, frame.file];
-                        *own.entry((i.code, texts.map(|text| text.number))).or_insert_with(|| {
-                            let [of, system, path] = texts.map(|text| String::from_utf8_lossy(text.bytes));
-                            (plain(&of) == name || plain(&system) == name)
+                        *is_own_text.entry((i.code, texts.map(|text| text.number))).or_insert_with(|| {
+                            let [function_name, system, path] = texts.map(|text| String::from_utf8_lossy(text.bytes));
+                            (plain(&function_name) == name || plain(&system) == name)
                                 && file.is_none_or(|file| file_name(&path) == file_name(file))
                         })
                     };
@@ -220,21 +225,20 @@ impl CodeListing<'_> {
             }
         }
         for line in &mut r.lines {
-            let mut of = |side: usize, n: Option<i64>| n.and_then(|n| by_line[side].remove(&n)).unwrap_or_default();
-            let (base, new) = (of(0, line.base), of(1, line.new));
+            let mut take = |side: usize, n: Option<i64>| n.and_then(|n| by_line[side].remove(&n)).unwrap_or_default();
+            let (base, new) = (take(0, line.base), take(1, line.new));
             line.instructions = self.aligned(&base, &new, &mut r.notes);
         }
     }
 }
 
-pub(super) const TOO_LONG: &str =
-    "its instructions are left out, since the listing is too long: ask for fewer functions";
+pub(super) const TOO_LONG: &str = "its instructions are omitted, because the listing is too long; list fewer functions";
 
-/// An instruction of one side.
+/// A decoded instruction of one side.
 pub(super) struct Decoded {
     code: u32,
     address: u64,
-    /// What is the same in another build.
+    /// The part of the instruction that is comparable between builds.
     key: String,
     text: String,
     flat: i64,
