@@ -321,7 +321,7 @@ fn labels_are_keys() {
             "{name}: {errors}"
         );
     };
-    refused("none", &[("kernel", "6.1")], "no sample has a label version, which is to be its key");
+    refused("none", &[("kernel", "6.1")], "no sample has the label version, which is used as a key");
     let two = [("version", "v1"), ("version", "v2"), ("kernel", "6.1")];
     refused("two", &two, "its samples have version=v1 and version=v2");
     std::fs::remove_dir_all(dir).unwrap();
