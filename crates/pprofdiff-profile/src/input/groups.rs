@@ -17,7 +17,7 @@ use serde::Deserialize;
 
 use super::Source;
 use super::builds::natural;
-use super::pairs::{BatchItem, Lines, is_json};
+use super::pairs::{BatchItem, ManifestLines, is_json};
 use super::patterns::{Finder, WildcardTexts, is_pipe_or_device, pipe_or_device_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parallel;
@@ -233,7 +233,7 @@ fn selector<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
 }
 
 /// The values of all keys of a file.
-type Values = Vec<String>;
+type KeyValues = Vec<String>;
 
 /// Parses the names of keys: `service,version`.
 fn key_names(keys: &str) -> Result<Vec<&str>> {
@@ -271,7 +271,7 @@ impl Groups {
         }
         // Groups the files by the keys that both sides share. Each file keeps the values of all its keys.
         let differs = names(&sides[0]);
-        let mut common: BTreeMap<Vec<String>, Vec<(Values, PathBuf)>> = BTreeMap::new();
+        let mut common: BTreeMap<Vec<String>, Vec<(KeyValues, PathBuf)>> = BTreeMap::new();
         for file in files {
             let values = file.values(keys, list_name)?;
             let rest =
@@ -284,7 +284,7 @@ impl Groups {
                 let selected: Vec<(usize, Option<String>)> =
                     side.iter().map(|&(key, value)| (key, resolve_value(&files, key, value))).collect();
                 let is_selected =
-                    |values: &Values| selected.iter().all(|(key, value)| value.as_ref() == Some(&values[*key]));
+                    |values: &KeyValues| selected.iter().all(|(key, value)| value.as_ref() == Some(&values[*key]));
                 files.iter().filter(|(values, _)| is_selected(values)).map(|(_, path)| path.clone()).collect()
             };
             let sides = [select(&sides[0]), select(&sides[1])];
@@ -321,7 +321,7 @@ impl ListedFile {
     }
 
     /// Returns the file's values of `keys`. `list_name` is the name of the list in errors.
-    fn values(&self, keys: &[&str], list_name: &str) -> Result<Values> {
+    fn values(&self, keys: &[&str], list_name: &str) -> Result<KeyValues> {
         let value = |name: &&str| {
             let why = || format!("{} has no {name:?}", self.profile.display());
             self.keys.get(*name).cloned().ok_or_else(|| Error::malformed(why()).in_input(list_name))
@@ -333,9 +333,9 @@ impl ListedFile {
 /// Reads values as they are written, including JSON numbers. A duplicate key is an error, because the intended value is
 /// unknown.
 fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTreeMap<String, String>, D::Error> {
-    struct Texts;
+    struct TextMapVisitor;
 
-    impl<'de> serde::de::Visitor<'de> for Texts {
+    impl<'de> serde::de::Visitor<'de> for TextMapVisitor {
         type Value = BTreeMap<String, String>;
 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -358,7 +358,7 @@ fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTree
         }
     }
 
-    from.deserialize_map(Texts)
+    from.deserialize_map(TextMapVisitor)
 }
 
 /// Reads the files that a manifest lists. The manifest is CSV with a column `profile` (all other columns are keys), or
@@ -374,8 +374,9 @@ pub fn listed_files(manifest: &Path) -> Result<Vec<ListedFile>> {
     };
     let file = BufReader::new(File::open(manifest).map_err(|e| Error::io(e).in_input(&name))?);
     if is_json(manifest) {
-        let lines =
-            (1..).zip(Lines(file)).filter(|(_, text)| !text.as_ref().is_ok_and(|text| text.trim_ascii().is_empty()));
+        let lines = (1..)
+            .zip(ManifestLines(file))
+            .filter(|(_, text)| !text.as_ref().is_ok_and(|text| text.trim_ascii().is_empty()));
         let read = |(line, text): (u64, std::io::Result<Vec<u8>>)| {
             serde_json::from_slice(&text.map_err(|e| invalid(line, &e))?).map_err(|e| invalid(line, &e))
         };
@@ -394,7 +395,7 @@ pub fn listed_files(manifest: &Path) -> Result<Vec<ListedFile>> {
 }
 
 /// Resolves `@latest` and `@previous` to a value that occurs in the files. Returns other values unchanged.
-fn resolve_value(files: &[(Values, PathBuf)], key: usize, value: &str) -> Option<String> {
+fn resolve_value(files: &[(KeyValues, PathBuf)], key: usize, value: &str) -> Option<String> {
     let steps_back = match value {
         "@latest" => 0,
         "@previous" => 1,

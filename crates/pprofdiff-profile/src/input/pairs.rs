@@ -103,7 +103,9 @@ impl Finder<'_> {
             for (name, path) in self.matches(pattern)? {
                 if let Some(other) = files.insert(name, path.clone()) {
                     let (one, two) = (other.display(), path.display());
-                    return Err(Error::query(format!("the pattern {pattern:?} matches the same text in {one} and {two}")));
+                    return Err(Error::query(format!(
+                        "the pattern {pattern:?} matches the same text in {one} and {two}"
+                    )));
                 }
             }
             Ok(files)
@@ -196,7 +198,7 @@ fn read_manifest(
             .in_record(|| format!("line {line}"))),
     };
     if json {
-        let mut numbered = (1..).zip(Lines(input));
+        let mut numbered = (1..).zip(ManifestLines(input));
         return Box::new(std::iter::from_fn(move || {
             loop {
                 let (line, text) = numbered.next()?;
@@ -225,9 +227,9 @@ fn read_manifest(
 }
 
 /// Reads lines of bytes. Splits a line after one mebibyte, because a line that long is not from a manifest.
-pub(super) struct Lines<R>(pub(super) R);
+pub(super) struct ManifestLines<R>(pub(super) R);
 
-impl<R: BufRead> Iterator for Lines<R> {
+impl<R: BufRead> Iterator for ManifestLines<R> {
     type Item = std::io::Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -324,9 +324,9 @@ mod tests {
     }
 
     /// A test store with these URLs that records the listed prefixes.
-    struct Store(&'static [&'static str], std::sync::Mutex<Vec<String>>);
+    struct TestObjects(&'static [&'static str], std::sync::Mutex<Vec<String>>);
 
-    impl Objects for Store {
+    impl Objects for TestObjects {
         fn has(&self, pattern: &str) -> bool {
             pattern.starts_with("s3://")
         }
@@ -348,7 +348,7 @@ mod tests {
             &["b/y.pb", "b/x.pb", "b/deep/er/x.pb", "b/deep/", "b/x.txt", "c/x.pb", "b/.x/y.pb", "c/"];
         let urls: &[&str] = &["s3://b/y.pb", "s3://b/x.pb", "s3://b/deep/er/x.pb", "s3://b/deep/", "s3://b/x.txt"];
         let more: &[&str] = &["s3://c/x.pb", "s3://b/.x/y.pb", "s3://c/"];
-        let store = Store(Box::leak([urls, more].concat().into_boxed_slice()), Default::default());
+        let store = TestObjects(Box::leak([urls, more].concat().into_boxed_slice()), Default::default());
         let finder = Finder::with_objects(&store);
         // The same files in folders are the expected result.
         let root = std::env::temp_dir().join(format!("pprofdiff-objects-{}", std::process::id()));

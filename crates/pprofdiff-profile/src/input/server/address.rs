@@ -105,7 +105,7 @@ pub(super) fn scheme(text: &str) -> Option<(&'static super::Api, Option<bool>, &
 
 /// Returns the host of `HOST` or `HOST:PORT`, without the brackets of an IPv6 address.
 fn host(authority: &str) -> Result<&str> {
-    let wrong = || Error::query(format!("{authority:?} is not a valid host; write for example localhost:4040"));
+    let invalid = || Error::query(format!("{authority:?} is not a valid host; write for example localhost:4040"));
     let (host, rest) = match authority.strip_prefix('[') {
         Some(inner) => {
             inner.split_once(']').filter(|(ip, _)| ip.parse::<std::net::Ipv6Addr>().is_ok()).ok_or_else(invalid)?

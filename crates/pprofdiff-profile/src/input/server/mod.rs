@@ -52,15 +52,15 @@ struct Api {
     /// The server's name in errors.
     name: &'static str,
     /// Returns the full names of the profile types that match the selector, or of all types without a selector.
-    types: fn(&Session<'_>) -> Result<Vec<String>>,
+    types: fn(&QuerySession<'_>) -> Result<Vec<String>>,
     /// Returns the sum of all profiles of one type that match the selector, or no bytes if nothing matches.
-    profile: fn(&Session<'_>, &str) -> Result<Vec<u8>>,
+    profile: fn(&QuerySession<'_>, &str) -> Result<Vec<u8>>,
     /// Returns the labels of all series. The type is a label with the key `type`.
-    series: fn(&Session<'_>) -> Result<Vec<Series>>,
+    series: fn(&QuerySession<'_>) -> Result<Vec<ServerSeries>>,
 }
 
 /// The labels of one series.
-type Series = Vec<(String, String)>;
+type ServerSeries = Vec<(String, String)>;
 
 /// An HTTP request to send: a POST if it has a body, otherwise a GET. The caller must not follow redirects.
 #[derive(Debug)]
@@ -210,7 +210,7 @@ impl ServerQuery {
         send: &dyn Fn(Request) -> Result<Answer>,
     ) -> Result<Vec<u8>> {
         let secrets = self.secrets(credentials);
-        let session = Session { query: self, credentials, secrets: &secrets, limit, send };
+        let session = QuerySession { query: self, credentials, secrets: &secrets, limit, send };
         self.fetch_in(&session).map_err(|e| e.without(&secrets))
     }
 
@@ -228,7 +228,7 @@ impl ServerQuery {
         secrets
     }
 
-    fn fetch_in(&self, session: &Session<'_>) -> Result<Vec<u8>> {
+    fn fetch_in(&self, session: &QuerySession<'_>) -> Result<Vec<u8>> {
         if self.selector.is_none() {
             return catalogue(&self.address, (self.api.series)(session)?);
         }
@@ -317,7 +317,7 @@ fn outdated_variable(host: &str) -> String {
 }
 
 /// A query in progress.
-struct Session<'s> {
+struct QuerySession<'s> {
     query: &'s ServerQuery,
     credentials: &'s Credentials,
     secrets: &'s Secrets,
@@ -325,7 +325,7 @@ struct Session<'s> {
     send: &'s dyn Fn(Request) -> Result<Answer>,
 }
 
-impl Session<'_> {
+impl QuerySession<'_> {
     /// Sends a request to a path of the server and returns the body of its answer. Returns an error unless the answer
     /// has the requested content type.
     fn ask(&self, path: &str, content_type: &'static str, body: Option<Vec<u8>>) -> Result<Vec<u8>> {
@@ -415,11 +415,11 @@ impl Session<'_> {
     /// not an HTML page.
     fn message_of(&self, body: &[u8]) -> String {
         #[derive(Deserialize)]
-        struct Refusal {
+        struct ServerRefusal {
             message: String,
         }
         let body = self.decompressed(body.to_vec()).unwrap_or_default();
-        let message = match serde_json::from_slice::<Refusal>(&body) {
+        let message = match serde_json::from_slice::<ServerRefusal>(&body) {
             Ok(refusal) => refusal.message,
             Err(_) => String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL_BYTES)]).into_owned(),
         };
@@ -443,7 +443,7 @@ fn listed(types: &[String]) -> String {
 }
 
 /// Converts the labels of a server's series to a profile.
-fn catalogue(address: &str, all: Vec<Series>) -> Result<Vec<u8>> {
+fn catalogue(address: &str, all: Vec<ServerSeries>) -> Result<Vec<u8>> {
     let mut b = ProfileBuilder::new();
     b.sample_type("series", "count");
     for series in all {

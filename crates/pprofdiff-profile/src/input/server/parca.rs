@@ -3,7 +3,7 @@
 
 use serde::Deserialize;
 
-use super::{Api, Series, Session, time};
+use super::{Api, QuerySession, ServerSeries, time};
 use crate::base64;
 use crate::error::{Error, Result};
 
@@ -54,15 +54,15 @@ struct QueryAnswer {
     pprof: String,
 }
 
-fn types(session: &Session<'_>) -> Result<Vec<String>> {
+fn types(session: &QuerySession<'_>) -> Result<Vec<String>> {
     let answer: TypesAnswer = get(session, "/api/profiles/types", &window(session, ""))?;
     Ok(answer.types.into_iter().map(ProfileType::full_name).collect())
 }
 
 /// Returns each label value and each type as a separate series, because Parca does not report the labels of a series.
-fn series(session: &Session<'_>) -> Result<Vec<Series>> {
+fn series(session: &QuerySession<'_>) -> Result<Vec<ServerSeries>> {
     let window = window(session, "");
-    let mut all: Vec<Series> = types(session)?.into_iter().map(|name| vec![("type".to_owned(), name)]).collect();
+    let mut all: Vec<ServerSeries> = types(session)?.into_iter().map(|name| vec![("type".to_owned(), name)]).collect();
     let labels: LabelsAnswer = get(session, "/api/profiles/labels", &window)?;
     for label in labels.label_names {
         let path = format!("/api/profiles/labels/{}/values", percent_encoded(&label));
@@ -72,7 +72,7 @@ fn series(session: &Session<'_>) -> Result<Vec<Series>> {
     Ok(all)
 }
 
-fn profile(session: &Session<'_>, profile_type: &str) -> Result<Vec<u8>> {
+fn profile(session: &QuerySession<'_>, profile_type: &str) -> Result<Vec<u8>> {
     let selector = session.query.selector.as_deref().unwrap_or("{}");
     let mut params = vec![
         ("mode".to_owned(), "MODE_MERGE".to_owned()),
@@ -86,12 +86,12 @@ fn profile(session: &Session<'_>, profile_type: &str) -> Result<Vec<u8>> {
 }
 
 /// Returns the parameters for the query's time range.
-fn window(session: &Session<'_>, prefix: &str) -> Vec<(String, String)> {
+fn window(session: &QuerySession<'_>, prefix: &str) -> Vec<(String, String)> {
     let time = |name: &str, moment| (format!("{prefix}{name}"), time::show(moment));
     vec![time("start", session.query.from), time("end", session.query.until)]
 }
 
-fn get<T: for<'de> Deserialize<'de>>(session: &Session<'_>, path: &str, params: &[(String, String)]) -> Result<T> {
+fn get<T: for<'de> Deserialize<'de>>(session: &QuerySession<'_>, path: &str, params: &[(String, String)]) -> Result<T> {
     let params: Vec<String> = params.iter().map(|(key, value)| format!("{key}={}", percent_encoded(value))).collect();
     session.json(&format!("{path}?{}", params.join("&")), None)
 }

@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Api, Series, Session};
+use super::{Api, QuerySession, ServerSeries};
 use crate::error::{Error, Result};
 use crate::profile::wire::{Fields, put};
 
@@ -36,7 +36,7 @@ struct LabelPair {
     value: String,
 }
 
-fn fetch_series(session: &Session<'_>, names: &[&str]) -> Result<SeriesAnswer> {
+fn fetch_series(session: &QuerySession<'_>, names: &[&str]) -> Result<SeriesAnswer> {
     let query = session.query;
     let matchers: Vec<&str> = query.selector.as_deref().into_iter().collect();
     let request =
@@ -44,12 +44,12 @@ fn fetch_series(session: &Session<'_>, names: &[&str]) -> Result<SeriesAnswer> {
     session.json("/querier.v1.QuerierService/Series", Some(request.into_bytes()))
 }
 
-fn types(session: &Session<'_>) -> Result<Vec<String>> {
+fn types(session: &QuerySession<'_>) -> Result<Vec<String>> {
     let pairs = fetch_series(session, &[TYPE_LABEL])?.labels_set.into_iter().flat_map(|set| set.labels);
     Ok(pairs.filter(|pair| pair.name == TYPE_LABEL).map(|pair| pair.value).collect())
 }
 
-fn series(session: &Session<'_>) -> Result<Vec<Series>> {
+fn series(session: &QuerySession<'_>) -> Result<Vec<ServerSeries>> {
     let shown_name = |name: String| match name.as_str() {
         TYPE_LABEL => Some("type".to_owned()),
         // Labels with two underscores are parts of the type or internal to the server.
@@ -61,7 +61,7 @@ fn series(session: &Session<'_>) -> Result<Vec<Series>> {
     Ok(fetch_series(session, &[])?.labels_set.into_iter().map(to_series).collect())
 }
 
-fn profile(session: &Session<'_>, profile_type: &str) -> Result<Vec<u8>> {
+fn profile(session: &QuerySession<'_>, profile_type: &str) -> Result<Vec<u8>> {
     let query = session.query;
     let mut request = Vec::new();
     put::bytes(&mut request, 1, profile_type.as_bytes());
