@@ -276,8 +276,7 @@ fn metadata_length(file: &[u8]) -> Result<u32> {
 fn check_metadata(file: &[u8]) -> Result<&[u8]> {
     let end = file.len().saturating_sub(TAIL_BYTES as usize);
     let start = end.checked_sub(metadata_length(file)? as usize);
-    let metadata =
-        start.and_then(|start| file.read_column(start..end)).filter(|metadata| thrift::is_schema_sound(metadata));
+    let metadata = start.and_then(|start| file.get(start..end)).filter(|metadata| thrift::is_schema_sound(metadata));
     metadata.ok_or_else(|| damaged("its metadata is damaged"))
 }
 
@@ -340,7 +339,7 @@ impl TableFile {
         let (start, length) = chunk.byte_range();
         let end = start.checked_add(length).and_then(|end| usize::try_from(end).ok());
         let range = usize::try_from(start).ok().zip(end);
-        let packed = range.and_then(|(start, end)| self.bytes.read_column(start..end));
+        let packed = range.and_then(|(start, end)| self.bytes.get(start..end));
         let pages = packed.and_then(thrift::pages_size);
         let pages = pages.ok_or_else(|| ParquetError::General("its pages are damaged".to_owned()))?;
         let kept = |width: u64| values.div_ceil(step as u64).saturating_mul(width);
@@ -370,13 +369,13 @@ impl TableFile {
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
         Ok(match self.table.columns[index].1 {
             ColumnKind::Int | ColumnKind::Value | ColumnKind::Near => {
-                StoreColumn::Int(read_column::<Int64Type>(group, index, rows, step)?.values)
+                StoreColumn::Int(load::<Int64Type>(group, index, rows, step)?.values)
             }
             ColumnKind::Text | ColumnKind::Hash => {
-                StoreColumn::Bytes(read_column::<ByteArrayType>(group, index, rows, step)?.values)
+                StoreColumn::Bytes(load::<ByteArrayType>(group, index, rows, step)?.values)
             }
-            ColumnKind::Ints => StoreColumn::Ints(read_column::<Int32Type>(group, index, rows, step)?),
-            ColumnKind::Texts => StoreColumn::Texts(read_column::<ByteArrayType>(group, index, rows, step)?),
+            ColumnKind::Ints => StoreColumn::Ints(load::<Int32Type>(group, index, rows, step)?),
+            ColumnKind::Texts => StoreColumn::Texts(load::<ByteArrayType>(group, index, rows, step)?),
         })
     }
 }
@@ -396,7 +395,7 @@ fn write_column<T: DataType>(
 
 /// Reads a column of `rows` rows: its lists, or its values if it has no lists. Keeps only the rows whose number is a
 /// multiple of `step`.
-fn read_column<T: DataType>(
+fn load<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,
     rows: usize,
@@ -465,7 +464,7 @@ pub(super) fn catch_panics<T>(read: impl FnOnce() -> Result<T, ParquetError>) ->
     HOOK.call_once(|| {
         let previous_hook = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            if !CATCHES_PANICS.try_with(Cell::read_column).unwrap_or(false) {
+            if !CATCHES_PANICS.try_with(Cell::get).unwrap_or(false) {
                 previous_hook(panic);
             }
         }));
