@@ -113,7 +113,7 @@ pub struct StoredContent {
     stacks: ColumnLists<i32>,
     /// The labels of each sample, as JSON.
     labels: Vec<ByteArray>,
-    /// The columns in [`READ_OF_LOCATIONS`].
+    /// The columns in [`RESTORED_LOCATION_COLUMNS`].
     locations: [StoreColumn; 10],
 }
 
