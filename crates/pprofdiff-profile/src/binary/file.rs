@@ -41,7 +41,7 @@ pub struct Binary {
     build_id: String,
     /// The file format, or `None` for the kernel's symbol table.
     format: Option<BinaryFormat>,
-    /// The preferred load address. It replaces the start of a mapping whose offset carries no information.
+    /// The preferred load address. In formats other than ELF, the start of a mapping corresponds to this address.
     image_base: u64,
     segments: Vec<Segment>,
     cache: Mutex<KnownFrames>,
@@ -129,7 +129,7 @@ impl Binary {
     pub fn open(path: &Path) -> Result<Binary> {
         let bytes = read(path)?;
         if kallsyms::recognises(&bytes) {
-            return Binary::of_kernel(path, &bytes);
+            return Binary::open_kernel(path, &bytes);
         }
         let object = parse(path, &bytes)?;
         let segments: Vec<Segment> = object
@@ -149,7 +149,7 @@ impl Binary {
         Ok(Binary { path: path.to_owned(), build_id, format, image_base, segments, cache: Mutex::default() })
     }
 
-    fn of_kernel(path: &Path, bytes: &[u8]) -> Result<Binary> {
+    fn open_kernel(path: &Path, bytes: &[u8]) -> Result<Binary> {
         if kallsyms::functions(bytes).0.is_empty() {
             let hidden = "all its addresses are 0, because the kernel hides them (kptr_restrict); copy it as root";
             return Err(Error::query(hidden).in_input(&path.to_string_lossy()));

@@ -107,7 +107,7 @@ pub(super) fn functions<'a>(object: &object::File<'a>, memory: &'a Memory) -> Ve
 struct GoHeader {
     /// The index of the version in [`MAGICS`].
     version: usize,
-    /// The minimum alignment of code addresses.
+    /// The alignment of code addresses in bytes.
     quantum: u8,
     /// The size of a pointer.
     pointer: u8,

@@ -42,7 +42,7 @@ fn times(a: u64, b: u64) -> u64 {
     reduce(u128::from(a) * u128::from(b))
 }
 
-/// The powers 0 to [`BLOCK`] of two secret points.
+/// The powers 0 to [`BLOCK_NUMBERS`] of two secret points.
 struct SecretPoints([Digest; BLOCK_NUMBERS + 1]);
 
 impl SecretPoints {

@@ -19,13 +19,13 @@ struct Snapshot {
 /// The last snapshot, and the snapshot that is being read.
 #[derive(Default)]
 pub(super) struct SnapshotMemory {
-    known: Snapshot,
+    last: Snapshot,
     fresh: Snapshot,
-    /// The row in the fresh snapshot of each known sample, or `NONE`.
-    row_of_known: Vec<u32>,
-    /// The known sample of each row in the fresh snapshot, or `NONE`.
-    known_of_row: Vec<u32>,
-    /// A table of known samples (by index) and new samples ([`FRESH`] plus their row).
+    /// The row in the fresh snapshot of each sample of the last snapshot, or `NONE`.
+    row_of_last: Vec<u32>,
+    /// The index in the last snapshot of each row in the fresh snapshot, or `NONE`.
+    last_of_row: Vec<u32>,
+    /// A table of the last snapshot's samples (by index) and new samples ([`FRESH`] plus their row).
     lookup: Index,
     is_lookup_built: bool,
     guess: usize,
@@ -39,7 +39,7 @@ pub(super) struct Lost {
     /// The sum over the vanished samples.
     pub(super) gone: u64,
     /// The sum over all samples.
-    pub(super) of: u64,
+    pub(super) total: u64,
 }
 
 /// The samples of the last snapshot with nonzero counters.
@@ -47,7 +47,7 @@ pub(super) struct Vanished<'m> {
     /// The number of vanished samples.
     pub(super) samples: usize,
     /// The number of all samples.
-    pub(super) of: usize,
+    pub(super) total: usize,
     /// The loss of each counter.
     pub(super) counters: &'m [Lost],
 }
@@ -65,60 +65,60 @@ impl SnapshotMemory {
     pub(super) fn begin(&mut self) {
         self.fresh.digests.clear();
         self.fresh.counters.clear();
-        self.row_of_known.clear();
-        self.row_of_known.resize(self.known.digests.len(), NONE);
-        self.known_of_row.clear();
+        self.row_of_last.clear();
+        self.row_of_last.resize(self.last.digests.len(), NONE);
+        self.last_of_row.clear();
         (self.is_lookup_built, self.guess) = (false, 0);
     }
 
     /// Returns the number of rows, which are the distinct samples of the fresh snapshot so far.
     pub(super) fn n_rows(&self) -> usize {
-        self.known_of_row.len()
+        self.last_of_row.len()
     }
 
     /// Returns the row of a sample. Adds a row if the snapshot does not have the sample yet.
     #[inline]
     pub(super) fn row(&mut self, digest: Digest) -> usize {
-        if self.known.digests.get(self.guess) == Some(&digest) && self.row_of_known[self.guess] == NONE {
-            return self.match_known(self.guess, digest);
+        if self.last.digests.get(self.guess) == Some(&digest) && self.row_of_last[self.guess] == NONE {
+            return self.match_last(self.guess, digest);
         }
         self.look_up(digest)
     }
 
-    fn match_known(&mut self, known: usize, digest: Digest) -> usize {
-        self.guess = known + 1;
-        if self.row_of_known[known] == NONE {
-            self.row_of_known[known] = self.n_rows() as u32;
-            self.push(digest, known as u32);
+    fn match_last(&mut self, index: usize, digest: Digest) -> usize {
+        self.guess = index + 1;
+        if self.row_of_last[index] == NONE {
+            self.row_of_last[index] = self.n_rows() as u32;
+            self.push(digest, index as u32);
         }
-        self.row_of_known[known] as usize
+        self.row_of_last[index] as usize
     }
 
-    fn push(&mut self, digest: Digest, known: u32) {
+    fn push(&mut self, digest: Digest, index: u32) {
         self.fresh.digests.push(digest);
-        self.known_of_row.push(known);
+        self.last_of_row.push(index);
     }
 
     #[inline(never)]
     fn look_up(&mut self, digest: Digest) -> usize {
-        let SnapshotMemory { known, fresh, lookup, .. } = self;
+        let SnapshotMemory { last, fresh, lookup, .. } = self;
         let digest_of = |i: u32| match i & FRESH {
-            0 => known.digests[i as usize],
+            0 => last.digests[i as usize],
             _ => fresh.digests[(i ^ FRESH) as usize],
         };
         if !self.is_lookup_built {
             self.is_lookup_built = true;
             lookup.clear();
-            lookup.reserve(known.digests.len(), |i| hash(&digest_of(i)));
-            for (i, d) in known.digests.iter().enumerate() {
+            lookup.reserve(last.digests.len(), |i| hash(&digest_of(i)));
+            for (i, d) in last.digests.iter().enumerate() {
                 // All digests of one snapshot differ.
                 lookup.find_or_insert(hash(d), i, |_| false, |i| hash(&digest_of(i)));
             }
         }
-        let row = self.known_of_row.len();
+        let row = self.last_of_row.len();
         let next = row | FRESH as usize;
         match lookup.find_or_insert(hash(&digest), next, |i| digest_of(i) == digest, |i| hash(&digest_of(i))) {
-            Found::Known(i) if i & FRESH == 0 => self.match_known(i as usize, digest),
+            Found::Known(i) if i & FRESH == 0 => self.match_last(i as usize, digest),
             Found::Known(i) => (i ^ FRESH) as usize,
             Found::New(_) => {
                 self.push(digest, NONE);
@@ -129,32 +129,32 @@ impl SnapshotMemory {
 
     /// Returns the `n` counters of a row in the last snapshot, or `None` for a new sample.
     pub(super) fn before(&self, row: usize, n: usize) -> Option<&[i64]> {
-        match self.known_of_row[row] {
+        match self.last_of_row[row] {
             NONE => None,
-            known => Some(&self.known.counters[known as usize * n..][..n]),
+            index => Some(&self.last.counters[index as usize * n..][..n]),
         }
     }
 
     /// Returns the samples of the last snapshot, with `n` counters each, that are not in the fresh snapshot.
     pub(super) fn vanished(&mut self, n: usize) -> Vanished<'_> {
-        let SnapshotMemory { known, row_of_known, lost, .. } = self;
+        let SnapshotMemory { last, row_of_last, lost, .. } = self;
         lost.clear();
         lost.resize(n, Lost::default());
-        let (mut samples, mut of) = (0, 0);
-        for (i, &row) in row_of_known.iter().enumerate() {
-            let counters = &known.counters[i * n..][..n];
+        let (mut samples, mut total) = (0, 0);
+        for (i, &row) in row_of_last.iter().enumerate() {
+            let counters = &last.counters[i * n..][..n];
             if counters.iter().all(|&v| v == 0) {
                 continue;
             }
             let gone = row == NONE;
-            of += 1;
+            total += 1;
             samples += usize::from(gone);
             for (lost, v) in lost.iter_mut().zip(counters) {
-                lost.of += v.unsigned_abs();
+                lost.total += v.unsigned_abs();
                 lost.gone += if gone { v.unsigned_abs() } else { 0 };
             }
         }
-        Vanished { samples, of, counters: lost }
+        Vanished { samples, total, counters: lost }
     }
 
     /// Stores the counters of the next row. Must be called for all rows in order.
@@ -164,6 +164,6 @@ impl SnapshotMemory {
 
     /// Makes the fresh snapshot the last one.
     pub(super) fn commit(&mut self) {
-        std::mem::swap(&mut self.known, &mut self.fresh);
+        std::mem::swap(&mut self.last, &mut self.fresh);
     }
 }

@@ -295,7 +295,7 @@ impl DeltaComputer {
         if let Some(before) = &self.before {
             let lost = self.memory.vanished(columns.len());
             vanished = lost.samples;
-            let reset_column = lost.counters.iter().position(|c| c.gone > c.of / 2);
+            let reset_column = lost.counters.iter().position(|c| c.gone > c.total / 2);
             reset = match decreased {
                 Some(Decrease { samples, column, before, after }) => Some(Reset::Decreased {
                     samples,
@@ -305,10 +305,10 @@ impl DeltaComputer {
                 }),
                 None => reset_column.map(|i| Reset::Vanished {
                     samples: vanished,
-                    of: lost.of,
+                    of: lost.total,
                     sample_type: treatments[columns[i]].sample_type.clone(),
                     gone: lost.counters[i].gone as i64,
-                    counted: lost.counters[i].of as i64,
+                    counted: lost.counters[i].total as i64,
                 }),
             };
             if let (Some(reset), OnReset::Error) = (&reset, on_reset) {

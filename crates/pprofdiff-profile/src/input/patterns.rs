@@ -21,11 +21,11 @@ pub trait Objects: Sync {
     /// Returns true if this store holds the files of `pattern`, which may also be a URL prefix that ends with a slash.
     fn has(&self, pattern: &str) -> bool;
 
-    /// Calls `found` with the URL of each file that starts with `prefix`, in any order.
+    /// Calls `each` with the URL of each file that starts with `prefix`, in any order.
     ///
     /// # Errors
     /// Returns the errors of the store.
-    fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()>;
+    fn list(&self, prefix: &str, each: &mut dyn FnMut(String)) -> Result<()>;
 
     /// Returns the source that loads a file.
     ///
@@ -331,9 +331,9 @@ mod tests {
             pattern.starts_with("s3://")
         }
 
-        fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
+        fn list(&self, prefix: &str, each: &mut dyn FnMut(String)) -> Result<()> {
             self.1.lock().unwrap().push(prefix.to_owned());
-            self.0.iter().filter(|url| url.starts_with(prefix)).for_each(|url| found((*url).to_owned()));
+            self.0.iter().filter(|url| url.starts_with(prefix)).for_each(|url| each((*url).to_owned()));
             Ok(())
         }
 

@@ -55,7 +55,7 @@ const TMP: &str = "_tmp";
 const MAX_FILE_BYTES: u64 = 4 << 30;
 /// The maximum size of a marker.
 const MAX_MARKER_BYTES: u64 = 64 << 10;
-/// The maximum length of a key's value in bytes, after escaping. File systems limit names to about 255 bytes.
+/// The maximum length of a key's value in bytes, after escaping. File systems limit the length of names.
 const MAX_VALUE: usize = 200;
 
 /// The tables in the order in which a profile's files are written. The samples come last because they make the profile
