@@ -27,7 +27,7 @@ pub struct Binaries {
 /// The maximum number of missing binaries to list in a warning.
 const MAX_LISTED_BINARIES: usize = 3;
 
-/// Formats missing binaries for a warning: the first few, and the number of the others.
+/// Formats missing binaries for a warning: the first few, and the number of remaining binaries.
 pub fn some_of(mut missing: Vec<String>) -> String {
     let more = missing.len().saturating_sub(MAX_LISTED_BINARIES);
     missing.truncate(MAX_LISTED_BINARIES);

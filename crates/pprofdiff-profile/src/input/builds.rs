@@ -1,8 +1,8 @@
 //! Keys that distinguish builds, and their natural order: digits in a key are compared as numbers, so `build-9` comes
 //! before `build-10`.
 //!
-//! The order is implemented here because it must be total for all keys: a sort may panic if an order is not. The
-//! existing libraries we checked guarantee that only for ordinary names.
+//! The order is implemented here because it must be total for all keys: a sort may panic if its order is not total.
+//! The existing libraries we checked guarantee that only for ordinary names.
 
 use std::path::PathBuf;
 

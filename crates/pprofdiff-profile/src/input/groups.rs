@@ -39,7 +39,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// Compares files with the key values `base` with files with the key values `new`.
+    /// Creates groups in which files with the key values `base` are compared with files with the key values `new`.
     pub fn new(keys: impl Into<String>, base: impl Into<String>, new: impl Into<String>) -> Groups {
         Groups { keys: keys.into(), base: base.into(), new: new.into() }
     }

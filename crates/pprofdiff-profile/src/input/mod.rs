@@ -65,13 +65,13 @@ impl fmt::Debug for Fetch {
 pub enum Source {
     /// A file: gzip, zstd or raw.
     Path(PathBuf),
-    /// The content of such a file, after its name in errors and reports.
+    /// A name for errors and reports, and the content of a profile's file.
     Bytes(String, Vec<u8>),
-    /// The content of such a file, fetched when the profile is loaded, after its name in errors and reports.
+    /// A name for errors and reports, and a callback that fetches the file's content when the profile is loaded.
     Fetch(String, Fetch),
     /// A profile that is already loaded.
     Profile(Arc<Profile>),
-    /// The sum of several sources, after its name in errors and reports.
+    /// A name for errors and reports, and the sources whose profiles are added up.
     Merged(String, Vec<Source>),
     /// A profile in a store.
     #[cfg(feature = "store")]

@@ -104,7 +104,7 @@ impl Finder<'_> {
                 if let Some(other) = files.insert(name, path.clone()) {
                     let (one, two) = (other.display(), path.display());
                     return Err(Error::query(format!(
-                        "the pattern {pattern:?} matches the same text in {one} and {two}"
+                        "the wildcards of {pattern:?} match the same text in {one} and {two}"
                     )));
                 }
             }
@@ -226,7 +226,7 @@ fn read_manifest(
     }))
 }
 
-/// Reads lines of bytes. Splits a line after one mebibyte, because a line that long is not from a manifest.
+/// An iterator over lines of bytes. It splits a line after one mebibyte, because a manifest has no line that long.
 pub(super) struct ManifestLines<R>(pub(super) R);
 
 impl<R: BufRead> Iterator for ManifestLines<R> {

@@ -73,7 +73,7 @@ impl<'a> Finder<'a> {
     ///
     /// `**` matches a directory and all directories below it, each once. Links are followed last, after everything that
     /// is reachable without them. A file with several paths therefore gets its real path, and a link to a parent
-    /// directory ends there.
+    /// directory is not followed a second time.
     ///
     /// # Errors
     /// Returns an error if the pattern is invalid, a directory can't be read, or objects can't be listed.
@@ -86,7 +86,7 @@ impl<'a> Finder<'a> {
         Ok(self.captured(pattern)?.into_iter().map(to_named).collect())
     }
 
-    /// Like [`Finder::matches`], but keeps the text of each wildcard separate.
+    /// Returns the same files as [`Finder::matches`], with the text of each wildcard as a separate value.
     pub(super) fn captured(self, pattern: &str) -> Result<Vec<(WildcardTexts, PathBuf)>> {
         let invalid = |e: &dyn std::fmt::Display| Error::query(format!("the pattern {pattern:?} is invalid: {e}"));
         Pattern::new(pattern).map_err(|e| invalid(&e))?;

@@ -40,7 +40,7 @@ pub struct FunctionCost {
     pub cum: i64,
 }
 
-/// A sample type of a profile.
+/// The costs in one sample type of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeCosts {
     /// The name and unit of the type.

@@ -131,7 +131,7 @@ impl StoreTable {
             let path = match kind {
                 ColumnKind::Int | ColumnKind::Text | ColumnKind::Texts => continue,
                 ColumnKind::Value | ColumnKind::Near | ColumnKind::Hash => vec![(*name).to_owned()],
-                // As in `lists`, whole bytes compress better, and numbers of four bytes need no dictionary.
+                // Whole bytes compress better, see `lists`. Numbers of four bytes need no dictionary.
                 ColumnKind::Ints => [*name, "list", "element"].map(str::to_owned).into(),
             };
             if *kind == ColumnKind::Near {
@@ -230,7 +230,7 @@ impl Budget {
     /// Takes bytes from the budget.
     ///
     /// # Errors
-    /// The budget has fewer bytes left.
+    /// Returns an error if the budget has fewer bytes left.
     pub fn take(&mut self, bytes: u64) -> Result<()> {
         match self.left.checked_sub(bytes) {
             Some(left) => {

@@ -127,7 +127,7 @@ impl ServerQuery {
     /// `PPROFDIFF_TOKEN` if the user named the host and nobody on the way can read the request.
     ///
     /// # Errors
-    /// The token is not a valid header value, or others could read this host's token on the way.
+    /// Returns an error if the token is not a valid header value, or if others could read this host's token on the way.
     pub fn credentials(
         &self,
         is_named_by_user: bool,
@@ -165,8 +165,8 @@ impl ServerQuery {
     }
 
     /// Returns the name of the variable that holds the token of this host only: capitals, with `_` for a dot and `__`
-    /// for a hyphen. An IPv6 address has its eight groups, separated by `___`. Other names, which no public host has,
-    /// have no variable.
+    /// for a hyphen. An IPv6 address has its eight groups, separated by `___`. Returns `None` for any other name; no
+    /// public host has such a name.
     ///
     /// A label never begins or ends with a hyphen, so a single `_` is a dot, and an even number of them are hyphens.
     /// Two hosts therefore never share a variable.
@@ -298,8 +298,8 @@ impl Token {
 #[derive(Default)]
 pub struct Credentials {
     token: Option<Token>,
-    /// A set variable that belonged to this host in older versions and now belongs to another host, with the name of
-    /// this host's current variable.
+    /// A variable that is set and belonged to this host in older versions, but now belongs to another host; and the
+    /// name of this host's current variable.
     outdated: Option<(String, String)>,
 }
 
