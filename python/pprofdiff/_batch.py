@@ -34,10 +34,10 @@ def batch(
 ):
     """Compares many pairs on all cores. Returns an iterator of Result, in the order of the pairs.
 
-    `pairs` is an iterable of (base, new), each as for diff(), or of Pair, as pairs() returns. It is read a few pairs
-    ahead, so memory stays bounded for any number of pairs. Several profiles of a side are runs, and values are their
-    means; with `sum` they add up. With `on_error="collect"` a failed pair is a Result with an `error`, and the other
-    pairs continue; with "raise" its error is raised at its position, and the iterator ends.
+    `pairs` is an iterable of (base, new), with sides as for diff(), or of Pair, as pairs() returns. It is read a few
+    pairs ahead, so memory stays bounded for any number of pairs. Several profiles of a side are runs, and values are
+    their means; with `sum` they add up. With `on_error="collect"` a failed pair is a Result with an `error`, and the
+    other pairs continue; with "raise" its error is raised at its position, and the iterator ends.
 
     Each Result has a Diff with its profiles. Use tables() to get tables, which are also computed on all cores; the
     iterator is also an Arrow stream of them.
@@ -110,8 +110,8 @@ class Batch:
         return Batch(self._job, _native._Question(view, n, sort, options))
 
     def ranking(self, *, fdr=0.05, **options):
-        """Compares the pairs and rank them by their changes. Returns a Ranking, which also has the causes that several
-        pairs share.
+        """Compares the pairs and ranks them by their changes. Returns a Ranking, which also has the causes that
+        several pairs share.
 
         `fdr` is the false discovery rate: the expected share of false positives among the pairs reported as changed
         (Benjamini and Hochberg). The other arguments are those of Views.top(). All pairs have the same sample type.
@@ -233,7 +233,7 @@ class _Job:
                 try:
                     seconds, answers = self.wait(future, done)
                     target_size = int(_TASK_SECONDS * len(answers) / max(seconds, 1e-6))
-                    size = max(1, min(target_size, 2 * size, _TASK_PAIRS))  # its first loads are slow
+                    size = max(1, min(target_size, 2 * size, _TASK_PAIRS))  # a worker's first loads are slow
                 except Exception as e:  # a worker has died, or the executor has shut down
                     answers = [e] * len(pairs)
                 window.popleft()
@@ -272,7 +272,7 @@ class _Job:
         return pairs, indices, future, done
 
     def wait(self, future, done):
-        """Returns the result of the task, raise its exception, or raise the reason why neither will arrive."""
+        """Returns the task's result. Raises its exception, or the reason why neither will arrive."""
         while not done.acquire(timeout=1):
             with _defer_sigint():
                 lost = self.executor.lost()
