@@ -156,7 +156,7 @@ pub struct Delta<'c> {
 }
 
 /// Formats the number of vanished samples for comments and warnings.
-fn gone(samples: usize) -> String {
+fn describe_vanished(samples: usize) -> String {
     let samples_are =
         if samples == 1 { "sample that had counted something is" } else { "samples that had counted something are" };
     format!("{samples} {samples_are} gone")
@@ -185,7 +185,7 @@ impl Delta<'_> {
         match (&self.reset, self.vanished) {
             (Some(reset), _) => Some(format!("{reset}: the process was restarted")),
             (None, 0) => None,
-            (None, n) => Some(format!("{}; their counts are not in the delta", gone(n))),
+            (None, n) => Some(format!("{}; their counts are not in the delta", describe_vanished(n))),
         }
     }
 
@@ -516,7 +516,7 @@ fn comment(treatments: &[Treatment], first: bool, reset: Option<&Reset>, on_rese
         comment.push_str("; the first snapshot, as it is");
     }
     if vanished > 0 && !matches!(reset, Some(Reset::Vanished { .. })) {
-        comment.push_str(&format!("; {}", gone(vanished)));
+        comment.push_str(&format!("; {}", describe_vanished(vanished)));
     }
     if let Some(reset) = reset {
         let action =

@@ -27,7 +27,7 @@ impl Finder<'_> {
         if files.is_empty() {
             return Err(Error::query(format!("no file matches {pattern:?}")));
         }
-        files.sort_by_cached_key(|(key, path)| (natural(key), path.clone()));
+        files.sort_by_cached_key(|(key, path)| (natural_sort_key(key), path.clone()));
         let source = |path: PathBuf| match is_pipe_or_device(&path) {
             true => Source::Fetch(path.display().to_string(), Fetch::new(|| Err(pipe_or_device_error()))),
             false => Source::Path(path),
@@ -58,7 +58,7 @@ pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
 
 /// Orders builds by their keys.
 pub fn sort_builds<T>(builds: &mut [(String, T)]) {
-    builds.sort_by_cached_key(|(key, _)| natural(key));
+    builds.sort_by_cached_key(|(key, _)| natural_sort_key(key));
 }
 
 /// Returns the indices of two groups of builds if the keys have exactly two names, such as five builds `branch-1` to
@@ -107,7 +107,7 @@ enum KeyPart {
 }
 
 /// Returns the sort key of a build: the parts of its key, then the key itself as a tie-breaker.
-pub(super) fn natural(key: &str) -> impl Ord + use<> {
+pub(super) fn natural_sort_key(key: &str) -> impl Ord + use<> {
     let mut parts = Vec::new();
     let mut rest = key;
     while let Some(c) = rest.chars().next() {

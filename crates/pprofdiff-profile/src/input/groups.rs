@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::Source;
-use super::builds::natural;
+use super::builds::natural_sort_key;
 use super::pairs::{BatchItem, ManifestLines, is_json};
 use super::patterns::{Finder, WildcardTexts, is_pipe_or_device, pipe_or_device_error};
 use crate::error::{Error, ErrorKind, Result};
@@ -222,7 +222,7 @@ impl Finder<'_> {
 }
 
 /// Parses the key values of a side into indices of `keys` and values.
-fn selector<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
+fn parse_side<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
     let parse = |part: &'a str| {
         let (name, value) = part.split_once('=')?;
         Some((keys.iter().position(|key| *key == name)?, value)).filter(|(_, value)| !value.is_empty())
@@ -257,7 +257,7 @@ impl Groups {
 
     /// Pairs files by the keys in `keys`.
     fn pair(&self, keys: &[&str], files: Vec<ListedFile>, list_name: &str) -> Result<Vec<BatchItem>> {
-        let sides = [selector(&self.base, keys)?, selector(&self.new, keys)?];
+        let sides = [parse_side(&self.base, keys)?, parse_side(&self.new, keys)?];
         let names = |side: &[(usize, &str)]| {
             let mut names: Vec<usize> = side.iter().map(|(key, _)| *key).collect();
             names.sort_unstable();
@@ -298,7 +298,7 @@ impl Groups {
         if pairs.is_empty() {
             return Err(Error::query(format!("no file of {list_name:?} has {:?} or {:?}", self.base, self.new)));
         }
-        pairs.sort_by_cached_key(|pair| natural(&pair.name));
+        pairs.sort_by_cached_key(|pair| natural_sort_key(&pair.name));
         Ok(pairs)
     }
 }
@@ -402,7 +402,7 @@ fn resolve_value(files: &[(KeyValues, PathBuf)], key: usize, value: &str) -> Opt
         _ => return Some(value.to_owned()),
     };
     let mut values: Vec<&String> = files.iter().map(|(values, _)| &values[key]).collect();
-    values.sort_by_cached_key(|value| natural(value));
+    values.sort_by_cached_key(|value| natural_sort_key(value));
     values.dedup();
     values.iter().rev().nth(steps_back).map(|value| (*value).clone())
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::Source;
-use super::patterns::{Finder, SIGNS, below, inside, is_pipe_or_device, pipe_or_device_error};
+use super::patterns::{Finder, SIGNS, is_pipe_or_device, list_directories, list_entries, pipe_or_device_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::redact::redacted;
 
@@ -60,11 +60,11 @@ impl Finder<'_> {
     /// # Errors
     /// Returns an error if a directory can't be read.
     pub fn directory_pairs(self, base: &Path, new: &Path) -> Result<Vec<BatchItem>> {
-        Ok(join(self.below(base)?, self.below(new)?, false))
+        Ok(join(self.list_below(base)?, self.list_below(new)?, false))
     }
 
     /// Lists the files below a directory by their paths relative to it.
-    fn below(self, dir: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    fn list_below(self, dir: &Path) -> Result<BTreeMap<String, PathBuf>> {
         let is_shown = |name: &OsStr| !name.as_encoded_bytes().starts_with(b".");
         if let Some((text, objects)) = dir.to_str().and_then(|text| Some((text, self.objects_of(text)?))) {
             let mut files = BTreeMap::new();
@@ -77,7 +77,7 @@ impl Finder<'_> {
             return Ok(files);
         }
         std::fs::read_dir(dir).map_err(|e| Error::io(e).in_input(&dir.display().to_string()))?;
-        let files = inside(below(vec![dir.to_owned()], is_shown)?, is_shown)?;
+        let files = list_entries(list_directories(vec![dir.to_owned()], is_shown)?, is_shown)?;
         let name = |path: &Path| path.strip_prefix(dir).unwrap_or(path).display().to_string();
         Ok(files.into_iter().filter(|path| !path.is_dir()).map(|path| (name(&path), path)).collect())
     }
@@ -90,14 +90,14 @@ impl Finder<'_> {
     /// Returns an error if a pattern is invalid, if the patterns have different wildcards, or if the wildcards match
     /// the same text for two files.
     pub fn pattern_pairs(self, base: &str, new: &str) -> Result<Vec<BatchItem>> {
-        let signs = |pattern: &str| pattern.chars().filter(|c| SIGNS.contains(c)).collect::<String>();
-        if signs(base) != signs(new) {
+        let wildcards = |pattern: &str| pattern.chars().filter(|c| SIGNS.contains(c)).collect::<String>();
+        if wildcards(base) != wildcards(new) {
             return Err(Error::query(format!(
                 "the patterns {base:?} and {new:?} do not have the same wildcards in the same order"
             )));
         }
         // A path without wildcards is read whatever it is, even a pipe.
-        let is_literal = signs(base).is_empty();
+        let is_literal = wildcards(base).is_empty();
         let matched_files = |pattern: &str| -> Result<BTreeMap<String, PathBuf>> {
             let mut files = BTreeMap::new();
             for (name, path) in self.matches(pattern)? {

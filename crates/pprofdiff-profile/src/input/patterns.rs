@@ -121,13 +121,13 @@ fn in_folders(pattern: &str, invalid: &dyn Fn(&dyn std::fmt::Display) -> Error) 
             paths.iter_mut().for_each(|path| path.push(part));
             paths.retain(|path| path.symlink_metadata().is_ok());
         } else if text == "**" {
-            paths = below(paths, |_| true)?;
+            paths = list_directories(paths, |_| true)?;
             if parts.peek().is_none() {
-                paths = inside(paths, |_| true)?;
+                paths = list_entries(paths, |_| true)?;
             }
         } else {
             let part = Pattern::new(text).map_err(|e| invalid(&e))?;
-            paths = inside(paths, |name| name.to_str().is_some_and(|name| part.matches(name)))?;
+            paths = list_entries(paths, |name| name.to_str().is_some_and(|name| part.matches(name)))?;
         }
     }
     paths.retain(|path| !path.is_dir());
@@ -148,7 +148,7 @@ fn entries(directory: &Path) -> Result<Vec<DirEntry>> {
 
 /// Returns the entries of `directories` whose names satisfy `is_wanted`. Reads each directory once, however many links
 /// lead to it, so the time for a pattern is at most its number of parts times the number of files.
-pub(super) fn inside(mut directories: Vec<PathBuf>, is_wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
+pub(super) fn list_entries(mut directories: Vec<PathBuf>, is_wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
     let (mut paths, mut seen) = (Vec::new(), HashSet::default());
     directories.sort_by_cached_key(|path| (path.is_symlink(), path.clone()));
     for directory in directories {
@@ -168,7 +168,7 @@ fn is_new(directory: &Path, seen: &mut HashSet<PathBuf>) -> bool {
 
 /// Returns the directories among `open` and all directories below them whose names satisfy `is_wanted`. Each directory
 /// appears once, however many links lead to it.
-pub(super) fn below(mut open: Vec<PathBuf>, is_wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
+pub(super) fn list_directories(mut open: Vec<PathBuf>, is_wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
     let (mut directories, mut seen) = (Vec::new(), HashSet::default());
     // The loop pops from the end. The reverse order visits directories by name, with links last.
     open.sort_by_cached_key(|path| Reverse((path.is_symlink(), path.clone())));
