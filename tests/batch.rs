@@ -321,7 +321,7 @@ fn labels_are_keys() {
             "{name}: {errors}"
         );
     };
-    refused("none", &[("kernel", "6.1")], "no sample has a label version, which is to be its key");
+    refused("none", &[("kernel", "6.1")], "no sample has the label version, which is used as a key");
     let two = [("version", "v1"), ("version", "v2"), ("kernel", "6.1")];
     refused("two", &two, "its samples have version=v1 and version=v2");
     std::fs::remove_dir_all(dir).unwrap();
@@ -404,7 +404,7 @@ fn pipes_and_devices_that_are_found_are_errors() {
     let names = services.map(|(name, bad)| (name.to_owned(), bad));
     assert_eq!(outcomes(&dir, &["main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"]), names);
     let said = |args: &[&str]| String::from_utf8(pprofdiff(&dir, args).stderr).unwrap();
-    let why = "main/q/cpu.pb.gz: a pipe or device, which is read only if it is named itself";
+    let why = "main/q/cpu.pb.gz: a pipe or device, which is read only if its path is given directly";
     assert!(said(&["batch", "main", "branch"]).contains(why));
     // A series has it as a build that failed.
     let series = said(&["series", "main/[dqp]*/cpu.pb.gz"]);

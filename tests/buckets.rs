@@ -164,11 +164,11 @@ fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
     let grouped =
         ["batch", "s3://prof/**/*.pb.gz", "--group", "service={1},file={2}", "--base", "file=x", "--new", "file=x"];
     let (all, said, _) = names(&grouped);
-    assert!(all.is_empty() && said.contains("are not two values of the same keys"), "{said}");
+    assert!(all.is_empty() && said.contains("must be two different values of the same keys"), "{said}");
     let keys = ["--group", "service={1},version={2}", "--base", "version=@previous", "--new", "version=@latest"];
     let (all, said, _) = names(&[&["batch", "s3://prof/*/*/*.pb.gz"], keys.as_slice()].concat());
     assert!(all[0].starts_with("api 2930000000") && all[1].starts_with("db "), "{all:?} {said}");
-    assert!(all[2].contains("there is no file of version=@previous"), "{all:?}");
+    assert!(all[2].contains("no file has version=@previous"), "{all:?}");
     // By what keys begin with, as directories: hidden ones are left out.
     let (all, said, _) = names(&["batch", "s3://prof/db/v1/", "s3://prof/db/v2/"]);
     assert!(all.iter().any(|name| name.starts_with("x.pb.gz ")), "{all:?} {said}");

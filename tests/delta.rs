@@ -336,14 +336,14 @@ fn samples_that_are_gone_are_said_and_are_a_reset_where_they_had_counted_more_th
     let e = delta(&before, &now, &DeltaOptions::default()).unwrap_err();
     let said = "2 of the 10 samples that had counted something are gone, with 55 of 100 of delay";
     assert_eq!(e.kind(), ErrorKind::Reset);
-    assert!(e.to_string().starts_with(&format!("small: {said} since small: the process was started anew")), "{e}");
+    assert!(e.to_string().starts_with(&format!("small: {said} since small: the process was restarted")), "{e}");
     for (on_reset, first_left, words) in [(OnReset::Pass, 6, "passed as it is"), (OnReset::Clamp, 1, "as unchanged")] {
         let ours = delta(&before, &now, &DeltaOptions::default().with_on_reset(on_reset)).unwrap();
         assert_eq!((ours.vanished, ours.samples), (2, 8));
         assert_eq!(oracle::decode(&message(&ours)).sample[0].value, [first_left, 4]);
         assert_eq!(comment(&ours).matches("gone").count(), 1);
         assert!(comment(&ours).contains(said) && comment(&ours).ends_with(words), "{}", comment(&ours));
-        assert_eq!(ours.warning().unwrap(), format!("{said}: the process was started anew"));
+        assert_eq!(ours.warning().unwrap(), format!("{said}: the process was restarted"));
     }
     // What is not cumulative, and what had counted nothing, may go.
     let counts = |first: i64| small(&["delay", "inuse"], 0, &[(&[1], &[first, 9]), (&[2], &[1, 0])]);

@@ -48,7 +48,7 @@ fn samples_that_are_gone_are_said() {
     assert!(line.contains("--on-reset pass"), "{line}");
 
     let [a, b] = [
-        "1 sample that had counted something is gone; what became of them is not in the delta",
+        "1 sample that had counted something is gone; their counts are not in the delta",
         "1 sample that had counted something is gone",
     ];
     let (before, now) = (temp("three.pb").display().to_string(), temp("two.pb").display().to_string());
@@ -64,7 +64,7 @@ fn samples_that_are_gone_are_said() {
     assert!(line.contains("2 of the 3 samples that had counted something are gone, with 10 of 15 of delay"), "{line}");
     assert!(line.contains("--on-reset pass or --on-reset clamp"), "{line}");
     let output = run(&["delta", &before, &now, "-o", &out, "--on-reset", "pass"]);
-    assert!(String::from_utf8_lossy(&output.stderr).contains("10 of 15 of delay: the process was started anew"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("10 of 15 of delay: the process was restarted"));
     assert_eq!(json(&["top", &out, "--format", "json"])["total"], 6);
 }
 

@@ -214,14 +214,14 @@ fn what_pyroscope_refuses_is_said_in_a_line() {
     let line = refused(&format!("{{service_name=\"none\"}}?type=cpu&{window}"));
     assert!(line.contains("{service_name=\"none\"} matches no profile from 20"), "{line}");
     let port = server.port;
-    assert!(line.contains(&format!("; pprofdiff labels 'pyroscope://127.0.0.1:{port}' lists what there is")), "{line}");
+    assert!(line.contains(&format!("; list all series: pprofdiff labels 'pyroscope://127.0.0.1:{port}'")), "{line}");
     let line = refused(&format!("{{service_name=\"none\"}}?type=process_cpu:cpu:nanoseconds:cpu:nanoseconds&{window}"));
     assert!(line.contains("matches no profile of the type process_cpu:cpu:"), "{line}");
     let line = refused(&format!("{{service_name=shop}}?type=cpu&{window}"));
     assert!(line.contains("the server answers 400: failed to parse label selector"), "{line}");
     let line = refused(&format!("{{service_name=\"shop\"}}?type=process_cpu&{window}"));
     assert!(
-        line.contains("fits several; write one of process_cpu:cpu:nanoseconds:cpu:nanoseconds, process_cpu:s"),
+        line.contains("matches several types; write one of process_cpu:cpu:nanoseconds:cpu:nanoseconds, process_cpu:s"),
         "{line}"
     );
     let line = refused(&format!("{{}}?type=cpu&from={}&until={until}", until - 30 * 24 * 3600));
@@ -268,9 +268,9 @@ fn hostile_answers_are_errors() {
     assert!(line.contains("no answer within 0.300 s; ask for less time (from=, until=)"), "{line}");
     assert!(begin.elapsed() < Duration::from_secs(20));
     let page = |stream: &mut TcpStream| send(stream, "200 OK", "Content-Type: text/html\r\n", b"<html>login");
-    assert!(of(page, &[]).contains("answers as no Pyroscope does (200, text/html)"));
+    assert!(of(page, &[]).contains("does not answer like Pyroscope (200, text/html)"));
     let junk = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x32, 0x7f, 1, 2]);
-    assert!(of(junk, &[]).contains("what the server answers is not a profile"));
+    assert!(of(junk, &[]).contains("the server's answer is not a profile"));
     // Samples, but nothing that they could be.
     let broken = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x12, 2, 0x0a, 0]);
     assert!(of(broken, &[]).contains("/{}?type=process_cpu"));

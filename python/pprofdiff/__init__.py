@@ -1,22 +1,22 @@
-"""Compares pprof profiles: what changed, with both sides of every number.
+"""Compares pprof profiles: shows what changed, with the values of both sides.
 
-    import pprofdiff
+import pprofdiff
 
-    d = pprofdiff.diff("main.pb.gz", "branch.pb.gz")
-    d.top(20, sort="cum")
-    d.filter(focus="parse").peek("tokenize")
-    d.write("diff.pb.gz")
+d = pprofdiff.diff("main.pb.gz", "branch.pb.gz")
+d.top(20, sort="cum")
+d.filter(focus="parse").peek("tokenize")
+d.write("diff.pb.gz")
 
-`load` opens one profile, `merge` adds some up, `batch` compares many pairs (`pairs` and `group_pairs` find them) over
-all cores, or on the workers of an executor; `delta` and `deltas` say what happened between snapshots of a growing
+`load` opens a profile and `merge` adds profiles up. `batch` compares many pairs (found by `pairs` and `group_pairs`) on
+all cores, or on the workers of an executor. `delta` and `deltas` compute the change between snapshots of a cumulative
 profile. A view (top, peek, tree, stacks, labels) is a Table: a sequence of dicts that polars, pandas, pyarrow and
-DuckDB read as well. `callgraph` draws who calls whom, `list` shows source lines with what they cost, `flamegraph` and
-`save_html` are the pictures. `check` says whether what changed is within limits. `series` follows frames along a
-history of builds, or compares many builds with one base; `scan` is the rows of many profiles, for polars. `bench`
-runs a benchmark of two commits until it is decided whether they differ, and `load_runs` reads its runs again.
+DuckDB can also read. `callgraph` shows callers and callees as a graph, `list` shows source lines with their costs, and
+`flamegraph` and `save_html` create pictures. `check` decides whether changes are within limits. `series` follows frames
+along a history of builds, or compares many builds with one base. `scan` reads the rows of many profiles into polars.
+`bench` runs a benchmark of two commits until it is clear whether they differ, and `load_runs` loads its runs again.
 """
 
-# Nothing else is imported here: the command goes through this file too, and should start at once.
+# Import nothing else here: the command also imports this file and must start fast.
 from ._batch import Batch, batch
 from ._bench import bench
 from ._deltas import deltas

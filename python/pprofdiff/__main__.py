@@ -1,4 +1,4 @@
-"""`python -m pprofdiff`: the command."""
+"""Entry point of `python -m pprofdiff`."""
 
 from ._cli import main
 

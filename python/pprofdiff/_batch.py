@@ -1,21 +1,24 @@
-"""Many pairs: one iterator of results, whether threads of this process make them or workers of an executor.
+"""Compares many pairs. One iterator returns the results, whether threads of this process or an executor's workers
+compute them.
 
-    pairs -> tasks of a few pairs, in a bounded window -> workers -> results in the order of the pairs
+pairs -> tasks of a few pairs, in a bounded window -> workers -> results in the order of the pairs
 
-A task is what to load and what to ask; only the answers come back. A worker does a task on one thread, so a pool of
-processes uses as many cores as it has processes. What a task finds does not depend on where it runs, nor on how the
-pairs were cut into tasks, so the answer is the same for any executor.
+A task names the profiles to load and the question to answer; only the answers come back. A worker runs a task on one
+thread, so a pool of processes uses as many cores as it has processes. The result of a pair does not depend on the
+worker or on the other pairs of its task, so every executor gives the same results.
 """
 
-# Nothing is imported here: whoever imports the package pays for it. Types stand in _batch.pyi.
+# Imports are inside functions, because every import here would slow down importing the package. Types are in
+# _batch.pyi.
 from . import _native
 
-# A task should take about as long (seconds): long beside the cost of handing it over, which is about a millisecond with
-# Dask, and short beside the job, so that all workers end at the same time.
+# The intended duration of a task, in seconds. It is long compared with the cost of submitting a task (about 1 ms with
+# Dask) and short compared with the whole job, so that all workers finish at about the same time.
 _TASK_SECONDS = 0.1
-# The most pairs in a task, whose answers travel as one.
+# The maximum number of pairs in a task. Their answers are sent together.
 _TASK_PAIRS = 64
-# Tasks underway or done and not yet taken, for each worker: enough that none waits while the oldest task is slow.
+# The maximum number of tasks per worker that are submitted and not yet consumed. No worker waits while the oldest task
+# is slow.
 _TASKS_AHEAD = 3
 
 
@@ -29,34 +32,35 @@ def batch(
     progress=False,
     **options,
 ):
-    """Compare many pairs over all cores: an iterator of Result, in the order of the pairs.
+    """Compares many pairs on all cores. Returns an iterator of Result, in the order of the pairs.
 
-    `pairs` is an iterable of (base, new), each as for diff(), or of Pair, which pairs() finds. It is read a few pairs
-    ahead, so memory stays bounded however many pairs there are. Several profiles of a side are runs, of which values
-    are the means; with `sum` they add up. With `on_error="collect"` a pair that fails is a Result with an `error` and
-    stops nothing else; with "raise" its error is raised, in its turn, and the iterator ends.
+    `pairs` is an iterable of (base, new), with sides as for diff(), or of Pair, as pairs() returns. It is read a few
+    pairs ahead, so memory stays bounded for any number of pairs. Several profiles of a side are runs, and values are
+    their means; with `sum` they add up. With `on_error="collect"` a failed pair is a Result with an `error`, and the
+    other pairs continue; with "raise" its error is raised at its position, and the iterator ends.
 
-    Each Result has a Diff, with its profiles. For tables, made on all cores as well, ask for tables(); the iterator is
-    also an Arrow stream of them.
+    Each Result has a Diff with its profiles. Use tables() to get tables, which are also computed on all cores; the
+    iterator is also an Arrow stream of them.
 
     `executor` is Dask's Client, the module ray (after ray.init()), or any concurrent.futures.Executor: a
-    ProcessPoolExecutor, or a ThreadPoolExecutor for files that come over a network. Tasks carry what the pairs name
-    (paths, URLs) and the question; what comes back are tables, or whole profiles where Diffs are wanted, which is slow.
-    The results are the same. If a worker dies, the pairs that it takes with it are Results with the executor's error;
-    Dask and Ray run them again before that. `workers` is how many tasks an executor runs at a time, for one that is
-    neither of these nor of the standard library (else as many as this machine has cores).
+    ProcessPoolExecutor, or a ThreadPoolExecutor for files that come over a network. Tasks contain the paths or URLs of
+    the pairs and the question. Workers send back tables, or whole profiles if you need Diffs, which is slow. The
+    results are the same. If a worker dies, the pairs of its task are Results with the executor's error; Dask and Ray
+    retry them first. `workers` is the number of tasks that an executor runs at a time. It is needed only for executors
+    other than Dask, Ray and the standard library's (default: the number of cores of this machine).
 
-    `progress` shows a bar, if tqdm is installed. Ctrl-C ends the iterator, after all results that it gave until then.
+    `progress` shows a progress bar if tqdm is installed. Ctrl-C ends the iterator after all results that it has already
+    returned.
 
     The other keywords are those of load().
 
-    The iterator belongs to the process that made it, and to one thread at a time. It gives its results once: another
-    loop over it is an error. Until it begins it can be pickled, if `pairs` can be.
+    The iterator belongs to the process that created it, and to one thread at a time. It returns its results once: a
+    second loop over it is an error. It can be pickled before it starts, if `pairs` can be.
     """
     if on_error not in ("collect", "raise"):
-        raise _native.PprofError(f"on_error is 'collect' or 'raise', not {on_error!r}")
+        raise _native.PprofError(f"on_error must be 'collect' or 'raise', not {on_error!r}")
     if workers is not None and workers < 1:
-        raise _native.PprofError(f"workers is at least 1, not {workers}")
+        raise _native.PprofError(f"workers must be at least 1, not {workers}")
     _native._check_loading(options)
     if executor is not None:
         from ._executors import executor_of
@@ -67,7 +71,7 @@ def batch(
 
 
 class Batch:
-    """The results of many pairs, one after the other. Made by batch()."""
+    """An iterator over the results of many pairs. Created by batch()."""
 
     def __init__(self, job, question):
         self._job = job
@@ -77,7 +81,7 @@ class Batch:
 
     def __iter__(self):
         if self._done:
-            raise RuntimeError("this batch is done; keep its results with collect(), or make another with batch()")
+            raise RuntimeError("this batch is done; keep its results with collect(), or create another with batch()")
         return self
 
     def __next__(self):
@@ -90,57 +94,59 @@ class Batch:
             raise
 
     def collect(self):
-        """All results that are left, as a list, with all their profiles or tables in memory at once."""
+        """Returns all remaining results as a list. All their profiles or tables are in memory at once."""
         return [] if self._done else list(self)
 
     def tables(self, n=None, *, view="top", sort="flat", **options):
-        """The same pairs, but each Result has a Table (and no Diff), made where the pair is compared.
+        """Returns a batch of the same pairs in which each Result has a Table (and no Diff). The workers compute the
+        tables.
 
         `view` is "top", "tree", "stacks", "traces", "labels", "explain" (the causes), "peek=REGEX" or "roots=REGEX".
-        The other arguments are those of Views.top(). Result.summary is the pair in one row, for which `n=1` is enough.
-        To be called before the first result.
+        The other arguments are those of Views.top(). Result.summary describes the pair in one row; `n=1` is enough for
+        it. Call this method before the first result.
         """
         if self._results is not None:
-            raise RuntimeError("this batch has begun; ask for tables before the first result")
+            raise RuntimeError("this batch has started; call tables() before the first result")
         return Batch(self._job, _native._Question(view, n, sort, options))
 
     def ranking(self, *, fdr=0.05, **options):
-        """Compare the pairs, and rank them by what changed: a Ranking, which names the causes that several share.
+        """Compares the pairs and ranks them by their changes. Returns a Ranking, which also has the causes that
+        several pairs share.
 
-        Of the pairs that are said to have changed at most the part `fdr` is so by chance (Benjamini and Hochberg). The
-        other arguments are those of Views.top(). All pairs are of one sample type. To be called before the first
-        result; with on_error="raise" a pair that fails ends it.
+        `fdr` is the false discovery rate: the expected share of false positives among the pairs reported as changed
+        (Benjamini and Hochberg). The other arguments are those of Views.top(). All pairs have the same sample type.
+        Call this method before the first result. With on_error="raise" a failed pair ends it.
         """
         if self._results is not None:
-            raise RuntimeError("this batch has begun; ask for its ranking before the first result")
+            raise RuntimeError("this batch has started; call ranking() before the first result")
         fleet = _native._Fleet()
-        for pair, made in self._job.outcomes(_native._Question.causes(options)):
-            fleet.push(_native.Result(pair, None, None).name, made)
+        for pair, outcome in self._job.outcomes(_native._Question.causes(options)):
+            fleet.push(_native.Result(pair, None, None).name, outcome)
         return fleet.ranking(fdr)
 
     def __arrow_c_stream__(self, requested_schema=None):
-        """The tables of all pairs as one Arrow stream, made while it is read.
+        """The tables of all pairs as one Arrow stream, computed while it is read.
 
-        Columns: pair (its name), error, sample_type, unit, then those of Views.top(). A pair that failed is one row
-        with its error as text and nothing else. A batch has at most 65,536 rows. After Ctrl-C the stream ends with
-        what is done, and KeyboardInterrupt follows; with on_error="raise" the reader raises an error of its own.
+        Columns: pair (its name), error, sample_type, unit, then the columns of Views.top(). A failed pair is one row
+        with its error as text and no other values. A record batch has at most 65,536 rows. After Ctrl-C the stream ends
+        with the results so far, followed by KeyboardInterrupt. With on_error="raise" the reader raises its own error.
         """
         if self._question is None:
             return self.tables().__arrow_c_stream__(requested_schema)
         if not self._question.streams:
-            raise TypeError('an Arrow stream of many pairs has frames, by one sample type: ask for tables(view="top")')
+            raise TypeError('an Arrow stream of many pairs needs frames of one sample type: call tables(view="top")')
         return _native._arrow_stream(self)
 
     @classmethod
     def __class_getitem__(cls, item):
-        """For annotations: `Batch[tuple[str, str]]`."""
+        """Supports annotations such as `Batch[tuple[str, str]]`."""
         from types import GenericAlias
 
         return GenericAlias(cls, item)
 
 
 class _Job:
-    """What batch() was asked for; run() does it, once."""
+    """The arguments of batch(). run() executes them once."""
 
     def __init__(self, pairs, sum, executor, workers, raises, progress, load):
         self.count = len(pairs) if hasattr(pairs, "__len__") else None
@@ -151,30 +157,30 @@ class _Job:
         self.raises = raises
         self.progress = progress
         self.load = load
-        self.begun = False
+        self.started = False
 
     def __getstate__(self):
-        if self.begun:
-            raise TypeError("a batch that has begun can't be pickled or copied; collect() gives what is left of it")
+        if self.started:
+            raise TypeError("a batch that has started can't be pickled or copied; collect() returns its other results")
         return self.__dict__
 
     def run(self, question):
-        """The results, one by one."""
-        for pair, made in self.outcomes(question):
-            if isinstance(made, BaseException):
-                yield _native.Result(pair, None, made)
+        """Yields the results."""
+        for pair, outcome in self.outcomes(question):
+            if isinstance(outcome, BaseException):
+                yield _native.Result(pair, None, outcome)
             elif question is None:
-                yield _native.Result(pair, made, None)
+                yield _native.Result(pair, outcome, None)
             else:
-                yield _native.Result(pair, None, None, made)
+                yield _native.Result(pair, None, None, outcome)
 
     def outcomes(self, question):
-        """Each pair with what became of it, one by one: Diff, Table, causes or exception."""
+        """Yields each pair with its outcome: a Diff, a Table, causes or an exception."""
         import os
 
-        if self.begun:
+        if self.started:
             raise RuntimeError("the pairs of this batch were compared already; make another with batch()")
-        self.begun = True
+        self.started = True
         process = os.getpid()
         if self.executor is None:
             outcomes = _native._OnThreads(self.pairs, question, self.load, self.sum)
@@ -184,28 +190,28 @@ class _Job:
         try:
             while True:
                 if os.getpid() != process:
-                    raise RuntimeError("batch was begun in another process; begin it again in this one")
+                    raise RuntimeError("batch was started in another process; start it again in this one")
                 try:
-                    pair, made = next(outcomes)
+                    pair, outcome = next(outcomes)
                 except StopIteration:
                     return
                 if bar is not None:
                     bar.update()
-                if self.raises and isinstance(made, BaseException):
-                    raise made
-                yield pair, made
+                if self.raises and isinstance(outcome, BaseException):
+                    raise outcome
+                yield pair, outcome
         finally:
             if bar is not None:
                 bar.close()
 
     def on_executor(self, question):
-        """Each pair with what became of it: Diff, Table or exception."""
+        """Yields each pair with its outcome: a Diff, a Table or an exception."""
         from collections import deque
 
-        # The oldest task first: its pairs, for each its place among the answers or its error, the task's future, and a
-        # lock that is free when the task is done.
+        # The submitted tasks, oldest first. Each has its pairs, the index of each pair's answer (or its error), the
+        # task's future, and a lock that is released when the task is done.
         window = deque()
-        more, broken, size = True, None, 1
+        more, pairs_error, size = True, None, 1
         try:
             while True:
                 slots = self.workers or self.executor.slots(future for _, _, future, _ in window)
@@ -216,57 +222,57 @@ class _Job:
                             pairs.append(next(self.pairs))
                     except StopIteration:
                         more = False
-                    except Exception as e:  # told when the pairs before it are done
-                        more, broken = False, e
+                    except Exception as e:  # raised after the pairs before it
+                        more, pairs_error = False, e
                     if pairs:
                         window.append(self.submit(pairs, question))
                 if not window:
                     break
-                # It stays in the window until it is done, so that it is given up with the others.
-                pairs, places, future, done = window[0]
+                # The task stays in the window until it is done, so that it is cancelled with the others.
+                pairs, indices, future, done = window[0]
                 try:
                     seconds, answers = self.wait(future, done)
-                    aim = int(_TASK_SECONDS * len(answers) / max(seconds, 1e-6))
-                    size = max(1, min(aim, 2 * size, _TASK_PAIRS))  # its first loads are slower than the rest
-                except Exception as e:  # a worker has died, or the executor has ended
+                    target_size = int(_TASK_SECONDS * len(answers) / max(seconds, 1e-6))
+                    size = max(1, min(target_size, 2 * size, _TASK_PAIRS))  # a worker's first loads are slow
+                except Exception as e:  # a worker has died, or the executor has shut down
                     answers = [e] * len(pairs)
                 window.popleft()
-                for pair, place in zip(pairs, places, strict=True):
-                    yield pair, place if isinstance(place, Exception) else answers[place]
-            if broken is not None:
-                raise broken
+                for pair, index in zip(pairs, indices, strict=True):
+                    yield pair, index if isinstance(index, Exception) else answers[index]
+            if pairs_error is not None:
+                raise pairs_error
         finally:
             if self.executor.cancels:
                 for _, _, future, _ in window:
                     future.cancel()
 
     def submit(self, pairs, question):
-        """Hands pairs to the executor; what is no pair it never sees."""
+        """Submits pairs to the executor. An invalid pair becomes an error and is not submitted."""
         from threading import Lock
 
-        task, places = [], []
+        task, indices = [], []
         for pair in pairs:
             try:
                 base, new = _native._sides(pair)
                 task.append((_portable(base), _portable(new)))
-                places.append(len(task) - 1)
+                indices.append(len(task) - 1)
             except Exception as e:
-                places.append(e)
+                indices.append(e)
         done = Lock()
         done.acquire()
         with _defer_sigint():
             try:
                 future = self.executor.submit(_work, task, question, self.load, self.sum)
-            except Exception as e:  # it was shut down, or has broken
+            except Exception as e:  # the executor is shut down or broken
                 from concurrent.futures import Future
 
                 future = Future()
                 future.set_exception(e)
             future.add_done_callback(lambda _: done.release())
-        return pairs, places, future, done
+        return pairs, indices, future, done
 
     def wait(self, future, done):
-        """What the task returned or raised, or why it will do neither."""
+        """Returns the task's result. Raises its exception, or the reason why neither will arrive."""
         while not done.acquire(timeout=1):
             with _defer_sigint():
                 lost = self.executor.lost()
@@ -278,12 +284,13 @@ class _Job:
             try:
                 return future.result()
             except KeyboardInterrupt as e:
-                # The worker's: what is pressed once is raised once, and here by Python itself.
+                # This is the worker's KeyboardInterrupt. One Ctrl-C raises one exception, and Python raises it in this
+                # process.
                 raise InterruptedError("the worker was interrupted") from e
 
 
 def _portable(side):
-    """A side of a pair, such that it can be sent: an open file is read here."""
+    """Returns a side of a pair in a form that can be sent to a worker: open files are read here."""
     if isinstance(side, list | tuple):
         return [_portable(source) for source in side]
     if hasattr(side, "read"):
@@ -292,48 +299,48 @@ def _portable(side):
 
 
 class _defer_sigint:
-    """Ctrl-C comes after the block, not in it.
+    """Delays Ctrl-C until after the block.
 
-    KeyboardInterrupt may be raised between any two steps of the code of an executor, also between taking a lock and
-    what gives it back; then all threads that need the lock wait forever. So executors and futures are called in here,
-    and it is no place to wait in.
+    KeyboardInterrupt can be raised between any two steps of an executor's code, even between acquiring a lock and
+    entering the block that releases it. Then all threads that need the lock would wait forever. Executors and futures
+    are therefore called inside this block. Do not wait in it.
     """
 
     def __enter__(self):
         from signal import SIGINT, getsignal, signal
 
-        self.came = self.handler = None
+        self.pending = self.handler = None
         handler = getsignal(SIGINT)
         if callable(handler):
             try:
-                signal(SIGINT, self.note)
+                signal(SIGINT, self.remember)
                 self.handler = handler
-            except ValueError:  # not the main thread, which is the one that is interrupted
+            except ValueError:  # not the main thread, the only thread that Ctrl-C interrupts
                 pass
 
-    def note(self, *signal_and_frame):
-        self.came = signal_and_frame
+    def remember(self, *signal_and_frame):
+        self.pending = signal_and_frame
 
     def __exit__(self, *_):
         if self.handler is not None:
             from signal import SIGINT, signal
 
             signal(SIGINT, self.handler)
-            if self.came is not None:
-                self.handler(*self.came)
+            if self.pending is not None:
+                self.handler(*self.pending)
 
 
-# What this process, if it is a process pool's worker, did at Ctrl-C before its first task, and does in each.
-_at_ctrl_c = None
+# The SIGINT handler that a process pool's worker had before its first task, and has during each task.
+_task_sigint_handler = None
 
 
 def _work(task, question, load, sum):
-    """A worker's task: the seconds that it took, and for each pair its Diff or Table, or its exception.
+    """Runs a task in a worker. Returns its duration in seconds, and for each pair a Diff, a Table or an exception.
 
-    A process pool's worker heeds Ctrl-C in a task, but no more between tasks, where it would leave the pool's queues
-    locked or half written, for the same reason as in _defer_sigint. Whoever owns the pool ends the job.
+    A process pool's worker reacts to Ctrl-C in a task but not between tasks, because an interrupt there would leave the
+    pool's queues locked or half written, as in _defer_sigint. The owner of the pool ends the job.
     """
-    global _at_ctrl_c
+    global _task_sigint_handler
     from multiprocessing import parent_process
     from signal import SIG_IGN, SIGINT, getsignal, signal
     from threading import current_thread, main_thread
@@ -341,26 +348,26 @@ def _work(task, question, load, sum):
 
     start = perf_counter()
     answers = []
-    if _at_ctrl_c is None and parent_process() is not None and current_thread() is main_thread():
+    if _task_sigint_handler is None and parent_process() is not None and current_thread() is main_thread():
         handler = getsignal(SIGINT)
-        put_off = getattr(handler, "__self__", None)  # by submit(), in which the worker was forked
-        _at_ctrl_c = put_off.handler if isinstance(put_off, _defer_sigint) else handler
+        deferral = getattr(handler, "__self__", None)  # set by submit() while the worker was forked
+        _task_sigint_handler = deferral.handler if isinstance(deferral, _defer_sigint) else handler
     try:
-        if _at_ctrl_c is not None:
-            signal(SIGINT, _at_ctrl_c)
+        if _task_sigint_handler is not None:
+            signal(SIGINT, _task_sigint_handler)
         for base, new in task:
             try:
                 answers.append(_native._compare(base, new, question, load, sum))
             except Exception as e:
                 answers.append(_sendable(e))
     finally:
-        if _at_ctrl_c is not None:
+        if _task_sigint_handler is not None:
             signal(SIGINT, SIG_IGN)
     return perf_counter() - start, answers
 
 
 def _sendable(error):
-    """The exception, or its words if it does not survive pickling: a pool breaks of what can't be unpickled."""
+    """Returns the exception, or its text if pickling it fails: an unpickling error breaks the pool."""
     import pickle
 
     try:
@@ -371,12 +378,12 @@ def _sendable(error):
 
 
 def _bar(count):
-    """A progress bar; none if tqdm is not installed."""
+    """Returns a progress bar, or None if tqdm is not installed."""
     try:
         from tqdm.auto import tqdm
     except ModuleNotFoundError:
         import warnings
 
-        warnings.warn("batch shows no progress, since tqdm is not installed", stacklevel=3)
+        warnings.warn("batch shows no progress because tqdm is not installed", stacklevel=3)
         return None
     return tqdm(total=count, unit="pair")

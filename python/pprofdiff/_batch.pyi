@@ -1,4 +1,4 @@
-"""Signatures of batch and its iterator, whose classes are generic only for the type checker."""
+"""Type signatures of batch() and its iterator. The classes are generic only for the type checker."""
 
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Executor
@@ -11,7 +11,7 @@ from .types import LoadOptions, Sort, ViewOptions
 _Pair = TypeVar("_Pair", bound=tuple[_Side, _Side] | Pair)
 
 class _Client(Protocol):
-    """Dask's."""
+    """Dask's Client."""
 
     def get_executor(self, **kwargs: Any) -> Any: ...
 

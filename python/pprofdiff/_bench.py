@@ -1,10 +1,10 @@
-"""Runs of two sides of a benchmark, as the command takes them: in a process of its own, which Ctrl-C ends orderly."""
+"""Runs the two sides of a benchmark with the command, in a separate process that Ctrl-C stops cleanly."""
 
 import sys
 
 from . import _native
 
-# As in `typing`, whose import takes longer than that of this package.
+# Replaces typing.TYPE_CHECKING: importing `typing` takes longer than importing this package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,18 +32,19 @@ def bench(
     yes: bool = False,
     cwd: "str | PathLike[str] | None" = None,
 ) -> "Diff":
-    """Run a benchmark of two sides in turns until it is decided whether they differ, as `pprofdiff bench` does.
+    """Runs a benchmark of two sides alternately until it is clear whether they differ, as `pprofdiff bench` does.
 
-    `commits` is "BASE..NEW", or "BASE" against what is not committed, in the repository of `cwd`; `command` is the
-    benchmark, as words or as one text. In place of commits there may be two folders, or two commands. `effect` is the
-    change that matters, 0.02 for 2 %; `runs` and `max_time` ("5m") say when to end in any case. Profiles go to the
-    folder `into`, from which load_runs() reads them again; `more` adds runs to such a folder. It executes the
-    commands in the folder's runs.toml, so it needs `yes=True`: a folder from somebody else may name any command.
+    `commits` is "BASE..NEW", or "BASE" to compare with uncommitted changes, in the repository of `cwd`; `command` is
+    the benchmark, as a list of words or as one text. Instead of commits you can pass two folders or two commands.
+    `effect` is the smallest change that matters (0.02 means 2 %); `runs` and `max_time` ("5m") limit the benchmark.
+    Profiles are written to the folder `into`; load_runs() loads them again. `more` adds runs to such a folder. It
+    executes the commands in the folder's runs.toml, so it requires `yes=True`: a folder from somebody else may name any
+    command.
 
-    Progress and what is decided are printed to standard error. Ctrl-C ends with what is measured.
+    Progress and the result are printed to standard error. Ctrl-C stops the benchmark and keeps the finished runs.
 
-    Returns the diff of all runs. Raises PprofError for what the command refuses, KeyboardInterrupt if too little was
-    measured by then.
+    Returns the diff of all runs. Raises PprofError if the command fails, and KeyboardInterrupt if there are too few
+    runs at Ctrl-C.
     """
     import os
     import shlex
@@ -73,8 +74,8 @@ def bench(
     words += ["--yes"] if yes else []
     words += ["--", *benchmark] if benchmark else []
 
-    said = ""
-    # In a session of its own: a terminal's Ctrl-C comes to us alone, and what we pass on ends it once.
+    message = ""
+    # The process gets its own session, so that a terminal's Ctrl-C reaches only this process. It is forwarded once.
     with subprocess.Popen(
         words,
         cwd=cwd,
@@ -84,18 +85,18 @@ def bench(
         errors="replace",
         start_new_session=True,
     ) as process:
-        is_ended = False
-        while not is_ended:
+        has_ended = False
+        while not has_ended:
             try:
                 for line in process.stderr or ():
-                    said = line.removeprefix("pprofdiff: ").rstrip("\n") or said
-                    print(said, file=sys.stderr)
+                    message = line.removeprefix("pprofdiff: ").rstrip("\n") or message
+                    print(message, file=sys.stderr)
                 process.wait()
-                is_ended = True
+                has_ended = True
             except KeyboardInterrupt:
                 process.send_signal(signal.SIGINT)
     if process.returncode == 130:
         raise KeyboardInterrupt
     if process.returncode != 0:
-        raise _native.PprofError(said)
+        raise _native.PprofError(message)
     return _native.load_runs(Path(cwd or ".") / (more or into or "pprofdiff-runs"))

@@ -1,6 +1,6 @@
-"""The command, as the console script calls it."""
+"""The entry point of the console script."""
 
-# The C half of `signal`: the other half imports enum and with it as much again as all of Python's start.
+# This imports the C half of `signal`. The Python half imports enum and would double Python's startup time.
 import _signal
 import sys
 
@@ -8,9 +8,9 @@ from . import _native
 
 
 def main() -> int:
-    """Run the command with the process's arguments; the exit code."""
-    # Python would note Ctrl-C and act on it after the command has ended. A process that was told to
-    # ignore it (nohup) goes on ignoring it.
+    """Runs the command with the process's arguments and return the exit code."""
+    # Python's handler would only set a flag and raise after the command ends, so the default action is restored. A
+    # process that ignores Ctrl-C (nohup) keeps ignoring it.
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     return _native.run(["pprofdiff", *sys.argv[1:]])

@@ -1,8 +1,8 @@
-"""The deltas of a stream of snapshots, as a generator: Python says that better."""
+"""The deltas of a stream of snapshots, as a Python generator."""
 
 from . import _native
 
-# As in `typing`, whose import takes longer than that of this package.
+# Replaces typing.TYPE_CHECKING: importing `typing` takes longer than importing this package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -19,12 +19,12 @@ def deltas(
     on_reset: "_OnReset" = "error",
     **options: "Unpack[LoadOptions]",
 ) -> "Iterator[Profile]":
-    """What happened between each two snapshots of a growing profile that follow each other, as delta() says it.
+    """Computes the change between each snapshot of a cumulative profile and the next one, as delta() does.
 
-    `snapshots` is an iterable of whatever load() takes, oldest first; for n of them there are n - 1 deltas. One
-    snapshot is held at a time, and only digests and counters of the one before.
+    `snapshots` is an iterable of anything that load() accepts, oldest first; n snapshots give n - 1 deltas. Only one
+    snapshot is in memory at a time, plus digests and counters of the previous one.
 
-    The other keywords are those of load(). Raises as delta() does.
+    The other keywords are those of load(). Raises the errors of delta().
     """
     computer = _native.DeltaComputer(cumulative, on_reset=on_reset, **options)
     started = False

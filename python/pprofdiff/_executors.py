@@ -1,8 +1,8 @@
-"""Who runs the tasks of a batch: an executor of concurrent.futures or one like it, Dask, or Ray.
+"""Adapters for the executors that run a batch's tasks: concurrent.futures or a similar executor, Dask, or Ray.
 
-A batch asks the same of each: run a task (`submit`), how many run at a time (`slots`), whether what was submitted can
-still come (`lost`), and whether futures may be cancelled (`cancels`). Dask and Ray are known by what they have, since
-neither is imported here. All that is used of any of them is public.
+A batch needs four things from each: submit a task (`submit`), the number of tasks that run at a time (`slots`), whether
+submitted tasks can still finish (`lost`), and whether futures may be cancelled (`cancels`). Dask and Ray are recognized
+by their attributes, because neither is imported here. Only public interfaces are used.
 """
 
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
@@ -12,16 +12,16 @@ from time import monotonic, monotonic_ns
 from . import _native
 
 
-def executor_of(given):
-    """What a batch was given as `executor`, in the form above."""
-    if hasattr(given, "get_executor"):
-        return _Dask(given)
-    if hasattr(given, "cluster_resources"):
-        return _Ray(given)
-    if hasattr(given, "submit"):
-        return _Pool(given)
+def executor_of(executor):
+    """Wraps the `executor` argument of batch() in an adapter."""
+    if hasattr(executor, "get_executor"):
+        return _Dask(executor)
+    if hasattr(executor, "cluster_resources"):
+        return _Ray(executor)
+    if hasattr(executor, "submit"):
+        return _Pool(executor)
     raise _native.PprofError(
-        f"executor is a concurrent.futures.Executor, Dask's Client or the module ray, not {type(given).__name__}"
+        f"executor must be a concurrent.futures.Executor, a Dask Client or module ray, not {type(executor).__name__}"
     )
 
 
@@ -30,33 +30,34 @@ class _Pool:
 
     def __init__(self, executor):
         self.executor = executor
-        self.most = cpu_count() or 1
-        # If a worker of a process pool dies (of the same Ctrl-C, say) while a future is cancelled, the thread that
-        # manages the pool dies too, and who waits for a future or for the interpreter's end waits forever (CPython
-        # 3.11's terminate_broken). What is left there is a few tasks a worker.
+        self.max_running = cpu_count() or 1
+        # If a process pool's worker dies (for example of the same Ctrl-C) while a future is cancelled, the thread that
+        # manages the pool also dies. Then waiting for a future or for the interpreter's exit blocks forever (CPython
+        # 3.11's terminate_broken). Not cancelling leaves only a few tasks per worker to finish.
         self.cancels = not isinstance(executor, ProcessPoolExecutor)
 
     def submit(self, fn, *args):
         return self.executor.submit(fn, *args)
 
     def slots(self, underway):
-        """As many as were seen to run at once, and as there are cores before that.
+        """Returns the largest number of tasks seen running at once, but at least the number of cores.
 
-        Threads show how many they are in a few rounds, each with a wider window. A process pool calls running what it
-        has put into its queue, one more than it has workers, so it is given about twice what it needs. An executor
-        that never says what runs is taken to have a worker for each core.
+        With threads, the number grows to the real one in a few rounds, each with a wider window. A process pool also
+        counts queued tasks as running, one more than it has workers, so it gets about twice the tasks it needs. An
+        executor that never reports running tasks is assumed to have one worker per core.
         """
-        self.most = max(self.most, sum(future.running() for future in underway))
-        return self.most
+        self.max_running = max(self.max_running, sum(future.running() for future in underway))
+        return self.max_running
 
     def lost(self):
-        """Why nothing will come any more; None if something may.
+        """Returns the reason why no more results can arrive, or None if they can.
 
-        What has ended refuses tasks, even where it left futures behind that will never be done (`cancels` says how a
-        process pool comes to that). Only who was shut down (a RuntimeError) refuses new ones and does the old.
+        A broken executor refuses new tasks, even if some of its futures will never finish (see `cancels` for process
+        pools). Only an executor that was shut down (RuntimeError) refuses new tasks and still finishes the submitted
+        ones.
         """
         try:
-            # Another each time: Dask's own executor would hand out again the future of the last one.
+            # The argument differs each time: Dask's executor would return the previous future for an equal call.
             self.executor.submit(int, monotonic_ns())
         except Exception as e:
             if isinstance(e, BrokenExecutor) or not isinstance(e, RuntimeError):
@@ -65,12 +66,12 @@ class _Pool:
 
 
 class _Dask(_Pool):
-    """A Client of Dask."""
+    """A Dask Client."""
 
     def __init__(self, client):
         if client.asynchronous:
-            raise _native.PprofError("executor is an asynchronous Client, but a batch waits: give one that is not")
-        # Not pure: the same names may be other files the next time.
+            raise _native.PprofError("executor is an asynchronous Client, but batch needs a synchronous one")
+        # pure=False: the same paths may be different files the next time.
         super().__init__(client.get_executor(pure=False))
         self.client = client
         self.threads = WorkerCount(lambda: sum(client.nthreads().values()))
@@ -88,19 +89,19 @@ class _Dask(_Pool):
 
 
 class _Ray:
-    """The module ray, connected. A task takes one CPU of the cluster."""
+    """The module ray, connected to a cluster. A task uses one CPU of the cluster."""
 
     cancels = True
 
     def __init__(self, ray):
         if not ray.is_initialized():
-            raise _native.PprofError("executor is ray, which is not connected: ray.init() first")
+            raise _native.PprofError("executor is ray, which is not connected: call ray.init() first")
         self.ray = ray
         self.call = ray.remote(_call)
         self.cpus = WorkerCount(lambda: ray.cluster_resources().get("CPU", 0))
 
     def submit(self, fn, *args):
-        if lost := self.lost():  # where Ray would start a cluster of its own
+        if lost := self.lost():  # otherwise Ray would start its own cluster
             raise lost
         ref = self.call.remote(fn, *args)
         future = ref.future()
@@ -124,17 +125,17 @@ def _call(fn, *args):
 
 
 class WorkerCount:
-    """How many workers a cluster has, asked at most once a second, since they come and go."""
+    """The number of workers in a cluster, queried at most once a second because workers come and go."""
 
-    def __init__(self, ask):
-        self.ask = ask
-        self.known, self.due = 1, 0
+    def __init__(self, query):
+        self.query = query
+        self.last_count, self.next_query = 1, 0
 
     def count(self):
-        if monotonic() > self.due:
+        if monotonic() > self.next_query:
             try:
-                self.known = max(1, int(self.ask()))
-            except Exception:  # it has ended, as its tasks will say
-                self.known = 1
-            self.due = monotonic() + 1
-        return self.known
+                self.last_count = max(1, int(self.query()))
+            except Exception:  # the cluster has shut down; its tasks will report that
+                self.last_count = 1
+            self.next_query = monotonic() + 1
+        return self.last_count

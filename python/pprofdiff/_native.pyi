@@ -1,4 +1,4 @@
-"""Signatures of the extension module. The docstrings are those of crates/pprofdiff-python, see
+"""Type signatures of the extension module. Its docstrings are generated from crates/pprofdiff-python, see
 tests/python/test_package.py.
 """
 
@@ -50,7 +50,7 @@ class _Writable(Protocol):
     def write(self, data: bytes, /) -> object: ...
 
 _Source: TypeAlias = str | PathLike[str] | Buffer | _Readable | Profile
-# Lists and tuples; as a Sequence, because a list[str] is no list[_Source].
+# A Sequence stands for lists and tuples, because a list[str] is not a list[_Source].
 _Side: TypeAlias = _Source | Sequence[_Source]
 _Paths: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]]
 _Compression: TypeAlias = Literal["gzip", "zstd", "none"]

@@ -1,4 +1,4 @@
-"""The widget of a flame graph: tells Python which frame was chosen in it."""
+"""The flame graph's widget, which reports the selected frame to Python."""
 
 try:
     import anywidget
@@ -8,12 +8,12 @@ except ModuleNotFoundError as e:
         f"the widget of a flame graph needs {e.name}: pip install 'pprofdiff[notebook]'", name=e.name
     ) from None
 
-# As in `typing`, whose import takes longer than that of this package.
+# Replaces typing.TYPE_CHECKING: importing `typing` takes longer than importing this package.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._native import FlameGraph
 
-# The graph is in the sandboxed frame in which notebooks show it anyway, and says what is chosen in it.
+# The graph is inside a sandboxed iframe, as in every notebook. It posts the selected frame as a message.
 SCRIPT = """
 function render({ model, el }) {
   el.innerHTML = model.get("_html");
@@ -31,11 +31,11 @@ export default { render };
 
 
 class FlameGraphWidget(anywidget.AnyWidget):
-    """A flame graph in a notebook, made by FlameGraph.widget().
+    """A flame graph in a notebook. Created by FlameGraph.widget().
 
-    `frame` is the name in the box that was chosen last, by a click or with the arrow keys, and `stack` the names of its
-    stack, root first. Where no frame is chosen, frame is None and stack empty. `observe(function, "stack")` calls a
-    function with each choice.
+    `frame` is the name of the frame that was selected last, by a click or with the arrow keys, and `stack` is the list
+    of names in its stack, root first. Without a selection, `frame` is None and `stack` is empty. `observe(function,
+    "stack")` calls a function after each selection.
     """
 
     _esm = SCRIPT

@@ -1,6 +1,6 @@
-"""What views take as keywords and what results consist of, for annotations. Nothing else imports this file.
+"""Type annotations for the keywords of views and for results. No other module imports this file at run time.
 
-Rows of a Table are plain dicts: which keys they have depends on the view, see Table.columns.
+Rows of a Table are plain dicts. Their keys depend on the view, see Table.columns.
 """
 
 from collections.abc import Sequence
@@ -110,12 +110,12 @@ class LoadOptions(TypedDict, total=False):
 
 
 class ViewAndLoadOptions(ViewOptions, LoadOptions, total=False):
-    """The keywords of what loads and asks at once: check(), series(), Views.explain()."""
+    """The keywords of functions that load profiles and compute views: check(), series(), Views.explain()."""
 
 
 class InputSide(TypedDict):
-    """One side of a Table: its files, the number of its stacks as written, sum of durations, earliest time; which time
-    inside of its recording it is, if not all of it.
+    """One side of a Table: its files, the number of its stacks as written, the sum of its durations, and its earliest
+    time; and the part of its recording, if it is not the whole recording.
     """
 
     paths: list[str]
@@ -126,7 +126,7 @@ class InputSide(TypedDict):
 
 
 class Sampling(TypedDict):
-    """How many samples stand behind the values of a side: a known number, a complete count, or an unknown number."""
+    """The number of samples behind the values of a side: a known number, a complete count, or an unknown number."""
 
     model: Literal["counted", "exact", "unknown"]
     by: str
@@ -142,14 +142,16 @@ class SidesSampling(TypedDict):
 
 
 class Normalization(TypedDict):
-    """How the new side was scaled. A series has a factor for each build."""
+    """The scaling of the new side. A series has a factor for each build."""
 
     mode: str
     factor: NotRequired[float]
 
 
 class SampleType(TypedDict):
-    """One of several sample types side by side. Totals are before filters, the new one scaled by the factor."""
+    """One of several sample types that are shown side by side. Totals are before filters; the new total is scaled by
+    the factor.
+    """
 
     sample_type: str
     unit: str
@@ -161,7 +163,7 @@ class SampleType(TypedDict):
 
 
 class Build(TypedDict):
-    """A build of a series: what it has, or why it has nothing."""
+    """A build of a series: its values, or the reason why it has none."""
 
     key: str
     path: str
@@ -174,7 +176,7 @@ class Build(TypedDict):
 
 
 class Question(TypedDict):
-    """What was asked, of which sides: in all that JSON says."""
+    """The question that a JSON answer belongs to: its sides and options."""
 
     base: NotRequired[InputSide]
     new: NotRequired[InputSide]
@@ -186,7 +188,7 @@ class Question(TypedDict):
     normalize: Normalization
     sum: bool
     warnings: list[str]
-    # Where they were asked for.
+    # Present only if the option was used.
     all_frames: NotRequired[bool]
     relative_percentages: NotRequired[bool]
     drop_negative: NotRequired[bool]
@@ -194,7 +196,7 @@ class Question(TypedDict):
 
 
 class TableSummary(Question):
-    """What a Table is of: two sides, or one profile, or builds."""
+    """The subject of a Table: two sides, one profile, or builds."""
 
     profile: NotRequired[InputSide]
     builds: NotRequired[list[Build]]
@@ -202,7 +204,7 @@ class TableSummary(Question):
     against: NotRequired[Literal["previous", "first"]]
     sample_type: str
     unit: str
-    # Of two sides with several runs, or of significant rows: what the runs say of the total.
+    # Statistics of the total, present for two sides with several runs and with significant=True.
     total_base_sd: NotRequired[float | None]
     total_new_sd: NotRequired[float | None]
     total_p: NotRequired[float | None]
@@ -216,7 +218,7 @@ class TableSummary(Question):
 
 
 class PairSummary(TypedDict):
-    """A pair of a batch in one row. What there is not is None."""
+    """A pair of a batch in one row. Missing values are None."""
 
     name: str
     error: str | None
@@ -232,7 +234,7 @@ class PairSummary(TypedDict):
 
 
 class Costs(TypedDict):
-    """Flat and cum of a function or a line, of both sides or of one profile."""
+    """The flat and cum costs of a function or a line, for both sides or for one profile."""
 
     flat_base: NotRequired[int]
     flat_new: NotRequired[int]
@@ -245,8 +247,9 @@ class Costs(TypedDict):
 
 
 class Instruction(Costs):
-    """An instruction of a Listing: its address in the binary, of two sides in each (None where it is not), and the
-    innermost function, file and line that it was made of (None where the binary does not say).
+    """An instruction of a Listing: its address in the binary (for two sides the address in each, or None if a side
+    lacks it), and the innermost function, file and line that it was compiled from (None if the binary does not have
+    them).
     """
 
     base_address: NotRequired[int | None]
@@ -260,7 +263,7 @@ class Instruction(Costs):
 
 
 class SourceLine(Costs):
-    """A line of a Listing. Of two sides its number in each (None where it is not), of one profile `line`."""
+    """A line of a Listing. For two sides, its line number in each (None if missing); for one profile, `line`."""
 
     base_line: NotRequired[int | None]
     new_line: NotRequired[int | None]
@@ -271,8 +274,8 @@ class SourceLine(Costs):
 
 
 class Routine(Costs):
-    """A function of a Listing: where the texts or the binaries were found (None if nowhere), its costs, and its lines
-    or instructions.
+    """A function of a Listing: the location of its sources or binaries (None if they were not found), its costs, and
+    its lines or instructions.
     """
 
     name: str
@@ -290,7 +293,7 @@ class Routine(Costs):
 
 
 class Runs(TypedDict):
-    """One side's values of one thing, over its runs. The median of an even number of them may be a half."""
+    """The values of one side over its runs. The median of an even number of runs may be a half."""
 
     median: float
     min: int
@@ -302,7 +305,7 @@ Outcome = Literal["pass", "allowed", "inconclusive", "fail"]
 
 
 class Place(TypedDict):
-    """Where a function stands."""
+    """The source location of a function."""
 
     file: str
     line: int
@@ -334,7 +337,7 @@ class Finding(TypedDict):
 class RuleCheck(TypedDict):
     """The result of a rule. Totals are medians of a side's runs. `floor` is in percent of the total, and `below_floor`
     is the number of frames below it. `too_small` is the number of compared frames that do not fail, but vary by chance
-    by more than the limit. `why` exists for a rule that fails, and holds the causes that concern it.
+    by more than the limit. `why` exists for a rule that fails, and has the causes related to it.
     """
 
     rule: str
@@ -358,7 +361,7 @@ class RuleCheck(TypedDict):
 
 
 class Explained(Question):
-    """What Explanation.to_dict() has; the parts are described in docs/explain.md."""
+    """The dict that Explanation.to_dict() returns; docs/explain.md describes its parts."""
 
     schema: str
     kind: Literal["explain"]

@@ -298,7 +298,7 @@ def test_every_view_of_rows_is_made_for_many_pairs():
 def test_tables_come_before_the_first_result():
     results = pprofdiff.batch([pair("go-mutex")] * 2)
     next(results)
-    with pytest.raises(RuntimeError, match="has begun"):
+    with pytest.raises(RuntimeError, match="has started"):
         results.tables()
 
 
@@ -364,7 +364,7 @@ def test_what_has_no_ranking():
         pprofdiff.batch([good, ("none", "none")], on_error="raise").ranking()
     begun = pprofdiff.batch([good])
     next(begun)
-    with pytest.raises(RuntimeError, match="has begun"):
+    with pytest.raises(RuntimeError, match="has started"):
         begun.ranking()
 
 
@@ -583,7 +583,7 @@ def test_a_batch_pickles_until_it_begins():
         assert len(pickle.loads(pickle.dumps(made)).collect()) == 2
         next(made)
         for copied in (pickle.dumps, copy.deepcopy):
-            with pytest.raises(TypeError, match="a batch that has begun can't be pickled or copied; collect"):
+            with pytest.raises(TypeError, match="a batch that has started can't be pickled or copied; collect"):
                 copied(made)
         assert len(made.collect()) == 1
     unread = pprofdiff.batch(p for p in pairs)

@@ -109,7 +109,7 @@ def test_a_restart_is_never_silent():
     computer.start(before)
     with pytest.raises(pprofdiff.PprofError, match="counters went down"):
         computer.update(after, on_reset="error")
-    with pytest.warns(UserWarning, match="the process was started anew"):
+    with pytest.warns(UserWarning, match="the process was restarted"):
         clamped = computer.update(after)
     assert computer.reset is not None
     assert "counters went down" in computer.reset
@@ -145,7 +145,7 @@ def test_samples_that_are_gone_are_said():
     said = "2 of the 3 samples that had counted something are gone, with 10 of 15 of space"
     with pytest.raises(pprofdiff.PprofError, match=said):
         pprofdiff.delta(before, after[1], ["space"])
-    with pytest.warns(UserWarning, match=f"{said}: the process was started anew"):
+    with pytest.warns(UserWarning, match=f"{said}: the process was restarted"):
         d = pprofdiff.delta(before, after[1], ["space"], on_reset="pass")
     assert samples(d, "space") == {("c",): 6}
 
@@ -154,7 +154,7 @@ def test_what_is_not_cumulative_is_refused():
     goroutines = [snapshot("goroutine", i) for i in (1, 2)]
     with pytest.raises(pprofdiff.PprofError, match=r"\(goroutine\) is known to count from the start"):
         pprofdiff.delta(*goroutines)
-    with pytest.raises(pprofdiff.PprofError, match="name those that do as cumulative"):
+    with pytest.raises(pprofdiff.PprofError, match="name the cumulative types explicitly"):
         pprofdiff.DeltaComputer().start(goroutines[0])
     assert pprofdiff.delta(*goroutines, cumulative=[]).n_samples > 0
 

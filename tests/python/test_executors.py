@@ -150,7 +150,7 @@ def test_any_executor(wanted: list):
     assert answers(OneByOne(), workers=1) == wanted
     with pytest.raises(pprofdiff.PprofError, match="at least 1"):
         pprofdiff.batch([], executor=OneByOne(), workers=0)
-    with pytest.raises(pprofdiff.PprofError, match=r"executor is a .*, not int"):
+    with pytest.raises(pprofdiff.PprofError, match=r"executor must be a .*, not int"):
         pprofdiff.batch([], executor=8)
 
 

@@ -393,7 +393,7 @@ def test_two_parts_of_one_recording_are_sides():
     assert part.duration == datetime.timedelta(seconds=3)
     assert repr(pickle.loads(pickle.dumps(part))) == repr(part)
     assert repr(pickle.loads(pickle.dumps(d)).top()) == repr(d.top())
-    with pytest.raises(pprofdiff.PprofError, match="it is loaded already"):
+    with pytest.raises(pprofdiff.PprofError, match="the profile is already loaded"):
         pprofdiff.diff(part, run, base_time="0..3s")
     with pytest.raises(pprofdiff.PprofError, match="pprof does not say when each sample was taken"):
         pprofdiff.load(CORPUS / "go-heap.new.pb.gz", time="3s..6s")

@@ -191,8 +191,8 @@ def test_a_profile_that_fails(files: Path):
 
 def test_what_cant_be_asked(files: Path):
     for options, why in [
-        ({"view": "explain"}, "view is"),
-        ({"on_error": "pass"}, "on_error is"),
+        ({"view": "explain"}, "view must be"),
+        ({"on_error": "pass"}, "on_error must be"),
         ({"focus": "("}, "unclosed group"),
     ]:
         with pytest.raises(pprofdiff.PprofError, match=why):

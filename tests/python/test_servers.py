@@ -74,7 +74,7 @@ def test_the_catalogue_has_labels(place: str) -> None:
 
 
 def test_errors_are_ours(place: str) -> None:
-    with pytest.raises(pprofdiff.PprofError, match="a slash stands before the selector"):
+    with pytest.raises(pprofdiff.PprofError, match="the selector needs a slash before it"):
         pprofdiff.load('pyroscope://localhost{a="b"}')
     with pytest.raises(OSError, match="the server answers 400: failed to parse label selector"):
         pprofdiff.load(f"{place}/{{service_name=shop}}?type=cpu&{window()}")

@@ -115,7 +115,7 @@ def test_a_part_of_a_store_is_a_series(fleet: Path):
     assert [build["key"] for build in with_base.builds] == ["base", "9", "10"]
     with pytest.raises(pprofdiff.PprofError, match="takes no key"):
         pprofdiff.series(part, key=str)
-    with pytest.raises(pprofdiff.PprofError, match="all but one must be given"):
+    with pytest.raises(pprofdiff.PprofError, match="give all but one"):
         pprofdiff.series(fleet / "fleet")
 
 

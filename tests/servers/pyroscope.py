@@ -208,7 +208,7 @@ def compare(command: str, server: Pyroscope, write: bool) -> None:
     refused = {
         f'{{service_name="none"}}?type=cpu&{window}': "matches no profile",
         f"{{service_name=shop}}?type=cpu&{window}": "the server answers 400: failed to parse label selector",
-        f'{{service_name="shop"}}?type=process_cpu&{window}': "fits several; write one of process_cpu:cpu:",
+        f'{{service_name="shop"}}?type=process_cpu&{window}': "matches several types; write one of process_cpu:cpu:",
         f'{{service_name="none"}}?type=process_cpu:cpu:nanoseconds:cpu:nanoseconds&{window}': "no profile of the type",
         f"{{}}?type=cpu&from={now - 30 * 24 * HOUR}&until={now}": "exceeds the limit",
     }

@@ -1,4 +1,4 @@
-//! The machine code of a binary: which functions it has and where, and their instructions.
+//! The machine code of a binary: its functions with their addresses and instructions.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -15,18 +15,18 @@ use super::search::Mapped;
 use crate::error::{Error, Result};
 use crate::random::HashMap;
 
-/// What a binary can run: its functions by address, numbered from 0.
+/// The executable code of a binary, with its functions by address, numbered from 0.
 pub struct Code<'a> {
     architecture: Architecture,
-    /// Where each part that can run lies, and its bytes.
+    /// The address and bytes of each executable segment.
     parts: Vec<(u64, &'a [u8])>,
-    /// Each begins elsewhere, and says where it ends.
+    /// The functions. No two start at the same address, and each has a size.
     functions: Symbols<'a>,
     by_origin: OnceCell<HashMap<Origin<'a>, Option<u32>>>,
     by_name: OnceCell<HashMap<Cow<'a, [u8]>, Option<u32>>>,
 }
 
-/// A function's name as the linker has it, and what it was compiled of if no other file sees it.
+/// A function's name in the symbol table, and its source file if the function is local to this file.
 pub type Origin<'a> = (&'a [u8], &'a [u8]);
 
 impl std::fmt::Debug for Code<'_> {
@@ -36,37 +36,37 @@ impl std::fmt::Debug for Code<'_> {
 }
 
 impl Mapped {
-    /// The functions and instructions. `memory` holds what they borrow.
+    /// Returns the functions and instructions. `memory` owns the data that the result borrows.
     ///
     /// # Errors
-    /// The file can't be read any more, or it is for another machine than x86-64 and arm64.
+    /// Returns an error if the file can't be read any more, or if its architecture is neither x86-64 nor arm64.
     pub fn code<'a>(&self, memory: &'a Memory) -> Result<Code<'a>> {
         Code::read(&self.binary, &self.by_build_id, memory)
     }
 }
 
-/// Longer names are not looked for: a table of symbols can name one text from each of its bytes on.
-const LONGEST_NAME: usize = 4096;
+/// The maximum length of a name. Without it, a symbol table could name a huge text once from each of its bytes.
+const MAX_NAME_BYTES: usize = 4096;
 
 impl<'a> Code<'a> {
-    /// Reads the functions of a binary: those of its symbols, or where it has none, of Go's own tables.
+    /// Reads the functions of a binary from its symbols. Without symbols, reads Go's own tables.
     fn read(binary: &Binary, by_build_id: &[PathBuf], memory: &'a Memory) -> Result<Code<'a>> {
         let path = binary.path();
         if binary.is_of_kernel() {
-            return Err(Error::query("it has names and no instructions").in_input(&path.to_string_lossy()));
+            return Err(Error::query("a kernel symbol table has no instructions").in_input(&path.to_string_lossy()));
         }
         let object = parse(path, memory.keep(read(path)?))?;
         let architecture = match object.architecture() {
             object::Architecture::X86_64 => Architecture::X86_64,
             object::Architecture::Aarch64 if object.is_little_endian() => Architecture::Arm64,
             other => {
-                let detail = format!("it is for {other:?}; instructions are shown of x86-64 and arm64");
+                let detail = format!("it is for {other:?}; only x86-64 and arm64 are supported");
                 return Err(Error::query(detail).in_input(&path.to_string_lossy()));
             }
         };
-        let can_run = object.segments().take(MAX_SEGMENTS).filter(|segment| segment.permissions().executable());
+        let executable = object.segments().take(MAX_SEGMENTS).filter(|segment| segment.permissions().executable());
         let parts: Vec<(u64, &[u8])> =
-            can_run.filter_map(|segment| Some((segment.address(), segment.data().ok()?))).collect();
+            executable.filter_map(|segment| Some((segment.address(), segment.data().ok()?))).collect();
         let separate = DebugFiles { binary: path, by_build_id }.find(&object, memory);
         let mut functions = Symbols::new([Some(&object), separate.as_ref().map(|(_, object)| object)]);
         if object.symbols().next().is_none() && separate.is_none() {
@@ -78,23 +78,23 @@ impl<'a> Code<'a> {
         Ok(Code { architecture, parts, functions, by_origin, by_name })
     }
 
-    /// The function that an address lies in.
+    /// Returns the function that contains an address.
     pub fn function_at(&self, address: u64) -> Option<u32> {
         self.functions.index(address).map(|index| index as u32)
     }
 
-    /// Which function it is, wherever it lies.
+    /// Returns the identity of a function, independent of its address.
     pub fn origin(&self, function: u32) -> Origin<'a> {
         let Symbol { name, file, .. } = self.functions.0[function as usize];
         (name, file)
     }
 
-    /// A function's name as people read it.
+    /// Returns the demangled name of a function.
     pub fn name(&self, function: u32) -> Cow<'a, [u8]> {
         demangled(self.origin(function).0)
     }
 
-    /// The address that a function begins at, and its bytes.
+    /// Returns the start address of a function and its bytes.
     pub fn bytes(&self, function: u32) -> (u64, &'a [u8]) {
         let Symbol { address, size, .. } = self.functions.0[function as usize];
         let bytes = self.parts.iter().find_map(|&(start, bytes)| {
@@ -110,23 +110,23 @@ impl<'a> Code<'a> {
         instructions::decode(self.architecture, address, bytes, each);
     }
 
-    /// The only function that is the same one.
+    /// Returns the function with this identity, unless several functions have it.
     pub fn find(&self, origin: Origin<'_>) -> Option<u32> {
-        let all = || self.only(|f| (f.name, f.file));
+        let all = || self.unique_by(|f| (f.name, f.file));
         self.by_origin.get_or_init(all).get(&origin).copied().flatten()
     }
 
-    /// The only function with a name as people read it.
+    /// Returns the function with this demangled name, unless several functions have it.
     pub fn find_name(&self, name: &[u8]) -> Option<u32> {
-        let all = || self.only(|f| demangled(f.name));
+        let all = || self.unique_by(|f| demangled(f.name));
         self.by_name.get_or_init(all).get(name).copied().flatten()
     }
 
-    /// The functions by a key, with none where several have it.
-    fn only<K: Eq + std::hash::Hash>(&self, key: impl Fn(&Symbol<'a>) -> K) -> HashMap<K, Option<u32>> {
+    /// Groups the functions by a key. A key that several functions share maps to `None`.
+    fn unique_by<K: Eq + std::hash::Hash>(&self, key: impl Fn(&Symbol<'a>) -> K) -> HashMap<K, Option<u32>> {
         let mut all: HashMap<K, Option<u32>> = HashMap::default();
-        for (f, number) in self.functions.0.iter().zip(0..).filter(|(f, _)| f.name.len() <= LONGEST_NAME) {
-            all.entry(key(f)).and_modify(|only| *only = None).or_insert(Some(number));
+        for (f, number) in self.functions.0.iter().zip(0..).filter(|(f, _)| f.name.len() <= MAX_NAME_BYTES) {
+            all.entry(key(f)).and_modify(|entry| *entry = None).or_insert(Some(number));
         }
         all
     }

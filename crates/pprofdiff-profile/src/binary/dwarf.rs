@@ -1,9 +1,9 @@
-//! Functions, inlined ones among them, and lines from DWARF 2 to 5: in the binary itself, in a file of its own (found by
-//! the build id or by what the binary says), split (`.dwo`, `.dwp`), shared (`.gnu_debugaltlink`), compressed.
+//! Functions, inlined functions and lines from DWARF 2 to 5. The debug information may be in the binary, in a separate
+//! file (found by build id or debug link), split (`.dwo`, `.dwp`), shared (`.gnu_debugaltlink`) or compressed.
 //!
-//! Debug information can ask for any amount of work: ranges and paths may be shared by any number of units and be written
-//! out for each. So the reader counts the bytes that it reads, and from a number on that follows from the sizes of the
-//! sections every read is an error, and what was not looked up by then has no lines.
+//! Debug information can cause unlimited work: any number of units may share the same ranges and paths, which are
+//! expanded for each unit. The reader therefore counts the bytes that it reads. After a limit that depends on the
+//! sections' sizes, every read fails, and the remaining addresses get no lines.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
@@ -21,29 +21,30 @@ use gimli::{
 use object::{CompressedData, CompressionFormat, Object, ObjectSection};
 use typed_arena::Arena;
 
-use super::file::{Found, build_id, hex, parse, read};
+use super::file::{FoundFrame, build_id, hex, parse, read};
 use crate::random::HashMap;
 use crate::work;
 
-/// Bytes that may be read for each byte of debug information; all addresses of what compilers write take 1 to 6.
+/// The number of bytes that may be read per byte of debug information. For compilers' output, looking up all addresses
+/// takes 1 to 6.
 const READS_PER_BYTE: u64 = 16;
-/// And on top of these, whatever the size.
-const READS: u64 = 1 << 20;
-/// How many times as large as in the file a section may be when it is inflated; compilers reach 5.
+/// The number of bytes that may be read in addition, for debug information of any size.
+const MIN_READS: u64 = 1 << 20;
+/// The maximum ratio of a section's inflated size to its size in the file. Compilers' output reaches 5.
 const MAX_INFLATION: u64 = 100;
 
-/// A slice that counts what is read of it.
+/// A slice that counts the bytes read from it.
 #[derive(Debug, Clone)]
-pub(super) struct Counted<'a> {
+pub(super) struct CountedSlice<'a> {
     pub slice: EndianSlice<'a, RunTimeEndian>,
-    /// Bytes that may be read yet, of all slices that share this.
+    /// The number of bytes that may still be read, shared by all slices.
     pub left: &'a Cell<u64>,
 }
 
-impl Counted<'_> {
+impl CountedSlice<'_> {
     #[inline]
     fn spend(&self, bytes: usize) -> gimli::Result<()> {
-        // What takes no bytes takes time all the same.
+        // A read of zero bytes also takes time, so it counts as one byte.
         match self.left.get().checked_sub(bytes as u64 + 1) {
             Some(left) => {
                 self.left.set(left);
@@ -54,7 +55,7 @@ impl Counted<'_> {
     }
 }
 
-impl<'a> gimli::Reader for Counted<'a> {
+impl<'a> gimli::Reader for CountedSlice<'a> {
     type Endian = RunTimeEndian;
     type Offset = usize;
 
@@ -87,9 +88,9 @@ impl<'a> gimli::Reader for Counted<'a> {
     }
 
     fn find(&self, byte: u8) -> gimli::Result<usize> {
-        let at = gimli::Reader::find(&self.slice, byte);
-        self.spend(*at.as_ref().unwrap_or(&self.slice.len()))?;
-        at
+        let index = gimli::Reader::find(&self.slice, byte);
+        self.spend(*index.as_ref().unwrap_or(&self.slice.len()))?;
+        index
     }
 
     fn skip(&mut self, len: usize) -> gimli::Result<()> {
@@ -100,7 +101,7 @@ impl<'a> gimli::Reader for Counted<'a> {
     fn split(&mut self, len: usize) -> gimli::Result<Self> {
         self.spend(0)?;
         let slice = gimli::Reader::split(&mut self.slice, len)?;
-        Ok(Counted { slice, left: self.left })
+        Ok(CountedSlice { slice, left: self.left })
     }
 
     fn to_slice(&self) -> gimli::Result<Cow<'_, [u8]>> {
@@ -124,16 +125,16 @@ impl<'a> gimli::Reader for Counted<'a> {
     }
 }
 
-/// What lives as long as a lookup: files and inflated sections, which everything else borrows.
+/// The owner of a lookup's files and inflated sections, which all other structures borrow.
 pub struct Memory {
     bytes: Arena<Vec<u8>>,
-    /// Bytes that may be read yet.
+    /// The number of bytes that may still be read.
     pub(super) left: Cell<u64>,
 }
 
 impl Default for Memory {
     fn default() -> Memory {
-        Memory { bytes: Arena::new(), left: Cell::new(READS) }
+        Memory { bytes: Arena::new(), left: Cell::new(MIN_READS) }
     }
 }
 
@@ -149,8 +150,9 @@ impl Memory {
         self.bytes.alloc(bytes)
     }
 
-    /// A section's content, inflated; empty if there is none, or if it would be out of proportion.
-    fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Counted<'a> {
+    /// Returns the inflated content of a section. A missing section and a section with an implausible compression ratio
+    /// are empty.
+    fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> CountedSlice<'a> {
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
         let data = content(object, name);
         let data = data.filter(|d| d.uncompressed_size <= MAX_INFLATION * d.data.len() as u64);
@@ -160,40 +162,41 @@ impl Memory {
             Some(Cow::Owned(data)) => self.bytes.alloc(data),
         };
         self.left.set(self.left.get().saturating_add(READS_PER_BYTE * data.len() as u64));
-        Counted { slice: EndianSlice::new(data, endian), left: &self.left }
+        CountedSlice { slice: EndianSlice::new(data, endian), left: &self.left }
     }
 
-    /// A section of split debug information, which has names of its own.
-    fn split_section<'a>(&'a self, object: &object::File<'a>, id: SectionId) -> Counted<'a> {
+    /// Returns a section of split debug information, whose sections have different names.
+    fn split_section<'a>(&'a self, object: &object::File<'a>, id: SectionId) -> CountedSlice<'a> {
         id.dwo_name().map_or_else(|| self.empty(object), |name| self.section(object, name))
     }
 
-    fn empty<'a>(&'a self, object: &object::File<'a>) -> Counted<'a> {
+    fn empty<'a>(&'a self, object: &object::File<'a>) -> CountedSlice<'a> {
         self.section(object, "")
     }
 
-    fn dwarf<'a>(&'a self, object: &object::File<'a>) -> Dwarf<Counted<'a>> {
+    fn dwarf<'a>(&'a self, object: &object::File<'a>) -> Dwarf<CountedSlice<'a>> {
         let Ok(dwarf) = Dwarf::load(|id| Ok::<_, Infallible>(self.section(object, id.name())));
         dwarf
     }
 
-    /// The binary in a file that another one names; `None` if it can't be read, or if it is another build's.
+    /// Opens a binary that another binary names. Returns `None` if it can't be read or fails the check, for example
+    /// because it is from another build.
     fn open<'a>(&'a self, path: &Path, is_right: impl Fn(&object::File<'a>) -> bool) -> Option<object::File<'a>> {
         let bytes: &'a [u8] = self.bytes.alloc(read(path).ok()?);
         parse(path, bytes).ok().filter(is_right)
     }
 }
 
-/// Where debug information may be that is not in the binary.
+/// The possible locations of debug information outside the binary.
 pub(super) struct DebugFiles<'a> {
     /// The binary itself.
     pub binary: &'a Path,
-    /// Files that have the name of its build id.
+    /// Files whose name is the binary's build id.
     pub by_build_id: &'a [PathBuf],
 }
 
 impl DebugFiles<'_> {
-    /// The file with the debug information of a binary that has none itself, and symbols, too.
+    /// Finds the file with debug information and symbols for a binary that has no debug information.
     pub(super) fn find<'a>(
         &self,
         object: &object::File<'a>,
@@ -202,46 +205,47 @@ impl DebugFiles<'_> {
         if has_units(object) {
             return None;
         }
-        let wanted = build_id(object);
-        let same_build = |found: &object::File<'a>| build_id(found) == wanted && has_units(found);
+        let expected_id = build_id(object);
+        let same_build = |candidate: &object::File<'a>| build_id(candidate) == expected_id && has_units(candidate);
         let mut candidates = self.by_build_id.to_vec();
         if let (Ok(Some((name, _))), Some(folder)) = (object.gnu_debuglink(), self.binary.parent()) {
-            // Where gdb looks for it, too.
+            // gdb looks in the same places.
             let name = PathBuf::from(String::from_utf8_lossy(name).into_owned());
-            let system = Path::new(SYSTEM).join(folder.strip_prefix("/").unwrap_or(folder));
+            let system = Path::new(SYSTEM_DEBUG_FOLDER).join(folder.strip_prefix("/").unwrap_or(folder));
             candidates.extend([folder.join(&name), folder.join(".debug").join(&name), system.join(&name)]);
         }
         candidates.into_iter().find_map(|path| Some((path.clone(), memory.open(&path, same_build)?)))
     }
 }
 
-/// Where Linux distributions install debug information.
-pub(super) const SYSTEM: &str = "/usr/lib/debug";
+/// The folder in which Linux distributions install debug information.
+pub(super) const SYSTEM_DEBUG_FOLDER: &str = "/usr/lib/debug";
 
 fn has_units(object: &object::File<'_>) -> bool {
     content(object, ".debug_info").is_some_and(|data| data.uncompressed_size > 0)
 }
 
-/// A section's content, as it is in the file.
+/// Returns the content of a section as stored in the file.
 fn content<'a>(object: &object::File<'a>, name: &str) -> Option<CompressedData<'a>> {
     if let Some(section) = object.section_by_name(name) {
         return section.compressed_data().ok();
     }
-    // Of Windows' binaries `object` does not know the form that Go's linker packs: another name, ZLIB, the size.
+    // `object` does not support the form that Go's linker uses to compress sections of Windows binaries: a name with
+    // `.z`, `ZLIB`, and the size.
     let section = object.section_by_name(&format!(".z{}", name.strip_prefix('.')?))?;
     let (size, data) = section.data().ok()?.strip_prefix(b"ZLIB")?.split_first_chunk()?;
     let uncompressed_size = u64::from_be_bytes(*size);
     Some(CompressedData { format: CompressionFormat::Zlib, data, uncompressed_size })
 }
 
-/// Looks sorted addresses up in the debug information of a file, and calls `f` with each and its frames, innermost first;
-/// with none if it has none. Returns what a user should know.
+/// Looks up sorted addresses in the debug information of a file. Calls `f` with each address and its frames, innermost
+/// first; the frames may be empty. Returns a warning for the user if some information could not be read.
 pub(super) fn look_up<'a>(
     path: &Path,
     object: &object::File<'a>,
     memory: &'a Memory,
     addresses: &[u64],
-    mut f: impl FnMut(u64, &[Found<'_>]),
+    mut f: impl FnMut(u64, &[FoundFrame<'_>]),
 ) -> Option<String> {
     let mut dwarf = memory.dwarf(object);
     if let Ok(Some((name, id))) = object.gnu_debugaltlink() {
@@ -258,17 +262,17 @@ pub(super) fn look_up<'a>(
             return Some(format!("{}: its debug information is damaged ({e}), so there are no lines", path.display()));
         }
     };
-    let split = Split { path, memory, package: OnceCell::new() };
+    let split = SplitDebugInfo { path, memory, package: OnceCell::new() };
     let mut failed = None;
-    let mut found = Vec::new();
+    let mut frames_found = Vec::new();
     let mut start_lines = StartLines::default();
     for &address in addresses {
         work::poll();
-        found.clear();
+        frames_found.clear();
         match split.frames(&context, address) {
             Ok(mut frames) => loop {
                 match frames.next() {
-                    Ok(Some(frame)) => found.push(frame),
+                    Ok(Some(frame)) => frames_found.push(frame),
                     Ok(None) => break,
                     Err(e) => {
                         failed = Some(e);
@@ -278,11 +282,12 @@ pub(super) fn look_up<'a>(
             },
             Err(e) => failed = Some(e),
         }
-        let names: Vec<_> = found.iter().map(|frame| frame.function.as_ref().map(|n| n.name.slice.slice())).collect();
-        let starts = start_lines.find_all(&context, address, &found);
-        let lines = found.iter().zip(names).zip(starts).map(|((frame, name), start_line)| {
+        let names: Vec<_> =
+            frames_found.iter().map(|frame| frame.function.as_ref().map(|n| n.name.slice.slice())).collect();
+        let starts = start_lines.find_all(&context, address, &frames_found);
+        let lines = frames_found.iter().zip(names).zip(starts).map(|((frame, name), start_line)| {
             let location = frame.location.as_ref();
-            Found {
+            FoundFrame {
                 name: name.unwrap_or_default(),
                 file: location.and_then(|l| l.file).unwrap_or_default().as_bytes(),
                 line: location.and_then(|l| l.line).unwrap_or_default(),
@@ -293,82 +298,90 @@ pub(super) fn look_up<'a>(
         f(address, &lines.collect::<Vec<_>>());
     }
     let e = failed?;
-    let why =
-        if memory.left.get() == 0 { "it asks for more work than its size allows".to_owned() } else { e.to_string() };
+    let why = if memory.left.get() == 0 {
+        "reading it takes more work than its size allows".to_owned()
+    } else {
+        e.to_string()
+    };
     Some(format!("{}: some of its debug information was not read: {why}", path.display()))
 }
 
-/// How many entries may stand between an inlined function and its declaration.
+/// The maximum number of references to follow from an inlined function to its declaration.
 const MAX_ORIGINS: u32 = 16;
 
-/// The lines that functions begin in. Files (the binary, what it shares with others, split units) are told apart by
-/// where the context keeps them, since places begin at 0 in each.
+/// A cache of functions' start lines. Offsets start at 0 in each file (the binary, its shared file, split units), so
+/// the key includes the address of the file's `Dwarf` in the context.
 #[derive(Default)]
 struct StartLines<'a> {
-    known: HashMap<(*const Dwarf<Counted<'a>>, Option<DebugInfoOffset>, UnitOffset), u32>,
-    files: HashMap<*const Dwarf<Counted<'a>>, Units<'a>>,
+    lines: HashMap<(*const Dwarf<CountedSlice<'a>>, Option<DebugInfoOffset>, UnitOffset), u32>,
+    files: HashMap<*const Dwarf<CountedSlice<'a>>, Units<'a>>,
 }
 
-/// The units of a file. Link-time optimization and dwz put a function's declaration into another unit, so those that
-/// were needed are kept.
+/// The units of a file. Link-time optimization and dwz move a function's declaration to another unit, so units are
+/// cached once read.
 struct Units<'a> {
-    headers: Vec<UnitHeader<Counted<'a>>>,
-    read: HashMap<usize, Rc<Unit<Counted<'a>>>>,
+    headers: Vec<UnitHeader<CountedSlice<'a>>>,
+    read: HashMap<usize, Rc<Unit<CountedSlice<'a>>>>,
 }
 
 impl<'a> StartLines<'a> {
-    /// Those of an address's functions; 0 of one that does not say.
+    /// Returns the start line of each frame's function, or 0 if it is unknown.
     fn find_all(
         &mut self,
-        context: &Context<Counted<'a>>,
+        context: &Context<CountedSlice<'a>>,
         address: u64,
-        frames: &[Frame<'_, Counted<'a>>],
+        frames: &[Frame<'_, CountedSlice<'a>>],
     ) -> Vec<u32> {
-        // All frames of an address are of one unit, which is at hand by now.
+        // All frames of an address are in the same unit, which is already loaded.
         let Some(unit) = context.find_dwarf_and_unit(address).skip_all_loads() else { return vec![0; frames.len()] };
-        let line = |frame: &Frame<'_, Counted<'a>>| {
+        let line = |frame: &Frame<'_, CountedSlice<'a>>| {
             let offset = frame.dw_die_offset?;
             let key = (std::ptr::from_ref(unit.dwarf), unit.debug_info_offset(), offset);
-            if let Some(&line) = self.known.get(&key) {
+            if let Some(&line) = self.lines.get(&key) {
                 return Some(line);
             }
             let line = self.find(&unit, offset, MAX_ORIGINS).ok().flatten().unwrap_or(0);
-            self.known.insert(key, line);
+            self.lines.insert(key, line);
             Some(line)
         };
         frames.iter().map(line).map(Option::unwrap_or_default).collect()
     }
 
-    /// The line of an entry's declaration, or of that of what it is an instance of.
-    fn find(&mut self, unit: &UnitRef<'_, Counted<'a>>, at: UnitOffset, most: u32) -> gimli::Result<Option<u32>> {
-        let entry = unit.entry(at)?;
+    /// Returns the line of an entry's declaration. Follows references from an instance to its origin.
+    fn find(
+        &mut self,
+        unit: &UnitRef<'_, CountedSlice<'a>>,
+        offset: UnitOffset,
+        max_origins: u32,
+    ) -> gimli::Result<Option<u32>> {
+        let entry = unit.entry(offset)?;
         if let Some(line) = entry.attr_value(gimli::DW_AT_decl_line).and_then(|v| v.udata_value()) {
             return Ok(u32::try_from(line).ok());
         }
         let origins = [gimli::DW_AT_abstract_origin, gimli::DW_AT_specification];
         let (file, origin) = match origins.into_iter().find_map(|name| entry.attr_value(name)) {
-            _ if most == 0 => return Ok(None),
-            Some(AttributeValue::UnitRef(origin)) => return self.find(unit, origin, most - 1),
+            _ if max_origins == 0 => return Ok(None),
+            Some(AttributeValue::UnitRef(origin)) => return self.find(unit, origin, max_origins - 1),
             Some(AttributeValue::DebugInfoRef(origin)) => (Some(unit.dwarf), origin),
             Some(AttributeValue::DebugInfoRefSup(origin)) => (unit.dwarf.sup(), origin),
             _ => return Ok(None),
         };
         let Some(file) = file else { return Ok(None) };
         match self.unit(file, origin)? {
-            Some((other, origin)) => self.find(&other.unit_ref(file), origin, most - 1),
+            Some((other, origin)) => self.find(&other.unit_ref(file), origin, max_origins - 1),
             None => Ok(None),
         }
     }
 
-    /// The unit that has a place, and the place in it.
+    /// Returns the unit that contains an offset, and the offset relative to the unit.
     #[allow(clippy::type_complexity)]
     fn unit(
         &mut self,
-        dwarf: &Dwarf<Counted<'a>>,
-        place: DebugInfoOffset,
-    ) -> gimli::Result<Option<(Rc<Unit<Counted<'a>>>, UnitOffset)>> {
+        dwarf: &Dwarf<CountedSlice<'a>>,
+        info_offset: DebugInfoOffset,
+    ) -> gimli::Result<Option<(Rc<Unit<CountedSlice<'a>>>, UnitOffset)>> {
         let units = match self.files.entry(dwarf) {
-            Entry::Occupied(known) => known.into_mut(),
+            Entry::Occupied(units) => units.into_mut(),
             Entry::Vacant(new) => {
                 let (mut all, mut headers) = (Vec::new(), dwarf.units());
                 while let Some(header) = headers.next()? {
@@ -377,9 +390,9 @@ impl<'a> StartLines<'a> {
                 new.insert(Units { headers: all, read: HashMap::default() })
             }
         };
-        let next = units.headers.partition_point(|h| h.debug_info_offset().is_some_and(|begin| begin <= place));
+        let next = units.headers.partition_point(|h| h.debug_info_offset().is_some_and(|begin| begin <= info_offset));
         let Some(index) = next.checked_sub(1) else { return Ok(None) };
-        let Some(offset) = place.to_unit_offset(&units.headers[index]) else { return Ok(None) };
+        let Some(offset) = info_offset.to_unit_offset(&units.headers[index]) else { return Ok(None) };
         if let Some(unit) = units.read.get(&index) {
             return Ok(Some((unit.clone(), offset)));
         }
@@ -389,19 +402,19 @@ impl<'a> StartLines<'a> {
     }
 }
 
-/// Debug information that is in files beside the binary, a unit each, or all of them in a package.
-struct Split<'a> {
+/// Debug information in separate files: one file per unit, or a package with all units.
+struct SplitDebugInfo<'a> {
     path: &'a Path,
     memory: &'a Memory,
-    package: OnceCell<Option<DwarfPackage<Counted<'a>>>>,
+    package: OnceCell<Option<DwarfPackage<CountedSlice<'a>>>>,
 }
 
-impl<'a> Split<'a> {
+impl<'a> SplitDebugInfo<'a> {
     fn frames<'c>(
         &self,
-        context: &'c Context<Counted<'a>>,
+        context: &'c Context<CountedSlice<'a>>,
         address: u64,
-    ) -> gimli::Result<addr2line::FrameIter<'c, Counted<'a>>> {
+    ) -> gimli::Result<addr2line::FrameIter<'c, CountedSlice<'a>>> {
         let mut lookup = context.find_frames(address);
         loop {
             match lookup {
@@ -411,9 +424,9 @@ impl<'a> Split<'a> {
         }
     }
 
-    // What counts is of one thread, and addr2line wants an Arc.
+    // The counting reader belongs to one thread, but addr2line requires an `Arc`.
     #[allow(clippy::arc_with_non_send_sync)]
-    fn load(&self, load: &SplitDwarfLoad<Counted<'a>>) -> Option<Arc<Dwarf<Counted<'a>>>> {
+    fn load(&self, load: &SplitDwarfLoad<CountedSlice<'a>>) -> Option<Arc<Dwarf<CountedSlice<'a>>>> {
         let package = self.package.get_or_init(|| {
             let mut path = self.path.as_os_str().to_owned();
             path.push(".dwp");
@@ -424,12 +437,12 @@ impl<'a> Split<'a> {
         if let Some(unit) = package.as_ref().and_then(|p| p.find_cu(load.dwo_id, &load.parent).ok().flatten()) {
             return Some(Arc::new(unit));
         }
-        let text = |reader: &Option<Counted<'a>>| reader.as_ref().map(|r| r.slice.to_string_lossy().into_owned());
+        let text = |reader: &Option<CountedSlice<'a>>| reader.as_ref().map(|r| r.slice.to_string_lossy().into_owned());
         let name = PathBuf::from(text(&load.path)?);
-        let built = Path::new(&text(&load.comp_dir).unwrap_or_default()).join(&name);
-        // A build folder that was moved has the file beside the binary.
+        let original = Path::new(&text(&load.comp_dir).unwrap_or_default()).join(&name);
+        // If the build folder was moved, the file may be next to the binary.
         let moved = name.file_name().map(|name| self.path.with_file_name(name));
-        std::iter::once(built).chain(moved).find_map(|path| {
+        std::iter::once(original).chain(moved).find_map(|path| {
             let object = self.memory.open(&path, |_| true)?;
             let Ok(mut dwarf) = Dwarf::load(|id| Ok::<_, Infallible>(self.memory.split_section(&object, id)));
             let header = dwarf.units().next().ok()??;

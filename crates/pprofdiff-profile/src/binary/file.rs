@@ -1,7 +1,7 @@
-//! One binary: what its headers say, and the frames of its addresses, which are looked up once.
+//! A binary: its headers, and the frames of its addresses. Each address is looked up only once.
 //!
-//! A binary is read whole, and again for each profile with new addresses. Nothing is mapped, and one with debug
-//! information is not kept in memory for later questions; the answers are.
+//! A binary is read completely, and again for each profile with new addresses. Files are not memory-mapped, and a
+//! binary with debug information does not stay in memory; only the results are kept.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,13 +19,13 @@ use crate::profile::{FoundLine, Mapping, Text};
 use crate::random::{HashMap, RandomState};
 use crate::work::paced;
 
-/// The largest binary that is read. It is read as a whole, since nothing else is safe from other processes.
+/// The maximum size of a binary. It is read completely, because a memory map would not be safe against other processes.
 const MAX_BYTES: u64 = 8 << 30;
 
-/// Segments beyond these are not looked at: programs have ten, and each address is looked for in all.
+/// The maximum number of segments to read. Programs have about ten, and each address lookup searches all of them.
 pub(super) const MAX_SEGMENTS: usize = 1024;
 
-/// A part of the file that is loaded, and where.
+/// A part of the file that is loaded, and its address.
 #[derive(Debug)]
 struct Segment {
     address: u64,
@@ -34,33 +34,33 @@ struct Segment {
     executable: bool,
 }
 
-/// An executable or a library, or what stands for the kernel.
+/// An executable or a library, or a symbol table that represents the kernel.
 #[derive(Debug)]
 pub struct Binary {
     path: PathBuf,
     build_id: String,
-    /// None of the kernel's table of symbols.
+    /// The file format, or `None` for the kernel's symbol table.
     format: Option<BinaryFormat>,
-    /// The address that the file is made for: what a mapping's start is where its offset says nothing.
+    /// The preferred load address. In formats other than ELF, the start of a mapping corresponds to this address.
     image_base: u64,
     segments: Vec<Segment>,
-    known: Mutex<Known>,
+    cache: Mutex<KnownFrames>,
 }
 
-/// What was looked up before: profiles of one binary share most of their addresses.
+/// A cache of lookups. Profiles of the same binary share most of their addresses.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownFrames {
     strings: Sequences<u8, RandomState>,
-    /// By a name's number: that of the name as people read it.
+    /// The number of each name's demangled form, by the number of the name.
     demangled: HashMap<u32, u32>,
-    frames: Vec<Frame>,
-    /// By address, the part of `frames` that it has, innermost first.
+    frames: Vec<BinaryFrame>,
+    /// The range of `frames` for each address, innermost first.
     addresses: HashMap<u64, (u32, u32)>,
 }
 
-/// Strings are numbers of `strings`.
+/// A frame whose texts are numbers in `strings`.
 #[derive(Debug, Clone, Copy)]
-struct Frame {
+struct BinaryFrame {
     name: u32,
     file: u32,
     line: u32,
@@ -68,13 +68,13 @@ struct Frame {
     start_line: u32,
 }
 
-/// The numbers of texts by where they lie, while what they are read of is at hand: however many addresses share a name,
-/// it is hashed once.
-type Places = HashMap<(*const u8, usize), u32>;
+/// The numbers of texts, by the texts' location in memory while their source is loaded. Each shared name is hashed only
+/// once, however many addresses use it.
+type TextNumbers = HashMap<(*const u8, usize), u32>;
 
-/// What the lookups of debug information and symbols tell.
+/// A frame from debug information or symbols.
 #[derive(Default)]
-pub(super) struct Found<'a> {
+pub(super) struct FoundFrame<'a> {
     pub name: &'a [u8],
     pub file: &'a [u8],
     pub line: u32,
@@ -82,18 +82,19 @@ pub(super) struct Found<'a> {
     pub start_line: u32,
 }
 
-/// The bytes of a regular file: a name may come from a profile or a binary, and what a device or a pipe has may not end.
+/// Reads a regular file. The path may come from a profile or a binary, so it could name a device or a pipe that never
+/// ends.
 pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
     let read = || -> Result<Vec<u8>> {
-        // Opening a pipe waits for its writer, so the kind is asked for first.
+        // Opening a pipe would wait for its writer, so the file type is checked first.
         let metadata = std::fs::metadata(path).map_err(Error::io)?;
         if !metadata.is_file() {
-            return Err(Error::query("this is no regular file; a binary is one"));
+            return Err(Error::query("this is not a regular file"));
         }
         if metadata.len() > MAX_BYTES {
-            return Err(Error::query(format!("this is larger than the {MAX_BYTES} bytes that a binary may have")));
+            return Err(Error::query(format!("this is larger than the limit of {MAX_BYTES} bytes for binaries")));
         }
-        // A sparse file may say that it is larger than all memory.
+        // A sparse file may report a size larger than all memory.
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(metadata.len() as usize + 1).map_err(|e| Error::io(e.into()))?;
         File::open(path).and_then(|f| f.take(MAX_BYTES).read_to_end(&mut bytes)).map_err(Error::io)?;
@@ -104,7 +105,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>> {
 
 pub(super) fn parse<'a>(path: &Path, bytes: &'a [u8]) -> Result<object::File<'a>> {
     object::File::parse(bytes).map_err(|e| {
-        Error::malformed(format!("this is no binary that can be read (ELF, Mach-O or PE): {e}"))
+        Error::malformed(format!("this is not a readable binary (ELF, Mach-O or PE): {e}"))
             .in_input(&path.to_string_lossy())
     })
 }
@@ -113,7 +114,8 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
-/// What tells builds of a binary apart, in hexadecimal digits: the GNU build id, or Mach-O's UUID. Empty if there is none.
+/// Returns the build id in hexadecimal digits: the GNU build id, or Mach-O's UUID. Returns an empty string if there is
+/// neither.
 pub(super) fn build_id(object: &object::File<'_>) -> String {
     let gnu = object.build_id().ok().flatten().map(hex);
     gnu.or_else(|| object.mach_uuid().ok().flatten().map(|id| hex(&id))).unwrap_or_default()
@@ -123,11 +125,11 @@ impl Binary {
     /// Reads the headers of a file.
     ///
     /// # Errors
-    /// The operating system's; it is no regular file, or no binary.
+    /// Returns an error if the file can't be read, or is not a regular file or not a binary.
     pub fn open(path: &Path) -> Result<Binary> {
         let bytes = read(path)?;
         if kallsyms::recognises(&bytes) {
-            return Binary::of_kernel(path, &bytes);
+            return Binary::open_kernel(path, &bytes);
         }
         let object = parse(path, &bytes)?;
         let segments: Vec<Segment> = object
@@ -144,42 +146,42 @@ impl Binary {
             _ => object.relative_address_base(),
         };
         let (build_id, format) = (build_id(&object), Some(object.format()));
-        Ok(Binary { path: path.to_owned(), build_id, format, image_base, segments, known: Mutex::default() })
+        Ok(Binary { path: path.to_owned(), build_id, format, image_base, segments, cache: Mutex::default() })
     }
 
-    fn of_kernel(path: &Path, bytes: &[u8]) -> Result<Binary> {
+    fn open_kernel(path: &Path, bytes: &[u8]) -> Result<Binary> {
         if kallsyms::functions(bytes).0.is_empty() {
-            let hidden = "it has no addresses of functions: the kernel hides them (kptr_restrict); copy it as root";
+            let hidden = "all its addresses are 0, because the kernel hides them (kptr_restrict); copy it as root";
             return Err(Error::query(hidden).in_input(&path.to_string_lossy()));
         }
-        let (build_id, segments, known) = Default::default();
-        Ok(Binary { path: path.to_owned(), build_id, format: None, image_base: 0, segments, known })
+        let (build_id, segments, cache) = Default::default();
+        Ok(Binary { path: path.to_owned(), build_id, format: None, image_base: 0, segments, cache })
     }
 
-    /// True of the kernel's table of symbols, which is of the kernel and of all its modules.
+    /// Returns true for the kernel's symbol table, which covers the kernel and all its modules.
     pub(super) fn is_of_kernel(&self) -> bool {
         self.format.is_none()
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The build id in hexadecimal digits; empty if there is none.
+    /// Returns the build id in hexadecimal digits, or an empty string.
     pub fn build_id(&self) -> &str {
         &self.build_id
     }
 
-    /// The address in the file's own numbers of an address of a process that mapped it. Without a mapping, or with one
-    /// of everything (which some tools write), it is that already.
+    /// Converts an address of a process that mapped the file to an address in the file. Without a mapping, or with a
+    /// mapping of the whole address space (which some tools write), the address is already the file's own.
     pub fn own_address(&self, mapping: Option<&Mapping>, address: u64) -> Option<u64> {
         let Some(m) = mapping.filter(|m| m.start != 0 || m.offset != 0 || (m.limit != 0 && m.limit != u64::MAX)) else {
             return Some(address);
         };
         let Some(format) = self.format else { return Some(address) };
         if (m.start, m.offset) == (0, 0) {
-            // No process has anything there: its addresses count from the file's first, as those of the Firefox profiler.
+            // No process maps address 0. The address counts from the file's first segment, as in the Firefox profiler.
             let first = self.segments.first().map_or(0, |segment| segment.address);
             return address.checked_add(if format == BinaryFormat::Elf { first } else { self.image_base });
         }
@@ -187,20 +189,20 @@ impl Binary {
         if format != BinaryFormat::Elf {
             return in_file.checked_add(self.image_base);
         }
-        // Pages at the borders belong to two segments; what runs is in the executable one.
-        let holds = |s: &&Segment| in_file.checked_sub(s.offset).is_some_and(|at| at < s.size);
+        // Pages at segment borders belong to two segments. Code is in the executable segment.
+        let holds = |s: &&Segment| in_file.checked_sub(s.offset).is_some_and(|offset| offset < s.size);
         let segments = || self.segments.iter().filter(holds);
         let segment = segments().find(|s| s.executable).or_else(|| segments().next())?;
         (in_file - segment.offset).checked_add(segment.address)
     }
 
-    /// Looks addresses up (the file's own), so that [`Binary::frames`] knows them. Returns what a user should know.
+    /// Looks up addresses in the file, so that [`Binary::frames`] knows them. Returns warnings for the user.
     ///
     /// # Errors
-    /// The file can't be read any more.
+    /// Returns an error if the file can't be read any more.
     pub fn look_up(&self, addresses: &[u64], by_build_id: &[PathBuf]) -> Result<Vec<String>> {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut new: Vec<u64> = addresses.iter().copied().filter(|a| !known.addresses.contains_key(a)).collect();
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new: Vec<u64> = addresses.iter().copied().filter(|a| !cache.addresses.contains_key(a)).collect();
         new.sort_unstable();
         new.dedup();
         if new.is_empty() {
@@ -208,8 +210,8 @@ impl Binary {
         }
         let bytes = read(&self.path)?;
         if self.is_of_kernel() {
-            let (symbols, mut places) = (kallsyms::functions(&bytes), Places::default());
-            new.iter().for_each(|&address| known.add(address, &[], &symbols, &mut places));
+            let (symbols, mut numbers) = (kallsyms::functions(&bytes), TextNumbers::default());
+            new.iter().for_each(|&address| cache.add(address, &[], &symbols, &mut numbers));
             return Ok(Vec::new());
         }
         let object = parse(&self.path, &bytes)?;
@@ -218,27 +220,27 @@ impl Binary {
         let symbols = Symbols::new([Some(&object), separate.as_ref().map(|(_, object)| object)]);
         let (path, debug) = separate.as_ref().map_or((&self.path, &object), |(path, object)| (path, object));
         let mut without_lines = Vec::new();
-        let mut places = Places::default();
-        let of_dwarf = dwarf::look_up(path, debug, &memory, &new, |address, found| {
-            known.add(address, found, &symbols, &mut places);
-            if found.is_empty() {
+        let mut numbers = TextNumbers::default();
+        let dwarf_warning = dwarf::look_up(path, debug, &memory, &new, |address, frames| {
+            cache.add(address, frames, &symbols, &mut numbers);
+            if frames.is_empty() {
                 without_lines.push(address);
             }
         });
-        // Paths that were put together of DWARF are gone, so others may lie there.
-        places.clear();
-        let add = |address, found: &[Found<'_>]| known.add(address, found, &symbols, &mut places);
-        let of_go = go::look_up(&self.path, &object, &without_lines, add);
-        Ok(of_dwarf.into_iter().chain(of_go).collect())
+        // Paths built from DWARF have been freed, so other texts may reuse their memory.
+        numbers.clear();
+        let add = |address, frames: &[FoundFrame<'_>]| cache.add(address, frames, &symbols, &mut numbers);
+        let go_warning = go::look_up(&self.path, &object, &without_lines, add);
+        Ok(dwarf_warning.into_iter().chain(go_warning).collect())
     }
 
-    /// Calls `f` with the lines of an address that was looked up, innermost first.
+    /// Calls `f` with the frames of an address that was looked up, innermost first.
     pub fn frames(&self, address: u64, f: impl FnOnce(&mut dyn Iterator<Item = FoundLine<'_>>)) {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(&(from, to)) = known.addresses.get(&address) else { return };
-        let text = |number: u32| Text { number, bytes: known.strings.get(number) };
-        f(&mut known.frames[from as usize..to as usize].iter().map(|frame| FoundLine {
-            name: text(known.demangled.get(&frame.name).copied().unwrap_or(frame.name)),
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(&(from, to)) = cache.addresses.get(&address) else { return };
+        let text = |number: u32| Text { number, bytes: cache.strings.get(number) };
+        f(&mut cache.frames[from as usize..to as usize].iter().map(|frame| FoundLine {
+            name: text(cache.demangled.get(&frame.name).copied().unwrap_or(frame.name)),
             system_name: text(frame.name),
             file: text(frame.file),
             line: frame.line,
@@ -248,58 +250,60 @@ impl Binary {
     }
 }
 
-impl Known {
-    fn add(&mut self, address: u64, found: &[Found<'_>], symbols: &Symbols<'_>, places: &mut Places) {
+impl KnownFrames {
+    fn add(&mut self, address: u64, frames: &[FoundFrame<'_>], symbols: &Symbols<'_>, numbers: &mut TextNumbers) {
         let from = self.frames.len() as u32;
         let symbol = symbols.at(address);
-        let outermost = found.len().wrapping_sub(1);
-        for (i, f) in found.iter().enumerate() {
-            // The linker's name says more than the compiler's: which clone of a function it is, what was folded into it.
+        let outermost = frames.len().wrapping_sub(1);
+        for (i, f) in frames.iter().enumerate() {
+            // The symbol's name is more precise than the name in debug information: it identifies clones of a function
+            // and functions folded into it.
             let name = symbol.filter(|_| i == outermost).map_or(f.name, |symbol| symbol.name);
-            self.push(name, f, places);
+            self.push(name, f, numbers);
         }
-        if let (true, Some(symbol)) = (found.is_empty(), symbol) {
-            self.push(symbol.name, &Found { file: symbol.file, ..Found::default() }, places);
+        if let (true, Some(symbol)) = (frames.is_empty(), symbol) {
+            self.push(symbol.name, &FoundFrame { file: symbol.file, ..FoundFrame::default() }, numbers);
         }
         self.addresses.insert(address, (from, self.frames.len() as u32));
     }
 
-    fn push(&mut self, name: &[u8], found: &Found<'_>, places: &mut Places) {
-        let number = self.number(name, places);
+    fn push(&mut self, name: &[u8], frame: &FoundFrame<'_>, numbers: &mut TextNumbers) {
+        let number = self.number(name, numbers);
         if !self.demangled.contains_key(&number) {
             let demangled = demangled(name);
             let demangled = self.strings.number(&demangled);
             self.demangled.insert(number, demangled);
         }
-        // Go compiles in `.`, and names paths below it that its own profiles have as they are.
-        let file = self.number(found.file.strip_prefix(b"./").unwrap_or(found.file), places);
-        let &Found { line, column, start_line, .. } = found;
-        self.frames.push(Frame { name: number, file, line, column, start_line });
+        // Go compiles in `.` and writes paths relative to it. Its own profiles have the paths without `./`.
+        let file = self.number(frame.file.strip_prefix(b"./").unwrap_or(frame.file), numbers);
+        let &FoundFrame { line, column, start_line, .. } = frame;
+        self.frames.push(BinaryFrame { name: number, file, line, column, start_line });
     }
 
-    fn number(&mut self, text: &[u8], places: &mut Places) -> u32 {
-        *places.entry((text.as_ptr(), text.len())).or_insert_with(|| self.strings.number(text))
+    fn number(&mut self, text: &[u8], numbers: &mut TextNumbers) -> u32 {
+        *numbers.entry((text.as_ptr(), text.len())).or_insert_with(|| self.strings.number(text))
     }
 }
 
-/// A function of a symbol table.
+/// A function in a symbol table.
 #[derive(Clone, Copy)]
 pub(super) struct Symbol<'a> {
     pub address: u64,
-    /// 0 if the table does not say it.
+    /// The size in bytes, or 0 if the table does not have it.
     pub size: u64,
     pub name: &'a [u8],
-    /// What was compiled, of functions that no other file sees.
+    /// The source file of a function that is local to a file, otherwise empty.
     pub file: &'a [u8],
 }
 
-/// Bytes of names that are read for each symbol and on top of that, all together: many symbols may name the parts of one
-/// long text.
+/// The maximum number of bytes to read in names, per symbol.
 const NAME_BYTES: usize = 4096;
+/// The maximum number of bytes to read in names in addition to [`NAME_BYTES`] per symbol. Without a limit, many symbols
+/// could name parts of one long text.
 const MORE_NAME_BYTES: usize = 16 << 20;
 
-/// The functions of the symbol tables, by address and size. Of several with the same, the last one of the table counts, as
-/// for LLVM's symbolizer.
+/// The functions of symbol tables, ordered by address and size. Among functions with the same address and size, the
+/// last in the table wins, as in LLVM's symbolizer.
 pub(super) struct Symbols<'a>(pub Vec<Symbol<'a>>);
 
 impl<'a> Symbols<'a> {
@@ -320,10 +324,10 @@ impl<'a> Symbols<'a> {
                 None => return,
             }
             match s.kind() {
-                // ELF has the local symbols of a file behind its name.
+                // ELF lists the local symbols of a source file after the file's name.
                 SymbolKind::File => file = name,
                 SymbolKind::Text if s.is_definition() && !name.is_empty() => {
-                    // C's names begin with an underscore in Mach-O that is not in the source.
+                    // Mach-O symbols of C functions start with an underscore that is not in the source.
                     let is_mach_o = object.format() == BinaryFormat::MachO;
                     let name = name.strip_prefix(b"_").filter(|_| is_mach_o).unwrap_or(name);
                     let file = if s.is_global() { b"" } else { file };
@@ -338,15 +342,16 @@ impl<'a> Symbols<'a> {
         self.index(address).map(|index| self.0[index])
     }
 
-    /// The last function that begins at or before an address, unless it ends before it.
+    /// Returns the index of the last function that starts at or before an address, unless the function ends before the
+    /// address.
     pub(super) fn index(&self, address: u64) -> Option<usize> {
         let next = self.0.partition_point(|s| s.address <= address);
         let symbol = self.0.get(next.checked_sub(1)?)?;
         (symbol.size == 0 || address - symbol.address < symbol.size).then_some(next - 1)
     }
 
-    /// Leaves one function of each address and gives it a size: where the table has none, it ends where the next one
-    /// begins, and with its part of the binary at the latest.
+    /// Keeps one function per address and gives it a size. A function without a size ends at the next function's start.
+    /// No function extends beyond its executable segment.
     #[cfg(feature = "disasm")]
     pub(super) fn end_each(&mut self, parts: &[(u64, &[u8])]) {
         let by_address = std::mem::take(&mut self.0);
@@ -358,13 +363,13 @@ impl<'a> Symbols<'a> {
         }
         let mut next = u64::MAX;
         for symbol in self.0.iter_mut().rev() {
-            let left = parts.iter().filter_map(|(start, bytes)| {
+            let bytes_left = parts.iter().filter_map(|(start, bytes)| {
                 let from = symbol.address.checked_sub(*start)?;
                 (bytes.len() as u64).checked_sub(from)
             });
-            let most = left.max().unwrap_or(0);
+            let max_size = bytes_left.max().unwrap_or(0);
             let size = if symbol.size == 0 { next - symbol.address } else { symbol.size };
-            (symbol.size, next) = (size.min(most), symbol.address);
+            (symbol.size, next) = (size.min(max_size), symbol.address);
         }
         self.0.retain(|symbol| symbol.size > 0);
     }

@@ -1,13 +1,13 @@
-//! Functions, inlined ones among them, and lines from the tables that a Go program has for its own runtime: stripped
-//! programs (`-ldflags=-s`) have them too. Those of Go 1.18 to 1.26 are read, from all formats of binaries.
+//! Functions, inlined functions and lines from the tables that a Go program contains for its own runtime. Even stripped
+//! programs (`-ldflags=-s`) have them. Supports Go 1.18 to 1.26 in all binary formats.
 //!
-//! Go says what they consist of in its sources only: `cmd/link/internal/ld/pcln.go` writes them, `runtime/symtab.go`,
-//! `runtime/symtabinl.go` and `_func` in `runtime/runtime2.go` read them. In short:
+//! The layout is documented only in Go's sources: `cmd/link/internal/ld/pcln.go` writes the tables, and
+//! `runtime/symtab.go`, `runtime/symtabinl.go` and `_func` in `runtime/runtime2.go` read them. In short:
 //!
 //! ```text
-//! module (runtime.moduledata) -> header; text, where functions count from; calls, those that were inlined
+//! module (runtime.moduledata) -> header; text, the base of function offsets; calls, the inlined calls
 //! header (runtime.pcHeader)   -> names, units, files, values, functions
-//! function (runtime._func)    -> its name and start line; file, line and inlined call, by address
+//! function (runtime._func)    -> its name and start line; file, line and inlined call of each address
 //! inlined call                -> its name and start line; an address that has the file and line of the call
 //! ```
 
@@ -17,84 +17,84 @@ use std::path::Path;
 use gimli::{EndianSlice, Endianity, Reader, RunTimeEndian};
 use object::{Object, ObjectSegment, RelocationTarget};
 
-use super::dwarf::Counted;
+use super::dwarf::CountedSlice;
 #[cfg(feature = "disasm")]
 use super::dwarf::Memory;
-use super::file::Found;
+use super::file::FoundFrame;
 #[cfg(feature = "disasm")]
 use super::file::Symbol;
 use crate::work;
 
-/// How a header begins, from Go 1.18 and from Go 1.20 on.
+/// The first four bytes of a header, from Go 1.18 and from Go 1.20 on.
 const MAGICS: [u32; 2] = [0xffff_fff0, 0xffff_fff1];
-/// How many places are tried that look like a header, and like a module. A program that is embedded in another one, for
-/// example, has a header without a module.
-const MAX_TRIED: usize = 16;
+/// The maximum number of candidates to try for a header, and for a module. For example, a program embedded in another
+/// program has a header without a module.
+const MAX_CANDIDATES: usize = 16;
 
-/// Words of a module.
+/// The indices of words in a module.
 const MIN_PC: usize = 20;
 const MAX_PC: usize = 21;
 const TEXT: usize = 22;
-/// By version, as [`MAGICS`].
+/// The index of the calls, for each version in [`MAGICS`].
 const CALLS: [usize; 2] = [38, 40];
 
-/// A function has several tables of values by address, and of other things; these are of inlined calls.
+/// A function has several tables of values by address, and several other tables. These are the tables of inlined calls.
 const CALL_INDEXES: u32 = 2;
 const CALL_TREE: u32 = 3;
 const NO_TREE: u32 = u32::MAX;
 
-/// How much may be read for each byte of the tables and for each address. Go's own programs take 1 and 130.
+/// The number of bytes that may be read per byte of the tables, and per address. Go's own programs take 1 and 130.
 const READS_PER_BYTE: u64 = 16;
 const READS_PER_ADDRESS: u64 = 1024;
 
-/// Looks sorted addresses up, and calls `f` with each that a Go function has and its frames, innermost first. Returns
-/// what a user should know.
+/// Looks up sorted addresses. Calls `f` with each address that belongs to a Go function and its frames, innermost
+/// first. Returns a warning for the user if some tables could not be read.
 pub(super) fn look_up(
     path: &Path,
     object: &object::File<'_>,
     addresses: &[u64],
-    mut f: impl FnMut(u64, &[Found<'_>]),
+    mut f: impl FnMut(u64, &[FoundFrame<'_>]),
 ) -> Option<String> {
     if addresses.is_empty() {
         return None;
     }
     let left = Cell::new(READS_PER_ADDRESS.saturating_mul(addresses.len() as u64));
-    let tables = Tables::find(object, &left)?;
-    let (mut failed, mut found) = (None, Vec::new());
-    let mut current: Option<(usize, Option<Function>)> = None;
+    let tables = GoTables::find(object, &left)?;
+    let (mut failed, mut frames) = (None, Vec::new());
+    let mut current: Option<(usize, Option<GoFunction>)> = None;
     for &address in addresses {
         work::poll();
         let Some(number) = tables.number(address) else { continue };
         if current.as_ref().is_none_or(|&(current, _)| current != number) {
-            // Values take more memory than their tables, so those of one function are kept.
+            // Decoded values take more memory than their tables, so only one function's values are kept.
             drop(current.take());
             let function = tables.function(number).map_err(|e| failed = Some(e)).ok();
             current = Some((number, function));
         }
         let Some((_, Some(function))) = &current else { continue };
-        found.clear();
-        match tables.frames(function, address, &mut found) {
-            Ok(()) => f(address, &found),
+        frames.clear();
+        match tables.frames(function, address, &mut frames) {
+            Ok(()) => f(address, &frames),
             Err(e) => failed = Some(e),
         }
     }
     let why = match failed? {
-        gimli::Error::Io => "they ask for more work than their size allows".to_owned(),
+        gimli::Error::Io => "reading them takes more work than their size allows".to_owned(),
         e => e.to_string(),
     };
     Some(format!("{}: some of Go's tables were not read: {why}", path.display()))
 }
 
-/// All functions, as far as their names may be read.
+/// Returns all functions whose names can be read within the budget.
 #[cfg(feature = "disasm")]
 pub(super) fn functions<'a>(object: &object::File<'a>, memory: &'a Memory) -> Vec<Symbol<'a>> {
-    let Some(tables) = Tables::find(object, &memory.left) else { return Vec::new() };
+    let Some(tables) = GoTables::find(object, &memory.left) else { return Vec::new() };
     let n = tables.functions.len();
     memory.left.set(memory.left.get().saturating_add(READS_PER_ADDRESS.saturating_mul(n as u64)));
     let begin =
         |number: usize| tables.functions.get(number).map_or(tables.end, |function| tables.endian.read_u32(function));
     let function = |number: usize| -> gimli::Result<Symbol<'a>> {
-        let mut record = at(&tables.records, tables.endian.read_u32(&tables.functions[number][4..]).into())?;
+        let mut record = at_offset(&tables.records, tables.endian.read_u32(&tables.functions[number][4..]).into())?;
         record.skip(4)?;
         let name = text(&tables.names, record.read_u32()?)?;
         let address = tables.text.saturating_add(begin(number).into());
@@ -103,67 +103,68 @@ pub(super) fn functions<'a>(object: &object::File<'a>, memory: &'a Memory) -> Ve
     (0..n).filter_map(|number| function(number).ok()).collect()
 }
 
-/// What the first eight bytes of the tables say.
-struct Header {
-    /// As in [`MAGICS`].
+/// The first eight bytes of the tables.
+struct GoHeader {
+    /// The index of the version in [`MAGICS`].
     version: usize,
-    /// What addresses are multiples of.
+    /// The alignment of code addresses in bytes.
     quantum: u8,
     /// The size of a pointer.
     pointer: u8,
 }
 
-impl Header {
-    fn parse(bytes: &[u8], endian: RunTimeEndian) -> Option<Header> {
+impl GoHeader {
+    fn parse(bytes: &[u8], endian: RunTimeEndian) -> Option<GoHeader> {
         let magic = endian.read_u32(bytes);
         let version = MAGICS.iter().position(|&m| m == magic)?;
         let &[.., 0, 0, quantum @ (1 | 2 | 4), pointer @ (4 | 8)] = bytes else { return None };
-        Some(Header { version, quantum, pointer })
+        Some(GoHeader { version, quantum, pointer })
     }
 }
 
-struct Tables<'a> {
+/// The function tables of a Go program.
+struct GoTables<'a> {
     endian: RunTimeEndian,
-    /// From Go 1.20 on.
+    /// True from Go 1.20 on.
     has_start_lines: bool,
     quantum: u32,
     text: u64,
-    /// Where each function begins, counted from `text`, and its place in `records`.
+    /// The start of each function relative to `text`, and its offset in `records`.
     functions: &'a [[u8; 8]],
-    /// Where the last one ends.
+    /// The end of the last function, relative to `text`.
     end: u32,
-    names: Counted<'a>,
-    /// The files of each unit, as places in `files`.
-    units: Counted<'a>,
-    files: Counted<'a>,
-    values: Counted<'a>,
-    records: Counted<'a>,
-    calls: Counted<'a>,
+    names: CountedSlice<'a>,
+    /// The files of each unit, as offsets in `files`.
+    units: CountedSlice<'a>,
+    files: CountedSlice<'a>,
+    values: CountedSlice<'a>,
+    records: CountedSlice<'a>,
+    calls: CountedSlice<'a>,
 }
 
-impl<'a> Tables<'a> {
-    fn find(object: &object::File<'a>, left: &'a Cell<u64>) -> Option<Tables<'a>> {
+impl<'a> GoTables<'a> {
+    fn find(object: &object::File<'a>, left: &'a Cell<u64>) -> Option<GoTables<'a>> {
         let endian = endian(object);
-        let headers = words(object, 8).filter_map(|(address, word)| Some((address, Header::parse(word, endian)?)));
-        headers.take(MAX_TRIED).find_map(|(address, header)| Tables::read(object, address, &header, left))
+        let headers = words(object, 8).filter_map(|(address, word)| Some((address, GoHeader::parse(word, endian)?)));
+        headers.take(MAX_CANDIDATES).find_map(|(address, header)| GoTables::read(object, address, &header, left))
     }
 
-    /// What has its header at an address; `None` unless a module has the same functions.
-    fn read(object: &object::File<'a>, address: u64, header: &Header, left: &'a Cell<u64>) -> Option<Tables<'a>> {
+    /// Reads the tables whose header is at an address. Returns `None` unless a module has the same functions.
+    fn read(object: &object::File<'a>, address: u64, header: &GoHeader, left: &'a Cell<u64>) -> Option<GoTables<'a>> {
         let endian = endian(object);
-        let counted = |address| Some(Counted { slice: EndianSlice::new(bytes(object, address)?, endian), left });
+        let counted = |address| Some(CountedSlice { slice: EndianSlice::new(bytes(object, address)?, endian), left });
         let table = counted(address)?;
         left.set(left.get().saturating_add(READS_PER_BYTE.saturating_mul(table.slice.len() as u64)));
-        let &Header { version, quantum, pointer } = header;
-        let mut fields = at(&table, 8).ok()?;
+        let &GoHeader { version, quantum, pointer } = header;
+        let mut fields = at_offset(&table, 8).ok()?;
         let mut word = || fields.read_address(pointer).ok();
         let (n_functions, _n_files, _text) = (word()?, word()?, word()?);
-        let mut part = || at(&table, word()?).ok();
+        let mut part = || at_offset(&table, word()?).ok();
         let (names, units, files, values, records) = (part()?, part()?, part()?, part()?, part()?);
         let size = usize::try_from(n_functions).ok()?.checked_mul(8)?;
         let functions = records.slice.slice().get(..size)?.as_chunks().0;
         let begin = endian.read_u32(functions.first()?);
-        let end = at(&records, size as u64).ok()?.read_u32().ok()?;
+        let end = at_offset(&records, size as u64).ok()?.read_u32().ok()?;
         let is_same = |module: &Vec<u64>| {
             let in_text = |offset: u32| module[TEXT].wrapping_add(offset.into());
             module[MIN_PC] == in_text(begin) && module[MAX_PC] == in_text(end)
@@ -172,8 +173,9 @@ impl<'a> Tables<'a> {
         let pointers = pointers.filter(|(_, w)| EndianSlice::new(w, endian).read_address(pointer) == Ok(address));
         let relocated = relocations(object).filter(|&(_, target)| target == address);
         let places = relocated.map(|(address, _)| address).chain(pointers.map(|(address, _)| address));
-        let module = places.take(MAX_TRIED).find_map(|address| module(object, address, pointer).filter(is_same))?;
-        Some(Tables {
+        let module =
+            places.take(MAX_CANDIDATES).find_map(|address| module(object, address, pointer).filter(is_same))?;
+        Some(GoTables {
             endian,
             has_start_lines: version > 0,
             quantum: quantum.into(),
@@ -189,15 +191,16 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// The number of the function that an address belongs to, or that it follows: there is room between functions.
+    /// Returns the number of the function that contains an address, or of the function before it: there are gaps
+    /// between functions.
     fn number(&self, address: u64) -> Option<usize> {
         let offset = u32::try_from(address.checked_sub(self.text)?).ok().filter(|&offset| offset < self.end)?;
         self.functions.partition_point(|function| self.endian.read_u32(function) <= offset).checked_sub(1)
     }
 
-    fn function(&self, number: usize) -> gimli::Result<Function> {
-        let [begin, place] = [0, 4].map(|from| self.endian.read_u32(&self.functions[number][from..]));
-        let mut record = at(&self.records, place.into())?;
+    fn function(&self, number: usize) -> gimli::Result<GoFunction> {
+        let [begin, record_offset] = [0, 4].map(|from| self.endian.read_u32(&self.functions[number][from..]));
+        let mut record = at_offset(&self.records, record_offset.into())?;
         record.skip(4)?;
         let name = record.read_u32()?;
         record.skip(12)?;
@@ -208,12 +211,12 @@ impl<'a> Tables<'a> {
         let n_others = record.read_u8()?;
         let (mut indexes, mut calls) = (0, 0);
         if n_values > CALL_INDEXES && u32::from(n_others) > CALL_TREE {
-            calls = at(&record, 4 * (u64::from(n_values) + u64::from(CALL_TREE)))?.read_u32()?;
+            calls = at_offset(&record, 4 * (u64::from(n_values) + u64::from(CALL_TREE)))?.read_u32()?;
             if calls != NO_TREE {
-                indexes = at(&record, 4 * u64::from(CALL_INDEXES))?.read_u32()?;
+                indexes = at_offset(&record, 4 * u64::from(CALL_INDEXES))?.read_u32()?;
             }
         }
-        Ok(Function {
+        Ok(GoFunction {
             begin: self.text.saturating_add(begin.into()),
             name,
             unit,
@@ -225,19 +228,19 @@ impl<'a> Tables<'a> {
         })
     }
 
-    /// What is at a place; nothing at 0.
-    fn values(&self, place: u32) -> gimli::Result<Values> {
+    /// Decodes the values at an offset. Offset 0 means that there are no values.
+    fn values(&self, offset: u32) -> gimli::Result<GoValues> {
         let mut values = Vec::new();
-        if place == 0 {
-            return Ok(Values(values));
+        if offset == 0 {
+            return Ok(GoValues(values));
         }
-        let mut table = at(&self.values, place.into())?;
+        let mut table = at_offset(&self.values, offset.into())?;
         let (mut end, mut value) = (0u32, -1i32);
         loop {
-            // A difference has its sign in the lowest bit. One of 0 is the end, but for the first.
+            // The lowest bit holds the sign of a difference. A difference of 0 ends the table, except at its start.
             let difference = table.read_uleb128_u32()?;
             if difference == 0 && !values.is_empty() {
-                return Ok(Values(values));
+                return Ok(GoValues(values));
             }
             value = value.wrapping_add((difference >> 1) as i32 ^ -((difference & 1) as i32));
             end = end.saturating_add(table.read_uleb128_u32()?.saturating_mul(self.quantum));
@@ -245,61 +248,61 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Adds the frames of an address in a function or behind it, where it has none.
-    fn frames(&self, function: &Function, address: u64, found: &mut Vec<Found<'a>>) -> gimli::Result<()> {
+    /// Adds the frames of an address in a function. Adds nothing for an address in the gap after the function.
+    fn frames(&self, function: &GoFunction, address: u64, frames: &mut Vec<FoundFrame<'a>>) -> gimli::Result<()> {
         let mut offset = u32::try_from(address.saturating_sub(function.begin)).unwrap_or(u32::MAX);
-        if function.lines.at(offset).is_none() {
+        if function.lines.at_offset(offset).is_none() {
             return Ok(());
         }
         let (size, skipped) = if self.has_start_lines { (16, 4) } else { (20, 12) };
         let mut inner = u32::MAX;
-        // A call comes after the one that it was inlined into, so this ends.
-        while let Some(index) = function.indexes.at(offset).filter(|&index| index < inner) {
-            let place = u64::from(function.calls) + size * u64::from(index) + skipped;
-            let mut call = at(&self.calls, place)?;
+        // An inlined call has a larger index than the call that contains it, so this loop ends.
+        while let Some(index) = function.indexes.at_offset(offset).filter(|&index| index < inner) {
+            let call_offset = u64::from(function.calls) + size * u64::from(index) + skipped;
+            let mut call = at_offset(&self.calls, call_offset)?;
             let (name, parent) = (call.read_u32()?, call.read_u32()?);
             let start_line = if self.has_start_lines { call.read_u32()? } else { 0 };
-            found.push(self.frame(function, offset, name, start_line)?);
+            frames.push(self.frame(function, offset, name, start_line)?);
             (inner, offset) = (index, parent);
         }
-        found.push(self.frame(function, offset, function.name, function.start_line)?);
+        frames.push(self.frame(function, offset, function.name, function.start_line)?);
         Ok(())
     }
 
-    fn frame(&self, function: &Function, offset: u32, name: u32, start_line: u32) -> gimli::Result<Found<'a>> {
-        let file = match function.files.at(offset) {
+    fn frame(&self, function: &GoFunction, offset: u32, name: u32, start_line: u32) -> gimli::Result<FoundFrame<'a>> {
+        let file = match function.files.at_offset(offset) {
             Some(file) => {
-                let place = 4 * (u64::from(function.unit) + u64::from(file));
-                text(&self.files, at(&self.units, place)?.read_u32()?)?
+                let file_offset = 4 * (u64::from(function.unit) + u64::from(file));
+                text(&self.files, at_offset(&self.units, file_offset)?.read_u32()?)?
             }
             None => b"",
         };
-        let line = function.lines.at(offset).unwrap_or(0);
-        Ok(Found { name: text(&self.names, name)?, file, line, column: 0, start_line })
+        let line = function.lines.at_offset(offset).unwrap_or(0);
+        Ok(FoundFrame { name: text(&self.names, name)?, file, line, column: 0, start_line })
     }
 }
 
-/// One function, with what was inlined into it.
-struct Function {
+/// A function, with the calls inlined into it.
+struct GoFunction {
     begin: u64,
-    /// A place in the table of names.
+    /// An offset in the table of names.
     name: u32,
-    /// Where the files of its unit begin.
+    /// The index of the first file of the function's unit.
     unit: u32,
     start_line: u32,
-    files: Values,
-    lines: Values,
-    /// Those of inlined calls, which begin at `calls`.
-    indexes: Values,
+    files: GoValues,
+    lines: GoValues,
+    /// The indices of inlined calls, relative to `calls`.
+    indexes: GoValues,
     calls: u32,
 }
 
-/// Values by address: each with its end, counted from where the function begins.
-struct Values(Vec<(u32, i32)>);
+/// Values by address. Each value has its end, relative to the function's start.
+struct GoValues(Vec<(u32, i32)>);
 
-impl Values {
-    /// Negative values stand for none.
-    fn at(&self, offset: u32) -> Option<u32> {
+impl GoValues {
+    /// Returns the value at an offset. Negative values mean that there is no value.
+    fn at_offset(&self, offset: u32) -> Option<u32> {
         let index = self.0.partition_point(|&(end, _)| end <= offset);
         self.0.get(index).and_then(|&(_, value)| u32::try_from(value).ok())
     }
@@ -309,7 +312,7 @@ fn endian(object: &object::File<'_>) -> RunTimeEndian {
     if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big }
 }
 
-/// What is loaded at an address, and behind it.
+/// Returns the loaded bytes from an address to the end of its segment.
 fn bytes<'a>(object: &object::File<'a>, address: u64) -> Option<&'a [u8]> {
     object.segments().find_map(|segment| {
         let from = usize::try_from(address.checked_sub(segment.address())?).ok()?;
@@ -317,7 +320,7 @@ fn bytes<'a>(object: &object::File<'a>, address: u64) -> Option<&'a [u8]> {
     })
 }
 
-/// All words of a size that are loaded, with their addresses, which are multiples of it.
+/// Returns all aligned words of a size in the loaded segments, with their addresses.
 fn words<'a>(object: &object::File<'a>, size: usize) -> impl Iterator<Item = (u64, &'a [u8])> {
     object.segments().flat_map(move |segment| {
         let skipped = segment.address().wrapping_neg() % size as u64;
@@ -327,15 +330,15 @@ fn words<'a>(object: &object::File<'a>, size: usize) -> impl Iterator<Item = (u6
     })
 }
 
-/// Words that the loader of a position-independent program fills in: their addresses, and what it adds to where it
-/// loads. Go's linker and GNU's write that into the words as well; LLVM's leaves them 0.
+/// Returns the words that the loader of a position-independent program fills in, with their addresses and the addends.
+/// Go's and GNU's linkers also write the addends into the words; LLVM's linker leaves the words 0.
 fn relocations(object: &object::File<'_>) -> impl Iterator<Item = (u64, u64)> {
-    let all = object.dynamic_relocations().into_iter().flatten();
-    let own = all.filter(|(_, r)| r.target() == RelocationTarget::Absolute && !r.has_implicit_addend());
-    own.map(|(address, relocation)| (address, relocation.addend() as u64))
+    let relocations = object.dynamic_relocations().into_iter().flatten();
+    let absolute = relocations.filter(|(_, r)| r.target() == RelocationTarget::Absolute && !r.has_implicit_addend());
+    absolute.map(|(address, relocation)| (address, relocation.addend() as u64))
 }
 
-/// The words of what may be a module, up to the last one that is of use.
+/// Returns the words of a possible module, up to the last word that this reader uses.
 fn module(object: &object::File<'_>, address: u64, pointer: u8) -> Option<Vec<u64>> {
     let mut bytes = EndianSlice::new(bytes(object, address)?, endian(object));
     let last = CALLS[CALLS.len() - 1];
@@ -349,19 +352,19 @@ fn module(object: &object::File<'_>, address: u64, pointer: u8) -> Option<Vec<u6
     Some(words)
 }
 
-fn at<'a>(table: &Counted<'a>, offset: u64) -> gimli::Result<Counted<'a>> {
+fn at_offset<'a>(table: &CountedSlice<'a>, offset: u64) -> gimli::Result<CountedSlice<'a>> {
     let mut table = table.clone();
     table.skip(usize::try_from(offset).map_err(|_| gimli::Error::UnsupportedOffset)?)?;
     Ok(table)
 }
 
-/// The text at a place of a table of texts, each of which ends with a zero.
-fn text<'a>(table: &Counted<'a>, place: u32) -> gimli::Result<&'a [u8]> {
-    // Another layout of a future Go would lead into the middle of names.
-    if place > 0 && at(table, u64::from(place) - 1)?.read_u8()? != 0 {
-        return Err(gimli::Error::NoEntryAtGivenOffset(place.into()));
+/// Returns the zero-terminated text at an offset in a table of texts.
+fn text<'a>(table: &CountedSlice<'a>, offset: u32) -> gimli::Result<&'a [u8]> {
+    // If a future Go version changes the layout, offsets would point into the middle of names.
+    if offset > 0 && at_offset(table, u64::from(offset) - 1)?.read_u8()? != 0 {
+        return Err(gimli::Error::NoEntryAtGivenOffset(offset.into()));
     }
-    Ok(at(table, place.into())?.read_null_terminated_slice()?.slice.slice())
+    Ok(at_offset(table, offset.into())?.read_null_terminated_slice()?.slice.slice())
 }
 
 #[cfg(test)]
@@ -369,21 +372,22 @@ fn text<'a>(table: &Counted<'a>, place: u32) -> gimli::Result<&'a [u8]> {
 mod tests {
     use super::*;
 
-    /// Where the parts of a program are, in memory as in the file.
+    /// The offsets of the parts of a test program, in memory as in the file.
     const MODULE: usize = 128;
     const HEADER: usize = 512;
     const CODE: u64 = 0x40_0000;
 
-    fn put(program: &mut Vec<u8>, place: usize, bytes: &[u8]) {
-        program.resize(program.len().max(place + bytes.len()), 0);
-        program[place..place + bytes.len()].copy_from_slice(bytes);
+    fn put(program: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+        program.resize(program.len().max(offset + bytes.len()), 0);
+        program[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 
     fn le<const N: usize>(numbers: [u32; N]) -> Vec<u8> {
         numbers.iter().flat_map(|n| n.to_le_bytes()).collect()
     }
 
-    /// An ELF file with functions of 64 bytes, in each of which another one is inlined: the values of their tables.
+    /// Builds an ELF file with functions of 64 bytes, each with an inlined call. `values` are the functions' value
+    /// tables.
     fn program(version: usize, n_functions: u32, values: &[u8], parent: u32) -> Vec<u8> {
         let mut p = b"\x7fELF\x02\x01\x01".to_vec();
         put(&mut p, 16, &[2, 0, 62, 0, 1]);
@@ -398,7 +402,7 @@ mod tests {
         let mut functions: Vec<u8> = (0..n_functions).flat_map(|i| le([64 * i, size])).collect();
         functions.extend(le([64 * n_functions]));
         let start_line = if version > 0 { &le([9])[..] } else { &[] };
-        // Tables of files, lines and calls at 1, 8 and 15.
+        // The tables of files, lines and calls are at offsets 1, 8 and 15.
         functions.extend([le([0, 0, 0, 0, 0, 1, 8, 3, 0]), start_line.to_vec(), le([0x0400_0000])].concat());
         functions.extend(le([0, 0, 15, 0, 0, 0, 0]));
         parts.push(functions);
@@ -424,72 +428,72 @@ mod tests {
         p
     }
 
-    /// Of the first 48 bytes of a function the middle third is inlined.
+    /// In the first 48 bytes of a function, the middle third is inlined.
     const VALUES: &[u8] = b"\0\x02\x10\x02\x10\x01\x10\0\x16\x10\x14\x10\x11\x10\0\0\x10\x02\x10\x01\x10\0";
 
-    /// Name, file, line and start line of each frame, and what is said.
-    type Answer = (Vec<(u64, Vec<(String, String, u32, u32)>)>, Option<String>);
+    /// The name, file, line and start line of each frame by address, and the warning.
+    type FoundByAddress = (Vec<(u64, Vec<(String, String, u32, u32)>)>, Option<String>);
 
-    fn answer(program: &[u8], addresses: &[u64]) -> Answer {
+    fn look_up_all(program: &[u8], addresses: &[u64]) -> FoundByAddress {
         let mut all = Vec::new();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let Ok(object) = object::File::parse(program) else { return (all, None) };
-        let note = look_up(Path::new("program"), &object, addresses, |address, found| {
-            let frames = found.iter().map(|f| (text(f.name), text(f.file), f.line, f.start_line));
+        let note = look_up(Path::new("program"), &object, addresses, |address, frames| {
+            let frames = frames.iter().map(|f| (text(f.name), text(f.file), f.line, f.start_line));
             all.push((address.wrapping_sub(CODE), frames.collect()));
         });
         (all, note)
     }
 
     #[test]
-    fn an_inlined_function_stands_before_the_one_it_is_in() {
+    fn inlined_function_comes_before_its_caller() {
         for (version, [inner, outer]) in [(0, [0, 0]), (1, [19, 9])] {
             let frame = |name: &str, file: &str, line, start| (name.to_owned(), file.to_owned(), line, start);
             let addresses = [CODE - 1, CODE, CODE + 16, CODE + 40, CODE + 48, CODE + 64];
-            let (found, note) = answer(&program(version, 1, VALUES, 4), &addresses);
+            let (results, note) = look_up_all(&program(version, 1, VALUES, 4), &addresses);
             let inlined = vec![frame("main.inner", "b.go", 20, inner), frame("main.outer", "a.go", 10, outer)];
-            let own = |line| vec![frame("main.outer", "a.go", line, outer)];
-            assert_eq!(found, [(0, own(10)), (16, inlined), (40, own(11)), (48, vec![])]);
+            let outer_at = |line| vec![frame("main.outer", "a.go", line, outer)];
+            assert_eq!(results, [(0, outer_at(10)), (16, inlined), (40, outer_at(11)), (48, vec![])]);
             assert_eq!(note, None);
         }
     }
 
     #[test]
-    fn calls_that_are_inlined_into_themselves_end() {
-        let (found, _) = answer(&program(1, 1, VALUES, 20), &[CODE + 20]);
-        assert_eq!(found[0].1.iter().map(|f| &*f.0).collect::<Vec<_>>(), ["main.inner", "main.outer"]);
+    fn recursive_inlined_calls_end() {
+        let (results, _) = look_up_all(&program(1, 1, VALUES, 20), &[CODE + 20]);
+        assert_eq!(results[0].1.iter().map(|f| &*f.0).collect::<Vec<_>>(), ["main.inner", "main.outer"]);
     }
 
     #[test]
-    fn damage_is_said_or_harmless() {
+    fn damaged_tables_give_a_warning_or_valid_frames() {
         let addresses: Vec<u64> = (CODE..CODE + 128).collect();
-        let mut n_said = 0;
+        let mut n_warnings = 0;
         for version in 0..MAGICS.len() {
             let whole = program(version, 2, VALUES, 4);
-            for place in 0..whole.len() {
+            for offset in 0..whole.len() {
                 for byte in [0, 1, 0x7f, 0x80, 0xff] {
                     let mut damaged = whole.clone();
-                    damaged[place] = byte;
-                    let (found, note) = answer(&damaged, &addresses);
-                    assert!(found.iter().all(|(_, frames)| frames.len() <= 2), "{place}");
-                    n_said += usize::from(note.is_some());
+                    damaged[offset] = byte;
+                    let (results, note) = look_up_all(&damaged, &addresses);
+                    assert!(results.iter().all(|(_, frames)| frames.len() <= 2), "{offset}");
+                    n_warnings += usize::from(note.is_some());
                 }
-                answer(&whole[..place], &addresses);
+                look_up_all(&whole[..offset], &addresses);
             }
         }
-        assert!(n_said > 100, "{n_said}");
+        assert!(n_warnings > 100, "{n_warnings}");
     }
 
     #[test]
-    fn what_functions_share_is_not_read_for_each_without_end() {
+    fn shared_tables_are_limited_by_the_read_budget() {
         let long = [VALUES[..8].to_vec(), b"\x16\x01\x02\0".repeat(1 << 14), vec![0]].concat();
-        assert_eq!(answer(&program(1, 1, &long, 4), &[CODE]).1, None);
+        assert_eq!(look_up_all(&program(1, 1, &long, 4), &[CODE]).1, None);
         let addresses: Vec<u64> = (0..1000).map(|i| CODE + 64 * i).collect();
-        let (found, note) = answer(&program(1, 1000, &long, 4), &addresses);
-        assert!(!found.is_empty() && found.len() < 100, "{}", found.len());
+        let (results, note) = look_up_all(&program(1, 1000, &long, 4), &addresses);
+        assert!(!results.is_empty() && results.len() < 100, "{}", results.len());
         assert_eq!(
             note.unwrap(),
-            "program: some of Go's tables were not read: they ask for more work than their size allows"
+            "program: some of Go's tables were not read: reading them takes more work than their size allows"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! The kernel's functions, from a copy of `/proc/kallsyms`: for a profile of the boot that it was copied in, since the
-//! kernel is at another address in the next one.
+//! Kernel functions from a copy of `/proc/kallsyms`. The copy is valid only for profiles of the same boot, because the
+//! kernel has another address after the next boot.
 //!
 //! ```text
 //! ffffffff81000130 T entry_SYSCALL_64_after_hwframe
@@ -9,7 +9,7 @@
 use super::file::{Symbol, Symbols};
 use crate::work::paced;
 
-/// A line's address, its kind and its name.
+/// Parses a line into its address, type and name.
 fn parts(line: &[u8]) -> Option<(u64, u8, &[u8])> {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let address = words.next().filter(|word| word.len() <= 16)?;
@@ -20,13 +20,14 @@ fn parts(line: &[u8]) -> Option<(u64, u8, &[u8])> {
     }
 }
 
-/// True of a file that begins with a symbol in the kernel's half of all addresses, or at none: then they are hidden.
+/// Returns true if the first line is a symbol in the kernel's half of the address space, or at address 0, as in a file
+/// with hidden addresses.
 pub(super) fn recognises(bytes: &[u8]) -> bool {
     let first = bytes[..bytes.len().min(1024)].split(|&b| b == b'\n').next().and_then(parts);
     first.is_some_and(|(address, kind, _)| kind.is_ascii_alphabetic() && (address == 0 || address >> 63 != 0))
 }
 
-/// The functions, by address.
+/// Returns the functions, ordered by address.
 pub(super) fn functions(bytes: &[u8]) -> Symbols<'_> {
     let lines = paced(bytes.split(|&b| b == b'\n')).filter_map(parts);
     let functions = lines.filter(|(address, kind, _)| *address != 0 && b"tTwW".contains(kind));
@@ -41,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn functions_are_those_of_the_kernel_and_its_modules() {
+    fn kernel_and_module_functions_are_read_by_address() {
         let text = b"ffffffff81000000 T _text\nffffffff81000000 T _stext\nffffffff81000100 d data\nffffffff81000040 t second\n\
                      ffffffffc0000000 t third\t[module]\nnot a line\n0000000000000000 T hidden\n";
         assert!(recognises(text));

@@ -1,13 +1,13 @@
-//! Names and lines from binaries, for profiles that have addresses only, and the instructions of functions.
+//! Function names and lines from binaries, for profiles that have only addresses, and the instructions of functions.
 //!
 //! ```text
-//! search (what the user names, PPROF_BINARY_PATH) -> file (ELF, Mach-O, PE) -> dwarf, symbols, go -> demangle -> profile
+//! search (the user's paths, PPROF_BINARY_PATH) -> file (ELF, Mach-O, PE) -> dwarf, symbols, go -> demangle -> profile
 //!                                                         (the kernel) -> kallsyms
 //!                                                                           -> code -> instructions
 //! ```
 //!
-//! Binaries are hostile input like any other: everything that is read of them is counted against a budget that follows
-//! from their size (`dwarf`), and files that they name are opened only if they are regular files.
+//! Binaries are untrusted input. All reads from a binary count against a budget that is proportional to its size
+//! (`dwarf`). Files that a binary names are opened only if they are regular files.
 
 #[cfg(feature = "disasm")]
 mod code;

@@ -1,85 +1,85 @@
-//! Which binary a mapping's addresses are looked up in: one that the user names, one in the folders that are searched as
-//! pprof searches `PPROF_BINARY_PATH`, or the file where the profile says that it lay. Nothing is opened unless the user
-//! named a binary or a folder, and no file of another build is used unless the user insists.
-//! A profile comes from strangers, and the paths in it are theirs: whoever names a binary asks for it.
+//! Chooses the binary for the addresses of a mapping: a binary that the user names, a binary in a searched folder (as
+//! pprof searches `PPROF_BINARY_PATH`), or the file at the path in the profile. Opens nothing unless the user named a
+//! binary or a folder, and uses no file of another build unless the user insists.
+//! A profile may come from a stranger, and so do the paths in it. A user who names a binary opts in to opening them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::dwarf::SYSTEM;
+use super::dwarf::SYSTEM_DEBUG_FOLDER;
 use super::file::Binary;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{Mapping, NONE, Profile, Symbolizer};
 use crate::random::HashMap;
 
-/// Binaries and folders of binaries, for each side of a comparison. Clones share what was read.
+/// Binaries and folders of binaries, for each side of a comparison. Clones share the binaries that were read.
 #[derive(Debug, Clone, Default)]
 pub struct Binaries {
-    /// The base's, and the new side's, or those of a profile that has no side.
+    /// The paths for the base, and the paths for the new side or for a profile without a side.
     named: [Vec<PathBuf>; 2],
-    /// True where the base's are meant.
+    /// True for the binaries of the base.
     is_base: bool,
     folders: Vec<PathBuf>,
     any_build: bool,
     opened: Arc<Mutex<HashMap<PathBuf, Arc<Binary>>>>,
 }
 
-/// How many missing binaries a warning names.
-const MAX_NAMED: usize = 3;
+/// The maximum number of missing binaries to list in a warning.
+const MAX_LISTED_BINARIES: usize = 3;
 
-/// Missing binaries as a warning names them: the first ones, and how many more there are.
+/// Formats missing binaries for a warning: the first few, and the number of remaining binaries.
 pub fn some_of(mut missing: Vec<String>) -> String {
-    let more = missing.len().saturating_sub(MAX_NAMED);
-    missing.truncate(MAX_NAMED);
+    let more = missing.len().saturating_sub(MAX_LISTED_BINARIES);
+    missing.truncate(MAX_LISTED_BINARIES);
     let more = if more == 0 { String::new() } else { format!(" and {more} more") };
     format!("{}{more}", missing.join(", "))
 }
 
-/// A binary where a process had mapped it.
+/// A binary with the mapping of a process.
 #[derive(Debug, Clone)]
 pub struct Mapped {
     /// The file.
     pub binary: Arc<Binary>,
     mapping: Option<Mapping>,
-    /// Where its debug information may be.
+    /// The possible files with the binary's debug information.
     pub(super) by_build_id: Vec<PathBuf>,
 }
 
 impl Mapped {
-    /// The address in the file's own numbers of an address of the process; see [`Binary::own_address`].
+    /// Converts an address of the process to an address in the file; see [`Binary::own_address`].
     pub fn own_address(&self, address: u64) -> Option<u64> {
         self.binary.own_address(self.mapping.as_ref(), address)
     }
 
-    /// Looks addresses of the file up, so that [`Binary::frames`] knows them. Returns what a user should know.
+    /// Looks up addresses of the file, so that [`Binary::frames`] knows them. Returns warnings for the user.
     ///
     /// # Errors
-    /// The file can't be read any more.
+    /// Returns an error if the file can't be read any more.
     pub fn look_up(&self, addresses: &[u64]) -> Result<Vec<String>> {
         self.binary.look_up(addresses, &self.by_build_id)
     }
 }
 
-/// A mapping as texts.
-struct Wanted<'a> {
+/// A mapping that needs a binary.
+struct WantedBinary<'a> {
     mapping: Option<&'a Mapping>,
     file: String,
     build_id: String,
-    /// As errors say it.
+    /// The description of the mapping in errors.
     words: String,
-    /// It is the kernel or a module of it: in the upper half of all addresses.
+    /// True if the mapping is the kernel or one of its modules, in the upper half of the address space.
     is_kernel: bool,
-    /// It is the program itself: the first mapping, or all there is without mappings.
+    /// True if the mapping is the program itself: the first mapping, or a profile without mappings.
     is_main: bool,
 }
 
-impl Wanted<'_> {
+impl WantedBinary<'_> {
     fn file_name(&self) -> Option<&str> {
-        // Of Windows' paths, too.
+        // The path may also be a Windows path.
         self.file.rsplit(['/', '\\']).next().filter(|name| !name.is_empty())
     }
 
-    /// False of a build id that says something else; some binaries and some profiles have none.
+    /// Returns false if the build ids differ. Some binaries and some profiles have no build id.
     fn admits(&self, binary: &Binary) -> bool {
         self.build_id.is_empty() || binary.build_id().is_empty() || self.is(binary)
     }
@@ -91,46 +91,47 @@ impl Wanted<'_> {
 }
 
 impl Binaries {
-    /// What the user names, each a binary or a folder of binaries: for the base, and for the new side or a profile that
-    /// has no side.
+    /// Creates a set of the binaries and folders of binaries that the user names: for the base, and for the new side or
+    /// a profile without a side.
     pub fn new(base: Vec<PathBuf>, new: Vec<PathBuf>) -> Binaries {
         Binaries { named: [base, new], ..Binaries::default() }
     }
 
-    /// With folders that are searched after those, as pprof searches those of `PPROF_BINARY_PATH`: by
-    /// `BUILD_ID/FILE`, by `BUILD_ID`, by the first two digits of it and the rest with `.debug`, by the file's name, and by
+    /// Adds folders to search after the named ones, as pprof searches the folders in `PPROF_BINARY_PATH`: for
+    /// `BUILD_ID/FILE`, `BUILD_ID`, the build id's first two digits with the rest plus `.debug`, the file's name, and
     /// its whole path.
     #[must_use]
     pub fn with_folders(self, folders: Vec<PathBuf>) -> Binaries {
         Binaries { folders, ..self }
     }
 
-    /// Uses the binaries that the user names even if their build ids are not those of the profile.
+    /// Uses the binaries that the user names even if their build ids differ from the profile's.
     #[must_use]
     pub fn with_any_build(self, any_build: bool) -> Binaries {
         Binaries { any_build, ..self }
     }
 
-    /// The same for the profiles of a base.
+    /// Returns the binaries for the profiles of the base.
     pub(crate) fn of_base(&self) -> Binaries {
         Binaries { is_base: true, ..self.clone() }
     }
 
-    /// True if there is nothing to look into.
+    /// Returns true if there are no binaries and no folders to search.
     pub fn is_empty(&self) -> bool {
         self.named[usize::from(!self.is_base)].is_empty() && self.folders.is_empty()
     }
 
-    /// True if a binary or a folder is named, and not only folders that are searched anyway.
+    /// Returns true if the user named a binary or a folder, as opposed to folders that are always searched.
     pub fn is_named(&self) -> bool {
         !self.named[usize::from(!self.is_base)].is_empty()
     }
 
-    /// The binaries of mappings of a profile, in their order: `Ok(None)` of what is no file, such as the kernel's own
-    /// parts, and of what was not found an error in words that begin with what is missing.
+    /// Finds the binaries of mappings of a profile, in their order. Returns `Ok(None)` for a mapping without a file,
+    /// such as the kernel's own parts. A missing binary is an error text that starts with the description of the
+    /// mapping.
     ///
     /// # Errors
-    /// A binary that is named can't be read, or it is another build than the profile's.
+    /// Returns an error if a named binary can't be read, or is of another build than the profile.
     pub fn find(
         &self,
         profile: &Profile,
@@ -140,22 +141,23 @@ impl Binaries {
         let (given, folders): (Vec<_>, Vec<_>) = named.iter().cloned().partition(|path| !path.is_dir());
         let given = given.iter().map(|path| self.open(path)).collect::<Result<Vec<_>>>()?;
         let folders: Vec<&PathBuf> = folders.iter().chain(&self.folders).collect();
-        let wanted: Vec<Wanted<'_>> = mappings.iter().map(|&mapping| wanted(profile, mapping)).collect();
-        let chosen = self.assign(&given, &wanted).map_err(|e| e.in_input(profile.name()))?;
-        let found = wanted.iter().zip(chosen).map(|(wanted, chosen)| {
+        let targets: Vec<WantedBinary<'_>> =
+            mappings.iter().map(|&mapping| describe_mapping(profile, mapping)).collect();
+        let chosen = self.assign(&given, &targets).map_err(|e| e.in_input(profile.name()))?;
+        let results = targets.iter().zip(chosen).map(|(target, chosen)| {
             let binary = match chosen {
                 Some(binary) => Some(binary),
-                None => self.search(&folders, wanted).map_err(|why| format!("{} ({why})", wanted.words))?,
+                None => self.search(&folders, target).map_err(|why| format!("{} ({why})", target.words))?,
             };
             Ok(binary.map(|binary| {
                 let by_build_id = debug_files(&folders, binary.build_id());
-                Mapped { binary, mapping: wanted.mapping.cloned(), by_build_id }
+                Mapped { binary, mapping: target.mapping.cloned(), by_build_id }
             }))
         });
-        Ok(found.collect())
+        Ok(results.collect())
     }
 
-    /// The profile with names and lines for its addresses, as far as their binaries are found.
+    /// Adds names and lines to the addresses of a profile, as far as their binaries are found.
     pub(crate) fn symbolize(&self, profile: Profile, limit: u64) -> Result<Profile> {
         if self.is_empty() {
             return Ok(profile);
@@ -167,8 +169,8 @@ impl Binaries {
         let mappings: Vec<u32> = groups.iter().map(|(mapping, _)| *mapping).collect();
         let (mut notes, mut missing) = (Vec::new(), Vec::new());
         let mut symbolizer = Symbolizer::default();
-        for (n, ((mapping, locations), found)) in groups.iter().zip(self.find(&profile, &mappings)?).enumerate() {
-            let mapped = match found {
+        for (n, ((mapping, locations), result)) in groups.iter().zip(self.find(&profile, &mappings)?).enumerate() {
+            let mapped = match result {
                 Ok(Some(mapped)) => mapped,
                 Ok(None) => continue,
                 Err(words) => {
@@ -176,24 +178,24 @@ impl Binaries {
                     continue;
                 }
             };
-            let own = |&l: &u32| Some((l, mapped.own_address(profile.locations().address[l as usize])?));
-            let own: Vec<(u32, u64)> = locations.iter().filter_map(own).collect();
-            let addresses: Vec<u64> = own.iter().map(|&(_, address)| address).collect();
+            let file_addresses = |&l: &u32| Some((l, mapped.own_address(profile.locations().address[l as usize])?));
+            let file_addresses: Vec<(u32, u64)> = locations.iter().filter_map(file_addresses).collect();
+            let addresses: Vec<u64> = file_addresses.iter().map(|&(_, address)| address).collect();
             notes.extend(mapped.look_up(&addresses)?);
-            let before = symbolizer.len();
-            for (location, address) in own {
+            let n_before = symbolizer.len();
+            for (location, address) in file_addresses {
                 mapped.binary.frames(address, |lines| symbolizer.add(&profile, location, n, lines));
             }
-            if symbolizer.len() == before {
+            if symbolizer.len() == n_before {
                 notes.push(format!(
                     "{} has neither debug information nor symbols for the addresses of {}",
                     mapped.binary.path().display(),
-                    wanted(&profile, *mapping).words
+                    describe_mapping(&profile, *mapping).words
                 ));
             }
         }
         if !missing.is_empty() {
-            notes.push(format!("there are no names for what is in {}", some_of(missing)));
+            notes.push(format!("no names were found for addresses in {}", some_of(missing)));
         }
         let name = profile.name().to_owned();
         let profile = symbolizer.finish(profile, limit).map_err(|e| e.in_input(&name))?;
@@ -201,7 +203,7 @@ impl Binaries {
     }
 
     fn open(&self, path: &Path) -> Result<Arc<Binary>> {
-        // A profile can spell one file's path in many ways.
+        // A profile can spell a file's path in many ways.
         let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(binary) = opened().get(&real) {
@@ -211,37 +213,37 @@ impl Binaries {
         Ok(opened().entry(real).or_insert(binary).clone())
     }
 
-    /// For each mapping the binary that the user gave for it: the one with its build id, or with its file's name, and for
-    /// the program itself any other.
-    fn assign(&self, given: &[Arc<Binary>], wanted: &[Wanted<'_>]) -> Result<Vec<Option<Arc<Binary>>>> {
-        let mut chosen = vec![None; wanted.len()];
+    /// Assigns the user's binaries to mappings: by build id, or by file name. Any remaining binary is assigned to the
+    /// program itself.
+    fn assign(&self, given: &[Arc<Binary>], targets: &[WantedBinary<'_>]) -> Result<Vec<Option<Arc<Binary>>>> {
+        let mut chosen = vec![None; targets.len()];
         let mut refused = None;
-        let main = wanted.iter().position(|w| w.is_main);
+        let main = targets.iter().position(|w| w.is_main);
         for binary in given {
             if binary.is_of_kernel() {
-                let of_kernel = wanted.iter().zip(&mut chosen).filter(|(w, _)| w.is_kernel);
-                of_kernel.for_each(|(_, chosen)| *chosen = Some(binary.clone()));
+                let kernel_mappings = targets.iter().zip(&mut chosen).filter(|(w, _)| w.is_kernel);
+                kernel_mappings.for_each(|(_, chosen)| *chosen = Some(binary.clone()));
                 continue;
             }
-            let admits = |w: &&Wanted<'_>| self.any_build || w.admits(binary);
+            let admits = |w: &&WantedBinary<'_>| self.any_build || w.admits(binary);
             let file_name = binary.path().file_name().and_then(|n| n.to_str());
-            let same_name = |w: &Wanted<'_>| w.file_name().is_some() && w.file_name() == file_name;
-            let by_name = || wanted.iter().position(|w| same_name(w) && admits(&w));
-            let at = wanted.iter().position(|w| w.is(binary)).or_else(by_name);
-            match (at, main) {
-                (Some(at), _) => chosen[at] = Some(binary.clone()),
-                (None, Some(main)) if admits(&&wanted[main]) => {
+            let same_name = |w: &WantedBinary<'_>| w.file_name().is_some() && w.file_name() == file_name;
+            let by_name = || targets.iter().position(|w| same_name(w) && admits(&w));
+            let index = targets.iter().position(|w| w.is(binary)).or_else(by_name);
+            match (index, main) {
+                (Some(index), _) => chosen[index] = Some(binary.clone()),
+                (None, Some(main)) if admits(&&targets[main]) => {
                     chosen[main].get_or_insert_with(|| binary.clone());
                 }
                 (None, Some(main)) => {
-                    let same = wanted.iter().find(|w| same_name(w)).unwrap_or(&wanted[main]);
+                    let mapping = targets.iter().find(|w| same_name(w)).unwrap_or(&targets[main]);
                     refused.get_or_insert_with(|| {
                         Error::new(
                             ErrorKind::Incompatible,
                             format!(
-                                "it was taken of {}, and {} has the build id {}; give the binary of that build, or \
-                             --any-build to use this one all the same",
-                                same.words,
+                                "it was recorded from {}, but {} has the build id {}; pass the binary of that build, or \
+                             --any-build to use this one anyway",
+                                mapping.words,
                                 binary.path().display(),
                                 binary.build_id()
                             ),
@@ -251,39 +253,43 @@ impl Binaries {
                 (None, None) => {}
             }
         }
-        // The binaries of both sides may be given for each: one of them is the right one.
+        // The user may pass the binaries of both sides for each side, so one match is enough.
         refused.filter(|_| chosen.iter().all(Option::is_none)).map_or(Ok(chosen), Err)
     }
 
-    /// The binary of a mapping in the folders, or where the profile says that it lay. None of what is no file; in place of
-    /// an error, what the user should know.
-    fn search(&self, folders: &[&PathBuf], wanted: &Wanted<'_>) -> std::result::Result<Option<Arc<Binary>>, String> {
-        // The kernel's own parts, and code that was made at run time.
+    /// Finds the binary of a mapping in the folders, or at its path in the profile. Returns `None` for a mapping
+    /// without a file, and a text for the user as the error.
+    fn search(
+        &self,
+        folders: &[&PathBuf],
+        target: &WantedBinary<'_>,
+    ) -> std::result::Result<Option<Arc<Binary>>, String> {
+        // These are the kernel's own parts, and code that was generated at run time.
         let no_file = ["[", "//anon", "linux-vdso", "/dev/", "anon_inode:"];
-        if no_file.iter().any(|begin| wanted.file.starts_with(begin)) {
+        if no_file.iter().any(|begin| target.file.starts_with(begin)) {
             return Ok(None);
         }
         let mut candidates = Vec::new();
         for folder in folders {
-            if is_hex(&wanted.build_id) {
-                let of_build = folder.join(&wanted.build_id);
-                let entries = std::fs::read_dir(&of_build).into_iter().flatten().flatten();
+            if is_hex(&target.build_id) {
+                let build_folder = folder.join(&target.build_id);
+                let entries = std::fs::read_dir(&build_folder).into_iter().flatten().flatten();
                 let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
                 files.sort();
                 candidates.extend(files);
-                candidates.push(of_build);
+                candidates.push(build_folder);
             }
-            candidates.extend(debug_files(&[folder], &wanted.build_id));
-            candidates.extend(wanted.file_name().map(|name| folder.join(name)));
-            candidates.push(folder.join(wanted.file.trim_start_matches('/')));
+            candidates.extend(debug_files(&[folder], &target.build_id));
+            candidates.extend(target.file_name().map(|name| folder.join(name)));
+            candidates.push(folder.join(target.file.trim_start_matches('/')));
         }
-        if !wanted.file.is_empty() {
-            candidates.push(PathBuf::from(&wanted.file));
+        if !target.file.is_empty() {
+            candidates.push(PathBuf::from(&target.file));
         }
         let mut other_build = None;
         for path in candidates.iter().filter(|path| path.is_file()) {
             match self.open(path) {
-                Ok(binary) if wanted.admits(&binary) => return Ok(Some(binary)),
+                Ok(binary) if target.admits(&binary) => return Ok(Some(binary)),
                 Ok(binary) => other_build = Some(binary),
                 Err(_) => {}
             }
@@ -295,23 +301,23 @@ impl Binaries {
     }
 }
 
-/// Where the debug information of a build is below a folder, as gdb lays it out, and on the system.
+/// Returns the paths of a build's debug information, in folders with gdb's layout and on the system.
 fn debug_files(folders: &[&PathBuf], build_id: &str) -> Vec<PathBuf> {
     if !is_hex(build_id) || build_id.len() < 4 {
         return Vec::new();
     }
-    let (begin, rest) = build_id.split_at(2);
-    let file = Path::new(begin).join(format!("{rest}.debug"));
-    let system = Path::new(SYSTEM).join(".build-id");
+    let (prefix, rest) = build_id.split_at(2);
+    let file = Path::new(prefix).join(format!("{rest}.debug"));
+    let system = Path::new(SYSTEM_DEBUG_FOLDER).join(".build-id");
     folders.iter().map(|folder| folder.join(&file)).chain([system.join(&file)]).collect()
 }
 
-/// True of what can only be an id: it is made a part of a path.
+/// Returns true for hexadecimal digits. Only such a build id is safe as a part of a path.
 fn is_hex(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// The locations without lines, by mapping; that is [`NONE`] where the profile has no mappings at all.
+/// Groups the locations without lines by mapping. The mapping is 0 if the profile has no mappings.
 fn without_lines(profile: &Profile) -> Vec<(u32, Vec<u32>)> {
     let locations = profile.locations();
     let n_mappings = profile.mappings().len();
@@ -330,10 +336,10 @@ fn without_lines(profile: &Profile) -> Vec<(u32, Vec<u32>)> {
     groups
 }
 
-fn wanted(profile: &Profile, number: u32) -> Wanted<'_> {
+fn describe_mapping(profile: &Profile, number: u32) -> WantedBinary<'_> {
     let mapping = profile.mappings().get(number as usize);
     let (file, build_id) = mapping.map_or_else(Default::default, |m| (profile.text(m.file), profile.text(m.build_id)));
-    let words = mapping.map_or_else(|| "a binary that it does not name".to_owned(), |m| profile.mapping_words(m));
+    let words = mapping.map_or_else(|| "a binary without a name".to_owned(), |m| profile.mapping_words(m));
     let is_kernel = mapping.is_some_and(|m| m.start >> 63 != 0 && !file.starts_with("[v"));
-    Wanted { mapping, file, build_id, words, is_kernel, is_main: number == 0 || profile.mappings().is_empty() }
+    WantedBinary { mapping, file, build_id, words, is_kernel, is_main: number == 0 || profile.mappings().is_empty() }
 }

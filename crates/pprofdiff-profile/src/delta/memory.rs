@@ -1,124 +1,124 @@
-//! What is remembered of the last snapshot: for each of its samples a digest and the counters, and nothing else.
+//! Stores the last snapshot: a digest and the counters of each of its samples.
 //!
-//! A process writes its samples in nearly the same order each time, so the next one is guessed to be the one that
-//! followed the last one found, and only where the guess is wrong is anything looked up (the table for that is made
-//! when it happens first). All buffers are used again for the next snapshot, and hold one snapshot's samples: what
-//! vanished is forgotten.
+//! A process writes its samples in nearly the same order each time. Each sample is therefore expected to follow the
+//! previously matched one. Only if this guess is wrong does a lookup happen; the table for it is built at the first
+//! lookup. All buffers are reused and hold the samples of one snapshot, so vanished samples are forgotten.
 
 use super::identity::Digest;
 use crate::interner::{Found, Index};
 use crate::profile::NONE;
 
-/// One snapshot's samples, in its order, each once.
+/// The distinct samples of one snapshot, in its order.
 #[derive(Default)]
 struct Snapshot {
     digests: Vec<Digest>,
-    /// For each sample, one for each cumulative sample type.
+    /// The counters of each sample, one per cumulative sample type.
     counters: Vec<i64>,
 }
 
-/// The last snapshot, and the one that is being read.
+/// The last snapshot, and the snapshot that is being read.
 #[derive(Default)]
-pub(super) struct Memory {
-    known: Snapshot,
+pub(super) struct SnapshotMemory {
+    last: Snapshot,
     fresh: Snapshot,
-    /// For each known sample, its row in the fresh snapshot, or `NONE`; and the other way round.
-    row_of_known: Vec<u32>,
-    known_of_row: Vec<u32>,
-    /// Known samples by their index, fresh ones that are not known by [`FRESH`] and their row.
+    /// The row in the fresh snapshot of each sample of the last snapshot, or `NONE`.
+    row_of_last: Vec<u32>,
+    /// The index in the last snapshot of each row in the fresh snapshot, or `NONE`.
+    last_of_row: Vec<u32>,
+    /// A table of the last snapshot's samples (by index) and new samples ([`FRESH`] plus their row).
     lookup: Index,
-    lookup_made: bool,
+    is_lookup_built: bool,
     guess: usize,
-    /// For each counter, what samples that are gone had counted, and what all had.
+    /// The vanished and total counts of each counter.
     lost: Vec<Lost>,
 }
 
-/// Magnitudes of what one counter had counted in the last snapshot; all of them fit an int64.
+/// Sums of one counter's absolute values in the last snapshot. All of them fit in an int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Lost {
-    /// In the samples that are gone.
+    /// The sum over the vanished samples.
     pub(super) gone: u64,
-    /// In all samples.
-    pub(super) of: u64,
+    /// The sum over all samples.
+    pub(super) total: u64,
 }
 
-/// Samples of the last snapshot that had counted something.
+/// The samples of the last snapshot with nonzero counters.
 pub(super) struct Vanished<'m> {
-    /// How many are gone.
+    /// The number of vanished samples.
     pub(super) samples: usize,
-    /// How many there were.
-    pub(super) of: usize,
-    /// What each counter lost with them.
+    /// The number of all samples.
+    pub(super) total: usize,
+    /// The loss of each counter.
     pub(super) counters: &'m [Lost],
 }
 
-/// Profiles of 4 GiB have fewer samples than this.
+/// The flag for rows of new samples in the lookup. Profiles of up to 4 GiB have fewer samples than this.
 const FRESH: u32 = 1 << 31;
 
 fn hash(d: &Digest) -> u64 {
-    // hashbrown looks at the lowest and at the seven highest bits; a digest has 61.
+    // hashbrown uses the lowest bits and the seven highest bits, but a digest has only 61 bits.
     d[0] ^ d[1] << 3
 }
 
-impl Memory {
-    /// Begins a snapshot.
+impl SnapshotMemory {
+    /// Starts a new snapshot.
     pub(super) fn begin(&mut self) {
         self.fresh.digests.clear();
         self.fresh.counters.clear();
-        self.row_of_known.clear();
-        self.row_of_known.resize(self.known.digests.len(), NONE);
-        self.known_of_row.clear();
-        (self.lookup_made, self.guess) = (false, 0);
+        self.row_of_last.clear();
+        self.row_of_last.resize(self.last.digests.len(), NONE);
+        self.last_of_row.clear();
+        (self.is_lookup_built, self.guess) = (false, 0);
     }
 
-    /// Number of rows: different samples of the fresh snapshot so far.
+    /// Returns the number of rows, which are the distinct samples of the fresh snapshot so far.
     pub(super) fn n_rows(&self) -> usize {
-        self.known_of_row.len()
+        self.last_of_row.len()
     }
 
-    /// The row of a sample; a new one if the snapshot did not have it yet.
+    /// Returns the row of a sample. Adds a row if the snapshot does not have the sample yet.
     #[inline]
     pub(super) fn row(&mut self, digest: Digest) -> usize {
-        if self.known.digests.get(self.guess) == Some(&digest) && self.row_of_known[self.guess] == NONE {
-            return self.found(self.guess, digest);
+        if self.last.digests.get(self.guess) == Some(&digest) && self.row_of_last[self.guess] == NONE {
+            return self.match_last(self.guess, digest);
         }
         self.look_up(digest)
     }
 
-    fn found(&mut self, known: usize, digest: Digest) -> usize {
-        self.guess = known + 1;
-        if self.row_of_known[known] == NONE {
-            self.row_of_known[known] = self.n_rows() as u32;
-            self.push(digest, known as u32);
+    fn match_last(&mut self, index: usize, digest: Digest) -> usize {
+        self.guess = index + 1;
+        if self.row_of_last[index] == NONE {
+            self.row_of_last[index] = self.n_rows() as u32;
+            self.push(digest, index as u32);
         }
-        self.row_of_known[known] as usize
+        self.row_of_last[index] as usize
     }
 
-    fn push(&mut self, digest: Digest, known: u32) {
+    fn push(&mut self, digest: Digest, index: u32) {
         self.fresh.digests.push(digest);
-        self.known_of_row.push(known);
+        self.last_of_row.push(index);
     }
 
     #[inline(never)]
     fn look_up(&mut self, digest: Digest) -> usize {
-        let Memory { known, fresh, lookup, .. } = self;
+        let SnapshotMemory { last, fresh, lookup, .. } = self;
         let digest_of = |i: u32| match i & FRESH {
-            0 => known.digests[i as usize],
+            0 => last.digests[i as usize],
             _ => fresh.digests[(i ^ FRESH) as usize],
         };
-        if !self.lookup_made {
-            self.lookup_made = true;
+        if !self.is_lookup_built {
+            self.is_lookup_built = true;
             lookup.clear();
-            lookup.reserve(known.digests.len(), |i| hash(&digest_of(i)));
-            for (i, d) in known.digests.iter().enumerate() {
-                // Digests of one snapshot differ.
+            lookup.reserve(last.digests.len(), |i| hash(&digest_of(i)));
+            for (i, d) in last.digests.iter().enumerate() {
+                // All digests of one snapshot differ.
                 lookup.find_or_insert(hash(d), i, |_| false, |i| hash(&digest_of(i)));
             }
         }
-        let row = self.known_of_row.len();
+        let row = self.last_of_row.len();
         let next = row | FRESH as usize;
         match lookup.find_or_insert(hash(&digest), next, |i| digest_of(i) == digest, |i| hash(&digest_of(i))) {
-            Found::Known(i) if i & FRESH == 0 => self.found(i as usize, digest),
+            Found::Known(i) if i & FRESH == 0 => self.match_last(i as usize, digest),
             Found::Known(i) => (i ^ FRESH) as usize,
             Found::New(_) => {
                 self.push(digest, NONE);
@@ -127,43 +127,43 @@ impl Memory {
         }
     }
 
-    /// The counters that a row had in the last snapshot, `n` of them; none if it was not there.
+    /// Returns the `n` counters of a row in the last snapshot, or `None` for a new sample.
     pub(super) fn before(&self, row: usize, n: usize) -> Option<&[i64]> {
-        match self.known_of_row[row] {
+        match self.last_of_row[row] {
             NONE => None,
-            known => Some(&self.known.counters[known as usize * n..][..n]),
+            index => Some(&self.last.counters[index as usize * n..][..n]),
         }
     }
 
-    /// What of the last snapshot, which has `n` counters, is not in the fresh one.
+    /// Returns the samples of the last snapshot, with `n` counters each, that are not in the fresh snapshot.
     pub(super) fn vanished(&mut self, n: usize) -> Vanished<'_> {
-        let Memory { known, row_of_known, lost, .. } = self;
+        let SnapshotMemory { last, row_of_last, lost, .. } = self;
         lost.clear();
         lost.resize(n, Lost::default());
-        let (mut samples, mut of) = (0, 0);
-        for (i, &row) in row_of_known.iter().enumerate() {
-            let counters = &known.counters[i * n..][..n];
+        let (mut samples, mut total) = (0, 0);
+        for (i, &row) in row_of_last.iter().enumerate() {
+            let counters = &last.counters[i * n..][..n];
             if counters.iter().all(|&v| v == 0) {
                 continue;
             }
             let gone = row == NONE;
-            of += 1;
+            total += 1;
             samples += usize::from(gone);
             for (lost, v) in lost.iter_mut().zip(counters) {
-                lost.of += v.unsigned_abs();
+                lost.total += v.unsigned_abs();
                 lost.gone += if gone { v.unsigned_abs() } else { 0 };
             }
         }
-        Vanished { samples, of, counters: lost }
+        Vanished { samples, total, counters: lost }
     }
 
-    /// Remembers the counters of the next row; called for all rows in order.
+    /// Stores the counters of the next row. Must be called for all rows in order.
     pub(super) fn remember(&mut self, counters: impl Iterator<Item = i64>) {
         self.fresh.counters.extend(counters);
     }
 
     /// Makes the fresh snapshot the last one.
     pub(super) fn commit(&mut self) {
-        std::mem::swap(&mut self.known, &mut self.fresh);
+        std::mem::swap(&mut self.last, &mut self.fresh);
     }
 }

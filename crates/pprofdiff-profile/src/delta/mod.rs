@@ -1,16 +1,16 @@
-//! What happened between two snapshots of a growing profile.
+//! Computes the change between two snapshots of a cumulative profile.
 //!
 //! ```text
-//! snapshot -> digest of each sample -> row (found in the last snapshot, or new) -> values less what they were -> message
+//! snapshot -> digest of each sample -> row (from the last snapshot, or new) -> values minus previous values -> message
 //! ```
 //!
 //! Go's heap, mutex and block profiles count from the start of the process. The delta of two snapshots is a profile of
-//! the time between them: cumulative sample types are subtracted, all others (gauges: what is in use) are those of the
-//! newer snapshot. Samples that come to zero go, with everything that only they referred to; the order is the newer
-//! snapshot's, and so are all other fields. Of the older snapshot a digest and the counters of each sample are enough
-//! ([`DeltaComputer`]), so a stream of snapshots is held in a fraction of one.
+//! the time between them: cumulative sample types are subtracted, and all other types (gauges, such as memory in use)
+//! have the newer snapshot's values. Samples that become zero are dropped, together with all data that only they refer
+//! to. The order and all other fields are the newer snapshot's. The older snapshot is needed only as a digest and the
+//! counters of each sample ([`DeltaComputer`]), so a stream of snapshots takes a fraction of one snapshot's memory.
 //!
-//! This module knows profiles, and neither diffs nor reports.
+//! This module depends on profiles only, not on diffs or reports.
 
 mod identity;
 mod memory;
@@ -21,11 +21,11 @@ use std::fmt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{About, MessageWriter, Profile, WriteOptions, pack};
 use crate::random::HashMap;
-use identity::Identity;
-use memory::Memory;
+use identity::SampleIdentity;
+use memory::SnapshotMemory;
 
-/// The sample types that are known to count from the start of the process: those of Go's runtime, and the names that
-/// Pyroscope gives to them.
+/// The names of sample types that count from the start of the process: the names in Go's runtime, and Pyroscope's names
+/// for the same types.
 pub const CUMULATIVE: &[&str] = &[
     "alloc_objects",
     "alloc_space",
@@ -37,40 +37,40 @@ pub const CUMULATIVE: &[&str] = &[
     "block_duration",
 ];
 
-/// What to do when a counter went down, or more than half of what it had counted is gone with its samples: either means
+/// The action if a counter went down, or if more than half of a counter's sum vanished with its samples. Either means
 /// that the process (or its profiler) was restarted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum OnReset {
-    /// An error of kind [`ErrorKind::Reset`]; a stream stays at the last snapshot.
+    /// Fails with an error of kind [`ErrorKind::Reset`]. A stream keeps the last snapshot.
     #[default]
     Error,
-    /// The delta is the new snapshot as it is: what the new process did since its start.
+    /// Returns the new snapshot unchanged: the activity of the new process since its start.
     Pass,
-    /// Counters that went down count as unchanged.
+    /// Treats counters that went down as unchanged.
     Clamp,
 }
 
-/// How deltas are made.
+/// Options for computing deltas.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct DeltaOptions {
-    /// The names of the sample types that are cumulative; all others are gauges. [`CUMULATIVE`] unless given, of which
-    /// one must occur in the snapshots. A name that is given must occur.
+    /// The names of the cumulative sample types; all other types are gauges. Each given name must occur in the
+    /// snapshots. Defaults to [`CUMULATIVE`], of which at least one type must occur.
     pub cumulative: Option<Vec<String>>,
-    /// What to do after a restart.
+    /// The action after a restart.
     pub on_reset: OnReset,
 }
 
 impl DeltaOptions {
-    /// With the sample types of these names as cumulative, and no others.
+    /// Treats exactly these sample types as cumulative.
     #[must_use]
     pub fn with_cumulative(mut self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.cumulative = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// With this done after a restart.
+    /// Sets the action after a restart.
     #[must_use]
     pub fn with_on_reset(mut self, on_reset: OnReset) -> Self {
         self.on_reset = on_reset;
@@ -78,44 +78,44 @@ impl DeltaOptions {
     }
 }
 
-/// How one sample type was treated.
+/// The treatment of one sample type.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Treatment {
-    /// The sample type's name.
+    /// The name of the sample type.
     pub sample_type: String,
-    /// Its unit.
+    /// The unit of the sample type.
     pub unit: String,
-    /// Subtracted (true), or as in the newer snapshot.
+    /// True if the type was subtracted, false if it has the newer snapshot's values.
     pub cumulative: bool,
 }
 
-/// How a restart showed.
+/// The evidence for a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Reset {
-    /// In samples that both snapshots have.
+    /// Counters went down in samples that both snapshots have.
     Decreased {
-        /// In how many.
+        /// The number of these samples.
         samples: usize,
-        /// The sample type of the first of them.
+        /// The sample type of the first decrease.
         sample_type: String,
-        /// What it had counted.
+        /// The counter's value in the older snapshot.
         before: i64,
-        /// What it counts now.
+        /// The counter's value in the newer snapshot.
         after: i64,
     },
-    /// With samples that are gone, more than half of what a sample type had counted is gone.
+    /// Samples vanished, and with them more than half of a sample type's sum.
     Vanished {
-        /// How many of those that had counted something are gone.
+        /// The number of vanished samples with nonzero counters.
         samples: usize,
-        /// How many there were.
+        /// The number of all samples with nonzero counters in the older snapshot.
         of: usize,
-        /// The first sample type of which more than half is gone.
+        /// The first sample type that lost more than half of its sum.
         sample_type: String,
-        /// What the samples that are gone had counted.
+        /// The sum of the vanished samples' counters.
         gone: i64,
-        /// What all had counted.
+        /// The sum of all samples' counters.
         counted: i64,
     },
 }
@@ -136,67 +136,69 @@ impl fmt::Display for Reset {
     }
 }
 
-/// The delta of two snapshots, as a message in the computer's memory.
+/// The delta of two snapshots, as an encoded message in the computer's memory.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Delta<'c> {
     message: Cow<'c, [u8]>,
-    /// How each sample type was treated, in the snapshot's order. The written profile says it in its last comment.
+    /// The treatment of each sample type, in the snapshot's order. The written profile has it in its last comment.
     pub treatments: Vec<Treatment>,
-    /// True if there was no snapshot before, so that this is the snapshot as it is.
+    /// True if there was no previous snapshot, so the delta is the whole snapshot.
     pub first: bool,
-    /// What went down, if something did and [`DeltaOptions::on_reset`] is not to fail. The last comment says this too.
+    /// The evidence for a restart, if there was one and [`DeltaOptions::on_reset`] allows it. It is also in the last
+    /// comment.
     pub reset: Option<Reset>,
-    /// Number of samples that are left.
+    /// The number of samples in the delta.
     pub samples: usize,
-    /// Number of samples that had counted something before and are not in the newer snapshot. What they counted is not
-    /// in the delta; the last comment says how many they are.
+    /// The number of samples of the older snapshot that had nonzero counters and are missing in the newer snapshot.
+    /// Their counts are not in the delta. The number is also in the last comment.
     pub vanished: usize,
 }
 
-/// How many samples are gone, as comments and warnings say it.
-fn gone(samples: usize) -> String {
+/// Formats the number of vanished samples for comments and warnings.
+fn describe_vanished(samples: usize) -> String {
     let samples_are =
         if samples == 1 { "sample that had counted something is" } else { "samples that had counted something are" };
     format!("{samples} {samples_are} gone")
 }
 
 impl Delta<'_> {
-    /// The delta as a file's bytes. The same snapshots and options give the same bytes, always.
+    /// Encodes the delta as a file. The same snapshots and options always give the same bytes.
     ///
     /// # Errors
-    /// A level that does not exist.
+    /// Returns an error if the compression level does not exist.
     pub fn to_bytes(&self, options: &WriteOptions) -> Result<Vec<u8>> {
         pack(&self.message, options)
     }
 
-    /// The delta as a loaded profile, which costs checking it as any other; `name` stands for it in errors and reports.
+    /// Returns the delta as a loaded profile, validated like any other profile. `name` is its name in errors and
+    /// reports.
     ///
     /// # Errors
-    /// None that are known: what was written is valid.
+    /// No error is known, because the written message is valid.
     pub fn to_profile(&self, name: &str) -> Result<Profile> {
         Profile::decode(name, self.message.to_vec())
     }
 
-    /// What a user should know before trusting the delta: that counters went down, or that samples are gone.
+    /// Returns a warning for the user if counters went down or samples vanished.
     pub fn warning(&self) -> Option<String> {
         match (&self.reset, self.vanished) {
-            (Some(reset), _) => Some(format!("{reset}: the process was started anew")),
+            (Some(reset), _) => Some(format!("{reset}: the process was restarted")),
             (None, 0) => None,
-            (None, n) => Some(format!("{}; what became of them is not in the delta", gone(n))),
+            (None, n) => Some(format!("{}; their counts are not in the delta", describe_vanished(n))),
         }
     }
 
-    /// Size of the message in bytes.
+    /// Returns the size of the message in bytes.
     pub fn size(&self) -> usize {
         self.message.len()
     }
 }
 
-/// What happened between two snapshots, of which `prev` is the older.
+/// Computes the change between two snapshots; `prev` is the older.
 ///
 /// # Errors
-/// As [`DeltaComputer::update`].
+/// Returns the errors of [`DeltaComputer::update`].
 pub fn delta(prev: &Profile, cur: &Profile, options: &DeltaOptions) -> Result<Delta<'static>> {
     let mut computer = DeltaComputer::new(options.clone());
     computer.start(prev)?;
@@ -205,47 +207,48 @@ pub fn delta(prev: &Profile, cur: &Profile, options: &DeltaOptions) -> Result<De
     Ok(Delta { message, treatments, first, reset, samples, vanished })
 }
 
-/// The deltas of a stream of snapshots.
+/// Computes the deltas of a stream of snapshots.
 ///
-/// It remembers 16 bytes and the cumulative values of each sample of the last snapshot: what vanished is forgotten.
-/// All memory is used again, so after the largest snapshot nothing grows.
+/// It keeps 16 bytes and the cumulative values of each sample of the last snapshot; vanished samples are forgotten. All
+/// memory is reused, so nothing grows after the largest snapshot.
 pub struct DeltaComputer {
     options: DeltaOptions,
-    before: Option<Before>,
-    identity: Identity,
-    memory: Memory,
-    /// For each row, its first sample, and its values, one for each sample type.
+    before: Option<PreviousSnapshot>,
+    identity: SampleIdentity,
+    memory: SnapshotMemory,
+    /// The first sample of each row.
     first_sample: Vec<u32>,
+    /// The values of each row, one per sample type.
     values: Vec<i64>,
     writer: MessageWriter,
 }
 
-/// What is remembered of the last snapshot beside its samples.
-struct Before {
+/// The data of the last snapshot, except for its samples.
+struct PreviousSnapshot {
     name: String,
     time_nanos: i64,
     counters: Vec<Treatment>,
 }
 
 impl DeltaComputer {
-    /// A computer that knows no snapshot yet.
+    /// Creates a computer without a snapshot.
     pub fn new(options: DeltaOptions) -> DeltaComputer {
         DeltaComputer {
             options,
             before: None,
-            identity: Identity::new(),
-            memory: Memory::default(),
+            identity: SampleIdentity::new(),
+            memory: SnapshotMemory::default(),
             first_sample: Vec::new(),
             values: Vec::new(),
             writer: MessageWriter::default(),
         }
     }
 
-    /// Takes a snapshot as the one before the next, and writes nothing. Whatever was known is forgotten.
+    /// Stores a snapshot as the previous one, and writes nothing. Forgets all earlier snapshots.
     ///
     /// # Errors
-    /// The options name a sample type that the snapshot does not have, or name none and nothing in the snapshot is
-    /// known to be cumulative; the snapshot is a written diff.
+    /// Returns an error if the options name a sample type that the snapshot lacks, if they name none and the snapshot
+    /// has no type in [`CUMULATIVE`], or if the snapshot is a written diff.
     pub fn start(&mut self, snapshot: &Profile) -> Result<()> {
         let treatments = first_treatments(snapshot, &self.options)?;
         let columns = cumulative_columns(&treatments);
@@ -256,21 +259,22 @@ impl DeltaComputer {
         Ok(())
     }
 
-    /// What happened since the last snapshot. The first one is passed on as it is (duplicate samples added up, zeros
-    /// gone). The duration is the time between the two, or 0 if one of them does not say when it was taken.
+    /// Computes the change since the last snapshot. The first snapshot is returned unchanged, except that duplicate
+    /// samples are added up and zeros are dropped. The duration is the time between the two snapshots, or 0 if one of
+    /// them has no time.
     ///
     /// # Errors
-    /// As [`DeltaComputer::start`]; a snapshot that is older than the last one or has other cumulative sample types;
-    /// values that differ by more than an int64 holds; and, with [`OnReset::Error`], counters that went down, or
-    /// of which more than half is gone with their samples. After an error the last snapshot is still the last one.
+    /// Returns the errors of [`DeltaComputer::start`]. Also returns an error if the snapshot is older than the last
+    /// one, if it has other cumulative sample types, or if a difference exceeds an int64. With [`OnReset::Error`], a
+    /// restart is an error. After an error, the last snapshot stays the same.
     pub fn update(&mut self, snapshot: &Profile) -> Result<Delta<'_>> {
         self.update_with(snapshot, self.options.on_reset)
     }
 
-    /// The same, with another choice for counters that went down.
+    /// Like [`DeltaComputer::update`], with another action after a restart.
     ///
     /// # Errors
-    /// As [`DeltaComputer::update`].
+    /// Returns the errors of [`DeltaComputer::update`].
     pub fn update_with(&mut self, snapshot: &Profile, on_reset: OnReset) -> Result<Delta<'_>> {
         let in_input = |e: Error| e.in_input(snapshot.name());
         let (treatments, columns, duration_nanos) = match &self.before {
@@ -291,7 +295,7 @@ impl DeltaComputer {
         if let Some(before) = &self.before {
             let lost = self.memory.vanished(columns.len());
             vanished = lost.samples;
-            let most = lost.counters.iter().position(|c| c.gone > c.of / 2);
+            let reset_column = lost.counters.iter().position(|c| c.gone > c.total / 2);
             reset = match decreased {
                 Some(Decrease { samples, column, before, after }) => Some(Reset::Decreased {
                     samples,
@@ -299,17 +303,17 @@ impl DeltaComputer {
                     before,
                     after,
                 }),
-                None => most.map(|i| Reset::Vanished {
+                None => reset_column.map(|i| Reset::Vanished {
                     samples: vanished,
-                    of: lost.of,
+                    of: lost.total,
                     sample_type: treatments[columns[i]].sample_type.clone(),
                     gone: lost.counters[i].gone as i64,
-                    counted: lost.counters[i].of as i64,
+                    counted: lost.counters[i].total as i64,
                 }),
             };
             if let (Some(reset), OnReset::Error) = (&reset, on_reset) {
                 let detail = format!(
-                    "{reset} since {}: the process was started anew; choose to pass the new snapshot on as it is, or to clamp",
+                    "{reset} since {}: the process was restarted; choose to pass the new snapshot unchanged, or to clamp",
                     before.name
                 );
                 return Err(in_input(Error::new(ErrorKind::Reset, detail)));
@@ -343,21 +347,21 @@ impl DeltaComputer {
                 sample.for_each_value(|v| self.values.push(v));
             } else {
                 let mut sums = self.values[row * n..][..n].iter_mut();
-                // Loading made sure that no sum over the samples overflows.
+                // Loading has checked that no sum over the samples overflows.
                 sample.for_each_value(|v| sums.next().into_iter().for_each(|sum| *sum = sum.wrapping_add(v)));
             }
         }
     }
 
-    /// Remembers all counters, and finds those that are lower than they were. What was not there was 0.
+    /// Stores all counters, and finds counters that are lower than before. A sample without a predecessor started at 0.
     fn settle(&mut self, columns: &[usize], n: usize) -> Option<Decrease> {
         let mut decreased: Option<Decrease> = None;
         for row in 0..self.first_sample.len() {
             let values = &self.values[row * n..][..n];
             let before = self.memory.before(row, columns.len());
-            let was = |i: usize| before.map_or(0, |b| b[i]);
-            if let Some(i) = (0..columns.len()).find(|&i| values[columns[i]] < was(i)) {
-                let first = Decrease { samples: 0, column: columns[i], before: was(i), after: values[columns[i]] };
+            let previous = |i: usize| before.map_or(0, |b| b[i]);
+            if let Some(i) = (0..columns.len()).find(|&i| values[columns[i]] < previous(i)) {
+                let first = Decrease { samples: 0, column: columns[i], before: previous(i), after: values[columns[i]] };
                 decreased.get_or_insert(first).samples += 1;
             }
             self.memory.remember(columns.iter().map(|&c| values[c]));
@@ -365,7 +369,7 @@ impl DeltaComputer {
         decreased
     }
 
-    /// Takes off what the counters were before; those that went down become 0.
+    /// Subtracts the previous counters. Counters that went down become 0.
     fn subtract(&mut self, columns: &[usize], treatments: &[Treatment]) -> Result<()> {
         let n = treatments.len();
         let mut totals = vec![0i64; columns.len()];
@@ -376,8 +380,8 @@ impl DeltaComputer {
                 let difference = value.checked_sub(before.map_or(0, |b| b[i])).map(|d| d.max(0));
                 let total = difference.and_then(|d| totals[i].checked_add(d));
                 let (Some(difference), Some(total)) = (difference, total) else {
-                    let kind = &treatments[column].sample_type;
-                    let detail = format!("the deltas of sample type {kind} add up to more than an int64 holds");
+                    let sample_type = &treatments[column].sample_type;
+                    let detail = format!("the deltas of sample type {sample_type} add up to more than an int64 holds");
                     return Err(Error::new(ErrorKind::Incompatible, detail));
                 };
                 (*value, totals[i]) = (difference, total);
@@ -386,7 +390,7 @@ impl DeltaComputer {
         Ok(())
     }
 
-    /// Writes the rows that are not zero; returns how many.
+    /// Writes the rows that are not zero, and returns their number.
     fn write(&mut self, p: &Profile, n: usize, about: &About<'_>) -> usize {
         self.writer.begin(p, p.value_types().iter().map(|t| (t.kind, t.unit)));
         let (mut row, mut written) = (0, 0);
@@ -407,15 +411,15 @@ impl DeltaComputer {
         written
     }
 
-    /// Makes the snapshot that was read the last one.
+    /// Makes the current snapshot the previous one.
     fn commit(&mut self, p: &Profile, columns: &[usize], treatments: &[Treatment]) {
         self.memory.commit();
         let counters = columns.iter().map(|&c| treatments[c].clone()).collect();
-        self.before = Some(Before { name: p.name().to_owned(), time_nanos: p.time_nanos(), counters });
+        self.before = Some(PreviousSnapshot { name: p.name().to_owned(), time_nanos: p.time_nanos(), counters });
     }
 }
 
-/// Counters that went down: in how many samples, and the first of them.
+/// Counters that went down: the number of samples, and the first decrease.
 struct Decrease {
     samples: usize,
     column: usize,
@@ -423,8 +427,8 @@ struct Decrease {
     after: i64,
 }
 
-/// [`treatments`] of the first snapshot. That none of its types is cumulative is an error, unless the options name
-/// them; it is reported now and not with the second snapshot.
+/// Returns the [`treatments`] of the first snapshot. Fails early if none of its types is cumulative and the options
+/// name none, instead of waiting for the second snapshot.
 fn first_treatments(snapshot: &Profile, options: &DeltaOptions) -> Result<Vec<Treatment>> {
     let treatments = treatments(snapshot, options)?;
     if options.cumulative.is_some() || treatments.iter().any(|t| t.cumulative) {
@@ -434,25 +438,25 @@ fn first_treatments(snapshot: &Profile, options: &DeltaOptions) -> Result<Vec<Tr
     let types = if types.is_empty() { "none".to_owned() } else { types.join(", ") };
     let detail = format!(
         "none of its sample types ({types}) is known to count from the start of the process, so there is nothing to \
-         subtract; name those that do as cumulative"
+         subtract; name the cumulative types explicitly"
     );
     Err(Error::new(ErrorKind::NotCumulative, detail).in_input(snapshot.name()))
 }
 
-/// How each sample type of a snapshot is treated.
+/// Returns the treatment of each sample type of a snapshot.
 fn treatments(snapshot: &Profile, options: &DeltaOptions) -> Result<Vec<Treatment>> {
     snapshot.one_sided()?;
     let types = snapshot.sample_types();
-    if let Some(named) = &options.cumulative
-        && let Some(unknown) = named.iter().find(|name| !types.iter().any(|(kind, _)| kind == *name))
+    if let Some(names) = &options.cumulative
+        && let Some(unknown) = names.iter().find(|name| !types.iter().any(|(kind, _)| kind == *name))
     {
-        let there: Vec<&str> = types.iter().map(|(kind, _)| kind.as_str()).collect();
+        let available: Vec<&str> = types.iter().map(|(kind, _)| kind.as_str()).collect();
         let detail =
-            format!("there is no sample type {unknown:?} that could be cumulative; there are {}", there.join(", "));
+            format!("there is no sample type {unknown:?} to treat as cumulative; there are {}", available.join(", "));
         return Err(Error::query(detail).in_input(snapshot.name()));
     }
     let cumulative = |kind: &str| match &options.cumulative {
-        Some(named) => named.iter().any(|name| name == kind),
+        Some(names) => names.iter().any(|name| name == kind),
         None => CUMULATIVE.contains(&kind),
     };
     Ok(types
@@ -465,20 +469,21 @@ fn cumulative_columns(treatments: &[Treatment]) -> Vec<usize> {
     (0..treatments.len()).filter(|&c| treatments[c].cumulative).collect()
 }
 
-/// Where the counters of the last snapshot are in this one, whose types may stand in another order.
-fn counter_columns(before: &Before, treatments: &[Treatment]) -> Result<Vec<usize>> {
-    // Of each counter its columns, which are several where a name occurs twice; the first is last.
-    let mut left: HashMap<&Treatment, Vec<usize>> = HashMap::default();
-    let now = cumulative_columns(treatments);
-    now.iter().rev().for_each(|&c| left.entry(&treatments[c]).or_default().push(c));
-    let columns = before.counters.iter().map(|counter| left.get_mut(counter)?.pop()).collect::<Option<Vec<usize>>>();
-    columns.filter(|columns| columns.len() == now.len()).ok_or_else(|| {
+/// Returns the columns of the last snapshot's counters in this snapshot, whose types may have another order.
+fn counter_columns(before: &PreviousSnapshot, treatments: &[Treatment]) -> Result<Vec<usize>> {
+    // The columns of each counter, in reverse order. A counter has several columns if its name occurs more than once.
+    let mut unmatched: HashMap<&Treatment, Vec<usize>> = HashMap::default();
+    let current_columns = cumulative_columns(treatments);
+    current_columns.iter().rev().for_each(|&c| unmatched.entry(&treatments[c]).or_default().push(c));
+    let columns =
+        before.counters.iter().map(|counter| unmatched.get_mut(counter)?.pop()).collect::<Option<Vec<usize>>>();
+    columns.filter(|columns| columns.len() == current_columns.len()).ok_or_else(|| {
         let list = |counters: &mut dyn Iterator<Item = &Treatment>| {
             let all: Vec<String> = counters.map(|t| format!("{} ({})", t.sample_type, t.unit)).collect();
             if all.is_empty() { "none".to_owned() } else { all.join(", ") }
         };
         let detail = format!(
-            "its cumulative sample types are {}, those of {} are {}; are these snapshots of one process?",
+            "its cumulative sample types are {}, but {} has {}; are these snapshots of the same process?",
             list(&mut treatments.iter().filter(|t| t.cumulative)),
             before.name,
             list(&mut before.counters.iter()),
@@ -487,7 +492,7 @@ fn counter_columns(before: &Before, treatments: &[Treatment]) -> Result<Vec<usiz
     })
 }
 
-fn time_between(before: &Before, snapshot: &Profile) -> Result<i64> {
+fn time_between(before: &PreviousSnapshot, snapshot: &Profile) -> Result<i64> {
     match (before.time_nanos, snapshot.time_nanos()) {
         (0, _) | (_, 0) => Ok(0),
         (before_nanos, nanos) if nanos < before_nanos => {
@@ -499,7 +504,7 @@ fn time_between(before: &Before, snapshot: &Profile) -> Result<i64> {
     }
 }
 
-/// What the written profile says of how it was made.
+/// Returns the comment in the written profile that describes how it was made.
 fn comment(treatments: &[Treatment], first: bool, reset: Option<&Reset>, on_reset: OnReset, vanished: usize) -> String {
     let list = |cumulative| {
         let all = treatments.iter().filter(|t| t.cumulative == cumulative).map(|t| t.sample_type.as_str());
@@ -511,12 +516,12 @@ fn comment(treatments: &[Treatment], first: bool, reset: Option<&Reset>, on_rese
         comment.push_str("; the first snapshot, as it is");
     }
     if vanished > 0 && !matches!(reset, Some(Reset::Vanished { .. })) {
-        comment.push_str(&format!("; {}", gone(vanished)));
+        comment.push_str(&format!("; {}", describe_vanished(vanished)));
     }
     if let Some(reset) = reset {
-        let done =
+        let action =
             if on_reset == OnReset::Clamp { "these count as unchanged" } else { "the snapshot is passed as it is" };
-        comment.push_str(&format!("; {reset}, {done}"));
+        comment.push_str(&format!("; {reset}, {action}"));
     }
     comment
 }

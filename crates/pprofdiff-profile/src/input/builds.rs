@@ -1,8 +1,8 @@
-//! What tells builds from each other, and the order of such keys: numbers in them count as numbers, so that `build-9`
-//! comes before `build-10`.
+//! Keys that distinguish builds, and their natural order: digits in a key are compared as numbers, so `build-9` comes
+//! before `build-10`.
 //!
-//! The order is our own since it has to be total whatever the keys are: a sort may panic on one that is not, and the
-//! libraries looked at promise that for none but usual names.
+//! The order is implemented here because it must be total for all keys: a sort may panic if its order is not total.
+//! The existing libraries we checked guarantee that only for ordinary names.
 
 use std::path::PathBuf;
 
@@ -10,46 +10,47 @@ use super::Source;
 #[cfg(feature = "files")]
 use super::{
     Fetch,
-    patterns::{Finder, is_pipe_or_device, not_waited_for},
+    patterns::{Finder, is_pipe_or_device, pipe_or_device_error},
 };
 use crate::error::{Error, Result};
 use crate::redact::redacted;
 
 #[cfg(feature = "files")]
 impl Finder<'_> {
-    /// The files that a pattern matches, each with what the pattern's `*` and `?` stood for as its key, ordered by key.
-    /// `**` stands for any directories.
+    /// Finds the files that match a pattern. Each file's key is the text that the pattern's `*` and `?` matched, and
+    /// the files are ordered by key. `**` matches any number of directories.
     ///
     /// # Errors
-    /// An invalid pattern, or one that matches nothing.
+    /// Returns an error if the pattern is invalid or matches no file.
     pub fn builds(self, pattern: &str) -> Result<Vec<(String, Source)>> {
-        let mut found = self.matches(pattern)?;
-        if found.is_empty() {
+        let mut files = self.matches(pattern)?;
+        if files.is_empty() {
             return Err(Error::query(format!("no file matches {pattern:?}")));
         }
-        found.sort_by_cached_key(|(key, path)| (natural(key), path.clone()));
+        files.sort_by_cached_key(|(key, path)| (natural_sort_key(key), path.clone()));
         let source = |path: PathBuf| match is_pipe_or_device(&path) {
-            true => Source::Fetch(path.display().to_string(), Fetch::new(|| Err(not_waited_for()))),
+            true => Source::Fetch(path.display().to_string(), Fetch::new(|| Err(pipe_or_device_error()))),
             false => Source::Path(path),
         };
-        Ok(found.into_iter().map(|(key, path)| (key, source(path))).collect())
+        Ok(files.into_iter().map(|(key, path)| (key, source(path))).collect())
     }
 }
 
-/// Files with the part of their path in which they differ as key, in the order given.
+/// Returns each file with a key, in the given order. The key is the part of the path in which the files differ.
 pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
-    // Some may be URLs.
+    // Some paths may be URLs with passwords.
     let shown: Vec<PathBuf> = files.iter().map(|f| PathBuf::from(&*redacted(&f.to_string_lossy()))).collect();
     let parts = |f: &PathBuf| f.components().map(|c| c.as_os_str().to_string_lossy().into_owned()).collect();
     let paths: Vec<Vec<String>> = shown.iter().map(parts).collect();
     let shortest = paths.iter().map(Vec::len).min().unwrap_or(0);
-    let alike = |part: fn(&[String], usize) -> &String| {
+    let count_equal = |part: fn(&[String], usize) -> &String| {
         (0..shortest).take_while(|&i| paths.iter().all(|p| part(p, i) == part(&paths[0], i))).count()
     };
-    let (front, back) = (alike(|p, i| &p[i]), alike(|p, i| &p[p.len() - 1 - i]));
+    let (front, back) = (count_equal(|p, i| &p[i]), count_equal(|p, i| &p[p.len() - 1 - i]));
     let key = |(path, parts): (&PathBuf, &Vec<String>)| match parts.get(front..parts.len() - back) {
-        Some(own) if !own.is_empty() => own.join("/"),
-        // A single file, one that is named twice, or `a/x` beside `a/b/x`.
+        Some(difference) if !difference.is_empty() => difference.join("/"),
+        // Without a differing part, the key is the whole path: a single file, a file that is given twice, or `a/x` and
+        // `a/b/x`.
         _ => path.display().to_string(),
     };
     shown.iter().zip(&paths).map(key).zip(files).map(|(key, file)| (key, Source::Path(file.clone()))).collect()
@@ -57,18 +58,21 @@ pub fn file_builds(files: &[PathBuf]) -> Vec<(String, Source)> {
 
 /// Orders builds by their keys.
 pub fn sort_builds<T>(builds: &mut [(String, T)]) {
-    builds.sort_by_cached_key(|(key, _)| natural(key));
+    builds.sort_by_cached_key(|(key, _)| natural_sort_key(key));
 }
 
-/// The builds of two names, by their places: ten of which five are called `branch-1` to `branch-5` and five `main-1` to
-/// `main-5`. They are two sides and no history: by key the branch would come first, and what it made slower would look like
-/// a gain. `None` unless the keys begin, before their first number, in just two ways, and two builds or more in each.
+/// Returns the indices of two groups of builds if the keys have exactly two names, such as five builds `branch-1` to
+/// `branch-5` and five builds `main-1` to `main-5`. Such builds are two sides, not a history: ordered by key, the
+/// branch would come first, and its slowdown would look like a speedup.
+///
+/// The name of a key is the text before its first number. Returns `None` unless the keys have exactly two names with at
+/// least two builds each.
 pub fn two_names<'k>(keys: impl Iterator<Item = &'k str>) -> Option<[Vec<usize>; 2]> {
     let mut names: Vec<(&str, Vec<usize>)> = Vec::new();
     for (place, key) in keys.enumerate() {
         let name = &key[..key.find(|c: char| c.is_ascii_digit())?];
-        match names.iter().position(|known| known.0 == name) {
-            Some(known) => names[known].1.push(place),
+        match names.iter().position(|group| group.0 == name) {
+            Some(group) => names[group].1.push(place),
             None if names.len() == 2 => return None,
             None => names.push((name, vec![place])),
         }
@@ -78,10 +82,10 @@ pub fn two_names<'k>(keys: impl Iterator<Item = &'k str>) -> Option<[Vec<usize>;
     sides.iter().all(|places| places.len() > 1).then_some(sides)
 }
 
-/// Checks that builds which are ordered by their keys can be a history.
+/// Checks that builds ordered by their keys can be a history.
 ///
 /// # Errors
-/// They have [two names](two_names).
+/// Returns an error if the builds have [two names](two_names).
 pub fn check_history(keys: &[&str]) -> Result<()> {
     let Some(sides) = two_names(keys.iter().copied()) else { return Ok(()) };
     let [a, b] = sides.map(|places| match places.as_slice() {
@@ -94,16 +98,16 @@ pub fn check_history(keys: &[&str]) -> Result<()> {
     )))
 }
 
-/// A part of a key. Numbers come before words, and go by their value: of digits without leading zeros the longer is
+/// A part of a key. Numbers sort before words and by value: without leading zeros, the number with more digits is
 /// larger.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum KeyPart {
     Number(usize, String),
     Word(String),
 }
 
-/// What keys are compared by: their parts, then as they are written.
-pub(super) fn natural(key: &str) -> impl Ord + use<> {
+/// Returns the sort key of a build: the parts of its key, then the key itself as a tie-breaker.
+pub(super) fn natural_sort_key(key: &str) -> impl Ord + use<> {
     let mut parts = Vec::new();
     let mut rest = key;
     while let Some(c) = rest.chars().next() {
@@ -112,9 +116,9 @@ pub(super) fn natural(key: &str) -> impl Ord + use<> {
         let (part, after) = rest.split_at(end);
         parts.push(if digits {
             let digits = part.trim_start_matches('0');
-            Part::Number(digits.len(), digits.to_owned())
+            KeyPart::Number(digits.len(), digits.to_owned())
         } else {
-            Part::Word(part.to_owned())
+            KeyPart::Word(part.to_owned())
         });
         rest = after;
     }
@@ -126,11 +130,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_names_are_no_history() {
+    fn keys_with_two_names_are_rejected_as_a_history() {
         let is_history = |keys: &[&str]| check_history(keys).is_ok();
         assert!(!is_history(&["branch-1", "branch-2", "main-1", "main-2", "main-3"]));
         assert!(!is_history(&["a/1.pb.gz", "a/2.pb.gz", "b/1.pb.gz", "b/2.pb.gz"]));
-        // One name, one build of a kind, three names, no numbers.
+        // These keys have one name, one build with the second name, three names, or no numbers.
         assert!(is_history(&["v1.9-rc1", "v1.9-rc2", "v1.10", "v1.11"]));
         assert!(is_history(&["1", "2", "nightly-1", "nightly-2", "nightly"]));
         assert!(is_history(&["main-1", "main-2", "release-1"]));
@@ -139,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_keys_count_as_numbers() {
+    fn builds_sort_by_the_numbers_in_their_keys() {
         let ordered = [
             "",
             "2",
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_known_by_what_differs() {
+    fn file_keys_are_the_differing_path_parts() {
         let keys = |files: &[&str]| -> Vec<String> {
             let files: Vec<PathBuf> = files.iter().map(PathBuf::from).collect();
             file_builds(&files).into_iter().map(|(key, _)| key).collect()

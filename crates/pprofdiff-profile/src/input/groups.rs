@@ -1,11 +1,12 @@
-//! Which files belong together by keys that their paths, their labels or a manifest say: services and versions, hosts and hours.
+//! Pairs files by keys such as service and version, or host and hour. The keys come from the files' paths, their labels
+//! or a manifest.
 //!
 //! ```text
-//! 's3/*/*.pb.gz', service={1},version={version}   each file by its keys: of its path, and of a label
-//!   base version=v1, new version=v2               two files' sides, where all other keys are alike
+//! 's3/*/*.pb.gz', service={1},version={version}   the keys of each file: from its path, and from a label
+//!   base version=v1, new version=v2               two files are paired if all their other keys are equal
 //! ```
 //!
-//! All files of a side are runs of it.
+//! All files of a side are runs of this side.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,54 +16,56 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::Source;
-use super::builds::natural;
-use super::pairs::{BatchItem, Lines, is_json};
-use super::patterns::{Finder, StoodFor, is_pipe_or_device, not_waited_for};
+use super::builds::natural_sort_key;
+use super::pairs::{BatchItem, ManifestLines, is_json};
+use super::patterns::{Finder, WildcardTexts, is_pipe_or_device, pipe_or_device_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::parallel;
 use crate::profile::{LabelValue, LoadOptions, Profile};
 
-/// Which files of a pattern are compared with which.
+/// The keys that decide which files of a pattern are compared with each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Groups {
-    /// The keys of a file: `service={1},version={version}`, where `{1}` is what the pattern's first sign stood for and
-    /// `{version}` the value of the profile's label; of a manifest the names of columns, `service,version`.
+    /// The keys of a file. In `service={1},version={version}`, `{1}` is the text that the pattern's first wildcard
+    /// matched, and `{version}` is the value of the profile's label. For a manifest, the keys are column names:
+    /// `service,version`.
     pub keys: String,
-    /// The base's: `version=v1`; `version=@previous` is the last but one of those that there are, in their natural order.
+    /// The key values of the base: `version=v1`. `version=@previous` selects the second to last existing version in
+    /// natural order.
     pub base: String,
-    /// The new side's: `version=v2`; `version=@latest` is the last.
+    /// The key values of the new side: `version=v2`. `version=@latest` selects the last existing version.
     pub new: String,
 }
 
 impl Groups {
-    /// Files by these keys, of which a base is compared with a new side.
+    /// Creates groups in which files with the key values `base` are compared with files with the key values `new`.
     pub fn new(keys: impl Into<String>, base: impl Into<String>, new: impl Into<String>) -> Groups {
         Groups { keys: keys.into(), base: base.into(), new: new.into() }
     }
 }
 
-/// A key's name, and the letters and signs that make its value.
-type Template<'a> = (&'a str, Vec<Piece<'a>>);
+/// A key's name and the pieces that make up its value.
+type KeyTemplate<'a> = (&'a str, Vec<TemplatePiece<'a>>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Piece<'a> {
+enum TemplatePiece<'a> {
     Text(&'a str),
-    /// The number of a sign, from 1.
+    /// The number of a wildcard, counted from 1.
     Sign(usize),
-    /// A label's key.
+    /// The key of a label.
     Label(&'a str),
 }
 
-/// The keys of a template.
-fn template(text: &str) -> Result<Vec<Template<'_>>> {
+/// Parses key templates such as `service={1},version={2}`.
+fn parse_templates(text: &str) -> Result<Vec<KeyTemplate<'_>>> {
     let invalid =
-        |why: &str| Error::query(format!("the keys {text:?} are invalid: {why}; such as service={{1}},version={{2}}"));
-    let mut keys: Vec<Template<'_>> = Vec::new();
+        |why: &str| Error::query(format!("the keys {text:?} are invalid: {why}; example: service={{1}},version={{2}}"));
+    let mut keys: Vec<KeyTemplate<'_>> = Vec::new();
     for part in text.split(',') {
-        let (name, value) = part.split_once('=').ok_or_else(|| invalid("a key has a name and a value"))?;
-        if name.is_empty() || keys.iter().any(|(known, _)| *known == name) {
-            return Err(invalid("each key has a name of its own"));
+        let (name, value) = part.split_once('=').ok_or_else(|| invalid("a key needs a name and a value"))?;
+        if name.is_empty() || keys.iter().any(|(key, _)| *key == name) {
+            return Err(invalid("each key needs a unique name"));
         }
         let pieces = pieces(value).map_err(invalid)?;
         keys.push((name, pieces));
@@ -70,38 +73,40 @@ fn template(text: &str) -> Result<Vec<Template<'_>>> {
     Ok(keys)
 }
 
-/// The letters and signs that make a value.
-fn pieces(mut value: &str) -> Result<Vec<Piece<'_>>, &'static str> {
+/// Parses the pieces of a key's value.
+fn pieces(mut value: &str) -> Result<Vec<TemplatePiece<'_>>, &'static str> {
     let mut pieces = Vec::new();
     while let Some(begin) = value.find('{') {
-        let end = value[begin..].find('}').map(|end| begin + end).ok_or("a { has no }")?;
-        pieces.extend((begin > 0).then_some(Piece::Text(&value[..begin])));
+        let end = value[begin..].find('}').map(|end| begin + end).ok_or("a { is not closed by }")?;
+        pieces.extend((begin > 0).then_some(TemplatePiece::Text(&value[..begin])));
         pieces.push(match (value[begin + 1..end].parse(), &value[begin + 1..end]) {
-            (Ok(0), _) | (_, "") => return Err("between braces stands a sign's number, from 1, or a label's key"),
-            (Ok(number), _) => Piece::Sign(number),
-            (Err(_), label) => Piece::Label(label),
+            (Ok(0), _) | (_, "") => return Err("braces must contain a wildcard's number, from 1, or a label's key"),
+            (Ok(number), _) => TemplatePiece::Sign(number),
+            (Err(_), label) => TemplatePiece::Label(label),
         });
         value = &value[end + 1..];
     }
-    pieces.extend((!value.is_empty()).then_some(Piece::Text(value)));
+    pieces.extend((!value.is_empty()).then_some(TemplatePiece::Text(value)));
     Ok(pieces)
 }
 
-/// The value that pieces make of what a pattern's signs stood for, and of labels; `None` if there are fewer signs.
+/// Builds a key's value from the wildcards' texts and the labels. Returns `None` if a piece needs a wildcard or label
+/// that is missing.
 fn value(
-    pieces: &[Piece<'_>],
-    stood_for: Option<&[Option<String>]>,
+    pieces: &[TemplatePiece<'_>],
+    wildcards: Option<&[Option<String>]>,
     labels: &BTreeMap<&str, String>,
 ) -> Option<String> {
-    let text = |piece: &Piece<'_>| match piece {
-        Piece::Text(text) => Some((*text).to_owned()),
-        Piece::Sign(number) => stood_for?.get(number - 1).cloned().map(Option::unwrap_or_default),
-        Piece::Label(key) => labels.get(key).cloned(),
+    let text = |piece: &TemplatePiece<'_>| match piece {
+        TemplatePiece::Text(text) => Some((*text).to_owned()),
+        TemplatePiece::Sign(number) => wildcards?.get(number - 1).cloned().map(Option::unwrap_or_default),
+        TemplatePiece::Label(key) => labels.get(key).cloned(),
     };
     pieces.iter().map(text).collect()
 }
 
-/// The values of a profile's labels. Samples without one, such as those of a runtime's own threads, say nothing.
+/// Returns the values of a profile's labels. Ignores samples without the label, such as samples of a runtime's own
+/// threads.
 fn label_values<'k>(profile: &Profile, keys: &[&'k str]) -> Result<BTreeMap<&'k str, String>> {
     let text = |value| match value {
         LabelValue::Text(text) => profile.text(text),
@@ -113,12 +118,12 @@ fn label_values<'k>(profile: &Profile, keys: &[&'k str]) -> Result<BTreeMap<&'k 
         let all = profile.samples().flat_map(|sample| sample.labels());
         let mut all = all.filter(|label| profile.string(label.key) == key.as_bytes()).map(|label| label.value);
         let first =
-            all.next().ok_or_else(|| invalid(format!("no sample has a label {key}, which is to be its key")))?;
+            all.next().ok_or_else(|| invalid(format!("no sample has the label {key}, which is used as a key")))?;
         let other = all.filter(|value| *value != first).map(text).find(|value| *value != text(first));
         if let Some(other) = other {
             return Err(invalid(format!(
-                "its samples have {key}={0} and {key}={other}, and a key has one value a file; write each part to one of its \
-                 own, as by: pprofdiff top FILE --tagfocus {key}={0} -o PART.pb.gz",
+                "its samples have {key}={0} and {key}={other}, but a key needs one value per file; split the file by label, \
+                 for example with: pprofdiff top FILE --tagfocus {key}={0} -o PART.pb.gz",
                 text(first)
             )));
         }
@@ -128,36 +133,37 @@ fn label_values<'k>(profile: &Profile, keys: &[&'k str]) -> Result<BTreeMap<&'k 
 }
 
 impl Finder<'_> {
-    /// The files of a pattern, each with its values of keys. Files are loaded only if labels are asked for.
-    fn of_pattern(self, pattern: &str, keys: &[Template<'_>], options: &LoadOptions) -> Result<Vec<ListedFile>> {
+    /// Returns the files that match a pattern, each with its key values. Loads files only if a key uses a label.
+    fn pattern_files(self, pattern: &str, keys: &[KeyTemplate<'_>], options: &LoadOptions) -> Result<Vec<ListedFile>> {
         let pieces = keys.iter().flat_map(|(_, pieces)| pieces);
         let labels: Vec<&str> =
-            pieces.filter_map(|piece| if let Piece::Label(key) = piece { Some(*key) } else { None }).collect();
-        let read = |(stood_for, path): &(StoodFor, PathBuf)| {
+            pieces.filter_map(|piece| if let TemplatePiece::Label(key) = piece { Some(*key) } else { None }).collect();
+        let read = |(wildcards, path): &(WildcardTexts, PathBuf)| {
             let labels = match labels.is_empty() {
                 true => BTreeMap::new(),
                 false => label_values(&*self.source(path.clone())?.load(options)?, &labels)?,
             };
             let mut values = BTreeMap::new();
             for (name, pieces) in keys {
-                let why = || Error::query(format!("the key {name} has more signs than the pattern {pattern:?}"));
-                values.insert((*name).to_owned(), value(pieces, stood_for.as_deref(), &labels).ok_or_else(why)?);
+                let why = || Error::query(format!("the key {name} has more wildcards than the pattern {pattern:?}"));
+                values.insert((*name).to_owned(), value(pieces, wildcards.as_deref(), &labels).ok_or_else(why)?);
             }
             Ok(ListedFile::new(path.clone(), values))
         };
-        let found = self.captured(pattern)?;
-        match found.is_empty() {
+        let matches = self.captured(pattern)?;
+        match matches.is_empty() {
             true => Err(Error::query(format!("no file matches {pattern:?}"))),
-            false => parallel::map(&found, read).into_iter().collect(),
+            false => parallel::map(&matches, read).into_iter().collect(),
         }
     }
 
-    /// The files of a pattern, each with its values of keys: in those, `{2}` is what the pattern's second sign stood for, and
-    /// `{service}` the value of the profile's label.
+    /// Returns the files that match a pattern, each with its key values. In a key's text, `{2}` is the text that the
+    /// pattern's second wildcard matched, and `{service}` is the value of the profile's label.
     ///
     /// # Errors
-    /// An invalid pattern, or one that matches nothing; values with other signs; of labels those of [`Profile::open`], and a
-    /// profile without the label, or with several values of it.
+    /// Returns an error if the pattern is invalid or matches no file, or if a key uses a wildcard that the pattern
+    /// lacks. With labels, also returns the errors of [`Profile::open`], and an error if a profile has no value or
+    /// several values of the label.
     pub fn keyed_files(
         self,
         pattern: &str,
@@ -169,77 +175,89 @@ impl Finder<'_> {
             let invalid = |why| Error::query(format!("the key {key}={text} is invalid: {why}"));
             templates.push((key.as_str(), pieces(text).map_err(invalid)?));
         }
-        self.of_pattern(pattern, &templates, options)
+        self.pattern_files(pattern, &templates, options)
     }
 
-    /// Files with their keys: those of a pattern, of whose paths and labels `keys` are made (`service={1},version={version}`),
-    /// or those that a manifest lists ([`listed_files`]), of whose columns they are names (`service,version`; all, unless
-    /// given).
+    /// Lists files with their keys. If `pattern_or_manifest` is a file, it is a manifest ([`listed_files`]) and `keys`
+    /// names its columns (`service,version`; all columns by default). Otherwise it is a pattern, and `keys` builds the
+    /// values from paths and labels (`service={1},version={version}`).
     ///
     /// # Errors
-    /// An invalid pattern or manifest; keys that are none, or that a file has not; those of [`Finder::keyed_files`].
-    pub fn list_files(self, of: &str, keys: Option<&str>, options: &LoadOptions) -> Result<Vec<ListedFile>> {
-        if Path::new(of).is_file() {
-            let mut files = listed_files(Path::new(of))?;
+    /// Returns an error if the pattern, the manifest or the keys are invalid, or if a file lacks a key; also returns
+    /// the errors of [`Finder::keyed_files`].
+    pub fn list_files(
+        self,
+        pattern_or_manifest: &str,
+        keys: Option<&str>,
+        options: &LoadOptions,
+    ) -> Result<Vec<ListedFile>> {
+        if Path::new(pattern_or_manifest).is_file() {
+            let mut files = listed_files(Path::new(pattern_or_manifest))?;
             if let Some(keys) = keys {
                 let names = key_names(keys)?;
-                files.iter().try_for_each(|file| file.values(&names, of).map(drop))?;
+                files.iter().try_for_each(|file| file.values(&names, pattern_or_manifest).map(drop))?;
                 files.iter_mut().for_each(|file| file.keys.retain(|key, _| names.contains(&key.as_str())));
             }
             return Ok(files);
         }
-        self.of_pattern(of, &keys.map_or_else(|| Ok(Vec::new()), template)?, options)
+        self.pattern_files(pattern_or_manifest, &keys.map_or_else(|| Ok(Vec::new()), parse_templates)?, options)
     }
 
-    /// Pairs files by their keys, see [`Finder::list_files`]; in the natural order of what both sides have in common. What only
-    /// one side has is an error in its place.
+    /// Pairs files by their keys, see [`Finder::list_files`]. The pairs are in the natural order of the keys that both
+    /// sides share. A file group that exists on one side only is an error at its position.
     ///
     /// # Errors
-    /// As [`Finder::list_files`]; sides that are none.
-    pub fn group_pairs(self, of: &str, groups: &Groups, options: &LoadOptions) -> Result<Vec<BatchItem>> {
-        let files = self.list_files(of, Some(&groups.keys), options)?;
+    /// Returns the errors of [`Finder::list_files`], and an error if a side's key values are invalid.
+    pub fn group_pairs(
+        self,
+        pattern_or_manifest: &str,
+        groups: &Groups,
+        options: &LoadOptions,
+    ) -> Result<Vec<BatchItem>> {
+        let files = self.list_files(pattern_or_manifest, Some(&groups.keys), options)?;
         let names: Vec<&str> =
             groups.keys.split(',').map(|key| key.split_once('=').map_or(key, |(name, _)| name)).collect();
-        groups.pair(&names, files, of)
+        groups.pair(&names, files, pattern_or_manifest)
     }
 }
 
-/// What a side's keys are.
-fn selector<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
-    let of = |part: &'a str| {
+/// Parses the key values of a side into indices of `keys` and values.
+fn parse_side<'a>(text: &'a str, keys: &[&str]) -> Result<Vec<(usize, &'a str)>> {
+    let parse = |part: &'a str| {
         let (name, value) = part.split_once('=')?;
-        Some((keys.iter().position(|known| *known == name)?, value)).filter(|(_, value)| !value.is_empty())
+        Some((keys.iter().position(|key| *key == name)?, value)).filter(|(_, value)| !value.is_empty())
     };
-    let unknown = |part: &str| Error::query(format!("{part:?} is no KEY=VALUE of a key; keys are {}", keys.join(", ")));
-    text.split(',').map(|part| of(part).ok_or_else(|| unknown(part))).collect()
+    let unknown =
+        |part: &str| Error::query(format!("{part:?} is not KEY=VALUE with one of the keys {}", keys.join(", ")));
+    text.split(',').map(|part| parse(part).ok_or_else(|| unknown(part))).collect()
 }
 
-/// A file's values of all keys.
-type Values = Vec<String>;
+/// The values of all keys of a file.
+type KeyValues = Vec<String>;
 
-/// The names of keys: `service,version`.
+/// Parses the names of keys: `service,version`.
 fn key_names(keys: &str) -> Result<Vec<&str>> {
     let names: Vec<&str> = keys.split(',').collect();
     match names.iter().any(|name| name.is_empty() || name.contains(['=', '{'])) {
         true => Err(Error::query(format!(
-            "the keys {keys:?} are invalid: of what is listed they are names, such as service,version"
+            "the keys {keys:?} are invalid: a list needs names only, such as service,version"
         ))),
         false => Ok(names),
     }
 }
 
 impl Groups {
-    /// Pairs files whose values of all keys, and of others, are known. `of` is where they are listed, for errors.
+    /// Pairs listed files. `list_name` is the name of the list in errors.
     ///
     /// # Errors
-    /// As [`Finder::group_pairs`]; a file without one of the keys.
-    pub fn pair_listed(&self, files: Vec<ListedFile>, of: &str) -> Result<Vec<BatchItem>> {
-        self.pair(&key_names(&self.keys)?, files, of)
+    /// Returns the errors of [`Finder::group_pairs`], and an error if a file lacks one of the keys.
+    pub fn pair_listed(&self, files: Vec<ListedFile>, list_name: &str) -> Result<Vec<BatchItem>> {
+        self.pair(&key_names(&self.keys)?, files, list_name)
     }
 
-    /// Pairs files, each with its values of the keys of these names.
-    fn pair(&self, keys: &[&str], files: Vec<ListedFile>, of: &str) -> Result<Vec<BatchItem>> {
-        let sides = [selector(&self.base, keys)?, selector(&self.new, keys)?];
+    /// Pairs files by the keys in `keys`.
+    fn pair(&self, keys: &[&str], files: Vec<ListedFile>, list_name: &str) -> Result<Vec<BatchItem>> {
+        let sides = [parse_side(&self.base, keys)?, parse_side(&self.new, keys)?];
         let names = |side: &[(usize, &str)]| {
             let mut names: Vec<usize> = side.iter().map(|(key, _)| *key).collect();
             names.sort_unstable();
@@ -247,39 +265,40 @@ impl Groups {
         };
         if names(&sides[0]) != names(&sides[1]) || sides[0] == sides[1] {
             return Err(Error::query(format!(
-                "{:?} and {:?} are not two values of the same keys",
+                "{:?} and {:?} must be two different values of the same keys",
                 self.base, self.new
             )));
         }
-        // By what both sides have in common: the files, each with its values of the keys in which they differ.
+        // Groups the files by the keys that both sides share. Each file keeps the values of all its keys.
         let differs = names(&sides[0]);
-        let mut common: BTreeMap<Vec<String>, Vec<(Values, PathBuf)>> = BTreeMap::new();
+        let mut common: BTreeMap<Vec<String>, Vec<(KeyValues, PathBuf)>> = BTreeMap::new();
         for file in files {
-            let values = file.values(keys, of)?;
+            let values = file.values(keys, list_name)?;
             let rest =
                 values.iter().enumerate().filter(|(key, _)| !differs.contains(key)).map(|(_, v)| v.clone()).collect();
             common.entry(rest).or_default().push((values, file.profile));
         }
         let mut pairs: Vec<BatchItem> = Vec::new();
         for (rest, files) in common {
-            let of_side = |side: &[(usize, &str)]| -> Vec<PathBuf> {
-                let wanted: Vec<(usize, Option<String>)> =
-                    side.iter().map(|&(key, value)| (key, meant(&files, key, value))).collect();
-                let is = |values: &Values| wanted.iter().all(|(key, value)| value.as_ref() == Some(&values[*key]));
-                files.iter().filter(|(values, _)| is(values)).map(|(_, path)| path.clone()).collect()
+            let select = |side: &[(usize, &str)]| -> Vec<PathBuf> {
+                let selected: Vec<(usize, Option<String>)> =
+                    side.iter().map(|&(key, value)| (key, resolve_value(&files, key, value))).collect();
+                let is_selected =
+                    |values: &KeyValues| selected.iter().all(|(key, value)| value.as_ref() == Some(&values[*key]));
+                files.iter().filter(|(values, _)| is_selected(values)).map(|(_, path)| path.clone()).collect()
             };
-            let found = [of_side(&sides[0]), of_side(&sides[1])];
-            // A build that has neither is asked by nobody.
-            if found.iter().all(Vec::is_empty) {
+            let sides = [select(&sides[0]), select(&sides[1])];
+            // A group without files on either side is not part of the comparison.
+            if sides.iter().all(Vec::is_empty) {
                 continue;
             }
             let name = if rest.is_empty() { self.new.clone() } else { rest.join("/") };
-            pairs.push(BatchItem { sides: pair(&name, self, found), name });
+            pairs.push(BatchItem { sides: pair(&name, self, sides), name });
         }
         if pairs.is_empty() {
-            return Err(Error::query(format!("no file of {of:?} has {:?} or {:?}", self.base, self.new)));
+            return Err(Error::query(format!("no file of {list_name:?} has {:?} or {:?}", self.base, self.new)));
         }
-        pairs.sort_by_cached_key(|pair| natural(&pair.name));
+        pairs.sort_by_cached_key(|pair| natural_sort_key(&pair.name));
         Ok(pairs)
     }
 }
@@ -288,24 +307,24 @@ impl Groups {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[non_exhaustive]
 pub struct ListedFile {
-    /// A file, or a URL.
+    /// The path or URL of the profile.
     pub profile: PathBuf,
-    /// Its keys, and what else is said of it.
+    /// The profile's keys and all other columns of its line.
     #[serde(flatten, deserialize_with = "texts")]
     pub keys: BTreeMap<String, String>,
 }
 
 impl ListedFile {
-    /// A profile with these keys.
+    /// Creates a profile with these keys.
     pub fn new(profile: impl Into<PathBuf>, keys: BTreeMap<String, String>) -> ListedFile {
         ListedFile { profile: profile.into(), keys }
     }
 
-    /// Its values of keys.
-    fn values(&self, keys: &[&str], of: &str) -> Result<Values> {
+    /// Returns the file's values of `keys`. `list_name` is the name of the list in errors.
+    fn values(&self, keys: &[&str], list_name: &str) -> Result<KeyValues> {
         let value = |name: &&str| {
             let why = || format!("{} has no {name:?}", self.profile.display());
-            self.keys.get(*name).cloned().ok_or_else(|| Error::malformed(why()).in_input(of))
+            self.keys.get(*name).cloned().ok_or_else(|| Error::malformed(why()).in_input(list_name))
         };
         keys.iter().map(value).collect()
     }
@@ -314,9 +333,9 @@ impl ListedFile {
 /// Reads values as they are written, including JSON numbers. A duplicate key is an error, because the intended value is
 /// unknown.
 fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTreeMap<String, String>, D::Error> {
-    struct Texts;
+    struct TextMapVisitor;
 
-    impl<'de> serde::de::Visitor<'de> for Texts {
+    impl<'de> serde::de::Visitor<'de> for TextMapVisitor {
         type Value = BTreeMap<String, String>;
 
         fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -339,23 +358,25 @@ fn texts<'de, D: serde::Deserializer<'de>>(from: D) -> std::result::Result<BTree
         }
     }
 
-    from.deserialize_map(Texts)
+    from.deserialize_map(TextMapVisitor)
 }
 
-/// What a manifest lists: CSV with a column `profile`, whose other columns are keys, or lines of JSON with such names.
+/// Reads the files that a manifest lists. The manifest is CSV with a column `profile` (all other columns are keys), or
+/// JSON lines with these names.
 ///
 /// # Errors
-/// A file that can't be read, or a line that is no such file's.
+/// Returns an error if the manifest can't be read or a line is invalid.
 pub fn listed_files(manifest: &Path) -> Result<Vec<ListedFile>> {
     let name = manifest.display().to_string();
     let invalid = |line: u64, why: &dyn std::fmt::Display| {
-        let why = format!("a line names a profile and its keys: {why}");
+        let why = format!("each line needs a profile and its keys: {why}");
         Error::malformed(why).in_input(&name).in_record(|| format!("line {line}"))
     };
     let file = BufReader::new(File::open(manifest).map_err(|e| Error::io(e).in_input(&name))?);
     if is_json(manifest) {
-        let lines =
-            (1..).zip(Lines(file)).filter(|(_, text)| !text.as_ref().is_ok_and(|text| text.trim_ascii().is_empty()));
+        let lines = (1..)
+            .zip(ManifestLines(file))
+            .filter(|(_, text)| !text.as_ref().is_ok_and(|text| text.trim_ascii().is_empty()));
         let read = |(line, text): (u64, std::io::Result<Vec<u8>>)| {
             serde_json::from_slice(&text.map_err(|e| invalid(line, &e))?).map_err(|e| invalid(line, &e))
         };
@@ -373,29 +394,29 @@ pub fn listed_files(manifest: &Path) -> Result<Vec<ListedFile>> {
     }
 }
 
-/// The value that is meant of those that some files have.
-fn meant(files: &[(Values, PathBuf)], key: usize, value: &str) -> Option<String> {
-    let back = match value {
+/// Resolves `@latest` and `@previous` to a value that occurs in the files. Returns other values unchanged.
+fn resolve_value(files: &[(KeyValues, PathBuf)], key: usize, value: &str) -> Option<String> {
+    let steps_back = match value {
         "@latest" => 0,
         "@previous" => 1,
         _ => return Some(value.to_owned()),
     };
-    let mut all: Vec<&String> = files.iter().map(|(values, _)| &values[key]).collect();
-    all.sort_by_cached_key(|value| natural(value));
-    all.dedup();
-    all.iter().rev().nth(back).map(|value| (*value).clone())
+    let mut values: Vec<&String> = files.iter().map(|(values, _)| &values[key]).collect();
+    values.sort_by_cached_key(|value| natural_sort_key(value));
+    values.dedup();
+    values.iter().rev().nth(steps_back).map(|value| (*value).clone())
 }
 
-fn pair(name: &str, groups: &Groups, found: [Vec<PathBuf>; 2]) -> Result<(Vec<Source>, Vec<Source>)> {
-    for (side, files) in [&groups.base, &groups.new].into_iter().zip(&found) {
+fn pair(name: &str, groups: &Groups, sides: [Vec<PathBuf>; 2]) -> Result<(Vec<Source>, Vec<Source>)> {
+    for (side, files) in [&groups.base, &groups.new].into_iter().zip(&sides) {
         if files.is_empty() {
-            return Err(Error::new(ErrorKind::Incompatible, format!("there is no file of {side}")).in_input(name));
+            return Err(Error::new(ErrorKind::Incompatible, format!("no file has {side}")).in_input(name));
         }
         if let Some(pipe) = files.iter().find(|path| is_pipe_or_device(path)) {
-            return Err(not_waited_for().in_input(&pipe.display().to_string()));
+            return Err(pipe_or_device_error().in_input(&pipe.display().to_string()));
         }
     }
-    let [base, new] = found.map(|files| files.into_iter().map(Source::Path).collect());
+    let [base, new] = sides.map(|files| files.into_iter().map(Source::Path).collect());
     Ok((base, new))
 }
 
@@ -405,7 +426,8 @@ mod tests {
 
     use super::*;
 
-    /// Files of these paths, in a folder of their own, and what groups find there: names with the files of both sides.
+    /// Creates files with these paths in a separate folder and pairs them. Returns each pair's name with the files of
+    /// both sides.
     fn grouped(test: &str, files: &[&str], pattern: &str, [keys, base, new]: [&str; 3]) -> Result<Vec<String>> {
         let root = std::env::temp_dir().join(format!("pprofdiff-groups-{test}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
@@ -416,18 +438,18 @@ mod tests {
         }
         let groups = Groups::new(keys, base, new);
         let pattern = root.join(pattern).display().to_string();
-        let found = Finder::default().group_pairs(&pattern, &groups, &LoadOptions::default());
+        let pairs = Finder::default().group_pairs(&pattern, &groups, &LoadOptions::default());
         let prefix = format!("{}/", root.display());
         let names = |side: &[Source]| {
             let names = side.iter().map(|s| s.name().strip_prefix(&prefix).unwrap().to_owned());
             names.collect::<Vec<_>>().join(" ")
         };
-        let said = |pair: BatchItem| match pair.sides {
+        let show = |pair: BatchItem| match pair.sides {
             Ok((base, new)) => format!("{}: {} | {}", pair.name, names(&base), names(&new)),
             Err(e) => format!("{}: {e}", pair.name),
         };
         std::fs::remove_dir_all(root).unwrap();
-        Ok(found?.into_iter().map(said).collect())
+        Ok(pairs?.into_iter().map(show).collect())
     }
 
     const FILES: &[&str] = &[
@@ -442,27 +464,29 @@ mod tests {
     ];
 
     #[test]
-    fn files_are_paired_by_their_keys() {
+    fn files_are_paired_by_equal_remaining_keys() {
         let keys = "service={1},version={2}";
         assert_eq!(
             grouped("keys", FILES, "*/*/*.pb", [keys, "version=v1", "version=v2"]).unwrap(),
             [
                 "api: api/v1/a.pb api/v1/b.pb | api/v2/a.pb",
                 "db: db/v1/a.pb | db/v2/a.pb",
-                "old: old: there is no file of version=v2",
+                "old: old: no file has version=v2",
             ]
         );
-        // The natural order is that of builds; who has one version has no previous one.
+        // `@latest` and `@previous` use the natural order of builds. A service with one version has no previous
+        // version.
         assert_eq!(
             grouped("order", FILES, "*/*/a.pb", [keys, "version=@previous", "version=@latest"]).unwrap(),
             [
                 "api: api/v2/a.pb | api/v10/a.pb",
                 "db: db/v1/a.pb | db/v2/a.pb",
-                "old: old: there is no file of version=@previous",
-                "x: x: there is no file of version=@previous",
+                "old: old: no file has version=@previous",
+                "x: x: no file has version=@previous",
             ]
         );
-        // What no key says is alike; what a key says in which both differ is named by the new side.
+        // Files are paired regardless of attributes without a key. A pair whose only keys are the compared keys gets
+        // the name of the new side.
         assert_eq!(
             grouped("all", FILES, "*/*/*.pb", ["build={2}", "build=v1", "build=v2"]).unwrap(),
             ["build=v2: api/v1/a.pb api/v1/b.pb db/v1/a.pb old/v1/a.pb | api/v2/a.pb db/v2/a.pb"]
@@ -470,77 +494,77 @@ mod tests {
         let both = ["of={1}-{2},file={3}", "of=api-v1", "of=db-v1"];
         assert_eq!(
             grouped("both", FILES, "*/*/*.pb", both).unwrap(),
-            ["a: api/v1/a.pb | db/v1/a.pb", "b: b: there is no file of of=db-v1"]
+            ["a: api/v1/a.pb | db/v1/a.pb", "b: b: no file has of=db-v1"]
         );
     }
 
     #[test]
-    fn what_are_no_groups() {
+    fn invalid_keys_and_sides_are_explained() {
         let usual = ["service={1},version={2}", "version=v1", "version=v2"];
-        for (at, text, why) in [
-            (0, "service", "a key has a name and a value"),
-            (0, "={1},version={2}", "a name of its own"),
-            (0, "version={1},version={2}", "a name of its own"),
-            (0, "service={1,version={2}", "a { has no }"),
+        for (index, text, why) in [
+            (0, "service", "a key needs a name and a value"),
+            (0, "={1},version={2}", "a unique name"),
+            (0, "version={1},version={2}", "a unique name"),
+            (0, "service={1,version={2}", "a { is not closed"),
             (0, "service={0},version={2}", "from 1"),
             (0, "service={},version={2}", "from 1"),
-            (0, "service={1},version={4}", "more signs than the pattern"),
-            (1, "build=v1", "keys are service, version"),
-            (1, "v1", "keys are service, version"),
-            (1, "version=", "keys are service, version"),
-            (1, "service=api", "not two values of the same keys"),
-            (2, "version=v1", "not two values of the same keys"),
+            (0, "service={1},version={4}", "more wildcards than the pattern"),
+            (1, "build=v1", "one of the keys service, version"),
+            (1, "v1", "one of the keys service, version"),
+            (1, "version=", "one of the keys service, version"),
+            (1, "service=api", "two different values of the same keys"),
+            (2, "version=v1", "two different values of the same keys"),
         ] {
-            let mut asked = usual;
-            asked[at] = text;
-            let error = grouped("none", FILES, "*/*/*.pb", asked).unwrap_err().to_string();
+            let mut arguments = usual;
+            arguments[index] = text;
+            let error = grouped("none", FILES, "*/*/*.pb", arguments).unwrap_err().to_string();
             assert!(error.contains(why), "{text}: {error}");
         }
-        let none = |pattern, asked| grouped("nothing", FILES, pattern, asked).unwrap_err().to_string();
-        assert!(none("*/*/*.gz", usual).contains("no file matches"));
-        let unknown = none("*/*/*.pb", [usual[0], "version=v8", "version=v9"]);
+        let error_of = |pattern, arguments| grouped("nothing", FILES, pattern, arguments).unwrap_err().to_string();
+        assert!(error_of("*/*/*.gz", usual).contains("no file matches"));
+        let unknown = error_of("*/*/*.pb", [usual[0], "version=v8", "version=v9"]);
         assert!(unknown.contains("has \"version=v8\" or \"version=v9\""), "{unknown}");
     }
 
     #[test]
-    fn what_a_manifest_lists_is_paired_by_its_columns() {
+    fn manifest_files_are_paired_by_their_columns() {
         let dir = std::env::temp_dir().join(format!("pprofdiff-listed-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let asked = Groups::new("service,version", "version=1", "version=2");
-        let of = |name: &str, text: &str| {
+        let groups = Groups::new("service,version", "version=1", "version=2");
+        let pair_manifest = |name: &str, text: &str| {
             let manifest = dir.join(name);
             std::fs::write(&manifest, text).unwrap();
-            let said = |pair: BatchItem| match pair.sides {
+            let show = |pair: BatchItem| match pair.sides {
                 Ok(sides) => format!("{}: {:?}", pair.name, [sides.0, sides.1].map(|side| side.len())),
                 Err(e) => format!("{}: {e}", pair.name),
             };
-            match Finder::default().group_pairs(&manifest.display().to_string(), &asked, &LoadOptions::default()) {
-                Ok(pairs) => pairs.into_iter().map(said).collect(),
+            match Finder::default().group_pairs(&manifest.display().to_string(), &groups, &LoadOptions::default()) {
+                Ok(pairs) => pairs.into_iter().map(show).collect(),
                 Err(e) => vec![e.to_string()],
             }
         };
         let csv = "service,profile,version,host\napi,a,1,x\napi,b,1,y\napi,s3://c,2,x\ndb,d,1,x\n";
-        let listed = ["api: [2, 1]", "db: db: there is no file of version=2"];
-        assert_eq!(of("a.csv", csv), listed);
-        // Numbers of JSON are what CSV has of them.
+        let listed = ["api: [2, 1]", "db: db: no file has version=2"];
+        assert_eq!(pair_manifest("a.csv", csv), listed);
+        // JSON numbers and CSV texts give the same keys.
         let json = "{\"profile\":\"a\",\"service\":\"api\",\"version\":1}\n\n{\"profile\":\"b\",\"service\":\"api\",\"version\":1}\n\
                     {\"profile\":\"s3://c\",\"service\":\"api\",\"version\":\"2\"}\n{\"profile\":\"d\",\"service\":\"db\",\"version\":1}\n";
-        assert_eq!(of("a.jsonl", json), listed);
+        assert_eq!(pair_manifest("a.jsonl", json), listed);
         for (name, text, why) in [
             ("b.csv", "profile,service\na,api\n", "a has no \"version\""),
-            ("c.csv", "file,service,version\na,api,1\n", "line 2: a line names a profile and its keys"),
-            ("d.csv", "profile,service,version\na,api,1\nb,api\n", "line 3: a line names a profile"),
-            ("e.jsonl", "{\"profile\":\"a\"}\n[]\n", "line 2: a line names a profile"),
+            ("c.csv", "file,service,version\na,api,1\n", "line 2: each line needs a profile and its keys"),
+            ("d.csv", "profile,service,version\na,api,1\nb,api\n", "line 3: each line needs a profile"),
+            ("e.jsonl", "{\"profile\":\"a\"}\n[]\n", "line 2: each line needs a profile"),
             ("f.csv", "profile,service,version\na,api,3\n", "has \"version=1\" or \"version=2\""),
         ] {
-            let said = of(name, text);
-            assert!(said.len() == 1 && said[0].contains(name) && said[0].contains(why), "{text}: {said:?}");
+            let results = pair_manifest(name, text);
+            assert!(results.len() == 1 && results[0].contains(name) && results[0].contains(why), "{text}: {results:?}");
         }
         let by_signs = Groups::new("service={1},version={2}", "version=1", "version=2");
         let csv = dir.join("a.csv").display().to_string();
         let by_signs = Finder::default().group_pairs(&csv, &by_signs, &LoadOptions::default());
         let error = by_signs.unwrap_err().to_string();
-        assert!(error.contains("they are names, such as service,version"), "{error}");
+        assert!(error.contains("needs names only, such as service,version"), "{error}");
         std::fs::remove_dir_all(dir).unwrap();
     }
 

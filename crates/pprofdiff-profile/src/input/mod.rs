@@ -1,5 +1,5 @@
-//! Where profiles come from: files, bytes, what is fetched, and what is loaded already; files by pattern, in pairs, in
-//! manifests, or as the builds of a history.
+//! Sources of profiles: files, bytes, fetched content, stored profiles and profiles that are already loaded. The
+//! submodules find files by pattern, in pairs, from a manifest, or as the builds of a history.
 
 mod builds;
 #[cfg(feature = "files")]
@@ -32,19 +32,19 @@ use crate::redact::{Secrets, redacted};
 #[cfg(feature = "store")]
 use crate::store::StoredProfile;
 
-/// What gives a source's bytes when they are wanted: of a URL, an archive, a database. Called once each time that the
-/// profile is loaded, on the thread that loads it.
+/// A callback that fetches a source's bytes, for example from a URL, an archive or a database. It runs once each time
+/// the profile is loaded, on the thread that loads it.
 #[derive(Clone)]
 pub struct Fetch(Arc<dyn Fn() -> Result<(Vec<u8>, Secrets)> + Send + Sync>);
 
 impl Fetch {
-    /// Bytes that `fetch` gives, or an error that says why there are none.
+    /// Creates a source from `fetch`, which returns the bytes or an error that explains the failure.
     pub fn new(fetch: impl Fn() -> Result<Vec<u8>> + Send + Sync + 'static) -> Fetch {
         Fetch(Arc::new(move || Ok((fetch()?, Secrets::default()))))
     }
 
-    /// Creates a source that returns bytes and the secrets of the request. The secrets are redacted from errors about the
-    /// bytes, and from the profile.
+    /// Creates a source that returns bytes and the secrets of the request. The secrets are redacted from errors about
+    /// the bytes, and from the profile.
     pub fn with_secrets(fetch: impl Fn() -> Result<(Vec<u8>, Secrets)> + Send + Sync + 'static) -> Fetch {
         Fetch(Arc::new(fetch))
     }
@@ -56,24 +56,24 @@ impl fmt::Debug for Fetch {
     }
 }
 
-/// Where a profile comes from.
+/// The origin of a profile.
 ///
-/// A path is always a file's, whatever it looks like: whether a user's text is a file or a URL is decided by the
-/// caller, which also fetches.
+/// A path always means a file, even if it looks like a URL. The caller decides whether a user's text is a file or a
+/// URL, and fetches the URL.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Source {
     /// A file: gzip, zstd or raw.
     Path(PathBuf),
-    /// The content of such a file, and a name for it in errors and reports.
+    /// A name for errors and reports, and the content of a profile's file.
     Bytes(String, Vec<u8>),
-    /// The content of such a file, fetched when the profile is loaded, and a name for it.
+    /// A name for errors and reports, and a callback that fetches the file's content when the profile is loaded.
     Fetch(String, Fetch),
-    /// A profile that is loaded already.
+    /// A profile that is already loaded.
     Profile(Arc<Profile>),
-    /// The sum of several, and a name for it.
+    /// A name for errors and reports, and the sources whose profiles are added up.
     Merged(String, Vec<Source>),
-    /// A profile of a store.
+    /// A profile in a store.
     #[cfg(feature = "store")]
     Stored(StoredProfile),
 }
@@ -82,7 +82,7 @@ impl Source {
     /// Loads the profile, unless it is loaded already.
     ///
     /// # Errors
-    /// As [`Profile::open`], and those of a fetch.
+    /// Returns the errors of [`Profile::open`] and of the fetch.
     pub fn load(&self, options: &LoadOptions) -> Result<Arc<Profile>> {
         match self {
             Source::Path(path) => Profile::open(path, options).map(Arc::new),
@@ -92,19 +92,19 @@ impl Source {
                 let profile = Profile::from_bytes(name, &bytes, options);
                 Ok(Arc::new(profile.map_err(|e| e.without(&secrets))?.without(&secrets)))
             }
-            // It may be loaded as this part of its recording already.
+            // The profile may already be loaded as this part of its recording.
             Source::Profile(profile) if options.time.is_none() || profile.window() == options.time.as_ref() => {
                 Ok(profile.clone())
             }
             Source::Profile(profile) => Err(Error::query(
-                "it is loaded already, and a time inside of a recording is chosen when it is loaded; name the file",
+                "the profile is already loaded, but a part of a recording is chosen while loading; pass the file's name",
             )
             .in_input(profile.name())),
             #[cfg(feature = "store")]
             Source::Stored(stored) => {
                 let profile = stored.load(options.inflated_limit)?;
                 let window = profile.window().cloned();
-                // It may be stored as this part of its recording already.
+                // The profile may already be stored as this part of its recording.
                 let time = options.time.clone().filter(|time| window.as_ref() != Some(time));
                 let options = LoadOptions { time, ..options.clone() };
                 let loaded = Profile::from_bytes(&stored.name(), profile.buffer(), &options)?;
@@ -121,7 +121,7 @@ impl Source {
         }
     }
 
-    /// The path, where that is what it is.
+    /// Returns the path if the source is a file.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Source::Path(path) => Some(path),
@@ -129,7 +129,7 @@ impl Source {
         }
     }
 
-    /// What the profile is called in errors and reports; without a URL's password.
+    /// Returns the profile's name in errors and reports, without a URL's password.
     pub fn name(&self) -> String {
         match self {
             Source::Path(path) => redacted(&path.to_string_lossy()).into_owned(),
@@ -140,7 +140,7 @@ impl Source {
         }
     }
 
-    /// The same, where it is not named by a path, and can be had again without being kept.
+    /// Returns a copy of this source if it has no path and can be loaded again without keeping the loaded profile.
     pub fn again(&self) -> Option<Source> {
         match self {
             Source::Path(_) | Source::Bytes(..) | Source::Profile(_) => None,
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sum_is_loaded_under_its_name() {
+    fn merged_source_loads_the_sum_under_its_own_name() {
         let bytes = |value: i64| {
             let mut b = crate::profile::builder::ProfileBuilder::new();
             b.sample_type("cpu", "nanoseconds");
@@ -171,9 +171,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_fetched_when_their_profile_is_loaded() {
-        let asked = Arc::new(AtomicU32::new(0));
-        let counter = asked.clone();
+    fn fetch_runs_on_each_load_and_its_errors_name_the_source() {
+        let fetch_count = Arc::new(AtomicU32::new(0));
+        let counter = fetch_count.clone();
         let fetch = Fetch::new(move || match counter.fetch_add(1, Ordering::Relaxed) {
             0 => Ok(vec![0x32, 0]),
             1 => Ok(vec![0xff]),
@@ -181,18 +181,18 @@ mod tests {
         });
         let source = Source::Fetch("http://user:secret@host/x".to_owned(), fetch);
         let options = LoadOptions::default();
-        assert_eq!((asked.load(Ordering::Relaxed), source.name().as_str()), (0, "http://***@host/x"));
-        // An empty string is all that a profile must have.
+        assert_eq!((fetch_count.load(Ordering::Relaxed), source.name().as_str()), (0, "http://***@host/x"));
+        // The smallest valid profile is one empty string.
         assert!(source.load(&options).is_ok_and(|p| p.name() == "http://***@host/x" && p.n_samples() == 0));
         let broken = source.clone().load(&options).err().map(|e| e.to_string()).unwrap_or_default();
         assert!(broken.starts_with("http://***@host/x: "), "{broken}");
         let failed = source.load(&options).err().map(|e| e.to_string());
         assert_eq!(failed.as_deref(), Some("http://***@host/x: nobody is there"));
-        assert_eq!(asked.load(Ordering::Relaxed), 3);
+        assert_eq!(fetch_count.load(Ordering::Relaxed), 3);
     }
 
     #[test]
-    fn secrets_of_a_request_are_masked_in_its_profile() {
+    fn secrets_of_a_request_are_masked_in_its_profile_and_errors() {
         let load = |bytes: &'static [u8]| {
             let fetch = Fetch::with_secrets(move || {
                 let mut secrets = Secrets::default();

@@ -1,7 +1,7 @@
-//! Which files belong together, for batches: two directories, two patterns, or a manifest.
+//! Pairs files for a batch: from two directories, two patterns, or a manifest.
 //!
-//! Whatever is found comes out, in the order of its name: a file without a partner is an error in its place, so that as
-//! many results can be counted as there were files to compare. A manifest is read while it is worked on.
+//! Pairs come out in the order of their names. A file without a partner becomes an error at its position, so that the
+//! number of results equals the number of files to compare. A manifest is read lazily, while its pairs are compared.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,35 +12,35 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::Source;
-use super::patterns::{Finder, SIGNS, below, inside, is_pipe_or_device, not_waited_for};
+use super::patterns::{Finder, SIGNS, is_pipe_or_device, list_directories, list_entries, pipe_or_device_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::redact::redacted;
 
-/// Two sides under one name.
+/// Base and new side under one name.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct BatchItem {
-    /// What the sides have in common: a path below both directories, what a pattern's `*` stood for, or as the
-    /// manifest says.
+    /// The part of the path that both sides share: the path below both directories, or the text that a pattern's `*`
+    /// matched. For a manifest, the name that it gives.
     pub name: String,
-    /// Where base and new come from, or why there is no pair. What is found here are paths only; those of a manifest
-    /// are as it writes them.
+    /// The sources of base and new, or the reason why there is no pair. Sources that this module finds are paths only;
+    /// a manifest's paths are passed on as written, so they may be URLs.
     pub sides: Result<(Vec<Source>, Vec<Source>)>,
 }
 
 impl BatchItem {
-    /// Two sides that are known.
+    /// Creates a pair from two known sides.
     pub fn new(name: impl Into<String>, base: Vec<Source>, new: Vec<Source>) -> BatchItem {
         BatchItem { name: name.into(), sides: Ok((base, new)) }
     }
 }
 
 impl Finder<'_> {
-    /// Pairs the files of two directories, see [`Finder::directory_pairs`], or else those of two patterns, see
-    /// [`Finder::pattern_pairs`].
+    /// Pairs the files of two directories (see [`Finder::directory_pairs`]), or otherwise the files of two patterns
+    /// (see [`Finder::pattern_pairs`]).
     ///
     /// # Errors
-    /// Theirs; also if there is no file on either side.
+    /// Returns the errors of these functions, and an error if neither side has a file.
     pub fn pairs(self, base: &str, new: &str) -> Result<Vec<BatchItem>> {
         let is_dir = |text: &str| Path::new(text).is_dir() || text.ends_with('/') && self.objects_of(text).is_some();
         let pairs = if is_dir(base) && is_dir(new) {
@@ -54,67 +54,70 @@ impl Finder<'_> {
         }
     }
 
-    /// Pairs files of two directories that have the same path below them. Names that begin with a dot are left out. Links
-    /// are followed as by the pattern `**`, see [`Finder::pattern_pairs`].
+    /// Pairs the files of two directories that have the same path below their directory. Skips names that begin with a
+    /// dot. Follows links like the pattern `**`, see [`Finder::pattern_pairs`].
     ///
     /// # Errors
-    /// A directory that can't be read.
+    /// Returns an error if a directory can't be read.
     pub fn directory_pairs(self, base: &Path, new: &Path) -> Result<Vec<BatchItem>> {
-        Ok(join(self.below(base)?, self.below(new)?, false))
+        Ok(join(self.list_below(base)?, self.list_below(new)?, false))
     }
 
-    /// What is below a directory, by its path there.
-    fn below(self, dir: &Path) -> Result<BTreeMap<String, PathBuf>> {
+    /// Lists the files below a directory by their paths relative to it.
+    fn list_below(self, dir: &Path) -> Result<BTreeMap<String, PathBuf>> {
         let is_shown = |name: &OsStr| !name.as_encoded_bytes().starts_with(b".");
         if let Some((text, objects)) = dir.to_str().and_then(|text| Some((text, self.objects_of(text)?))) {
-            let mut found = BTreeMap::new();
+            let mut files = BTreeMap::new();
             objects.list(text, &mut |url| {
                 let name = url.get(text.len()..).filter(|name| name.split('/').all(|part| is_shown(part.as_ref())));
                 if let Some(name) = name.filter(|name| !name.is_empty() && !name.ends_with('/')) {
-                    found.insert(name.to_owned(), PathBuf::from(&url));
+                    files.insert(name.to_owned(), PathBuf::from(&url));
                 }
             })?;
-            return Ok(found);
+            return Ok(files);
         }
         std::fs::read_dir(dir).map_err(|e| Error::io(e).in_input(&dir.display().to_string()))?;
-        let found = inside(below(vec![dir.to_owned()], is_shown)?, is_shown)?;
+        let files = list_entries(list_directories(vec![dir.to_owned()], is_shown)?, is_shown)?;
         let name = |path: &Path| path.strip_prefix(dir).unwrap_or(path).display().to_string();
-        Ok(found.into_iter().filter(|path| !path.is_dir()).map(|path| (name(&path), path)).collect())
+        Ok(files.into_iter().filter(|path| !path.is_dir()).map(|path| (name(&path), path)).collect())
     }
 
-    /// Pairs files of two patterns in which `*` and `?` stand for the same: `main/*/cpu.pb.gz` and `branch/*/cpu.pb.gz`.
-    /// `**` stands for any directories. Each part of a pattern looks into each directory once, by its own name if it has
-    /// one there, so links to a directory above end where they lead back.
+    /// Pairs the files of two patterns if `*` and `?` match the same text in both: `main/*/cpu.pb.gz` and
+    /// `branch/*/cpu.pb.gz`. `**` matches any number of directories. Each part of a pattern reads each directory once,
+    /// under its real name if the directory has one at this level. A link to a parent directory therefore cannot loop.
     ///
     /// # Errors
-    /// An invalid pattern; patterns with different wildcards; two files for which they stand for the same.
+    /// Returns an error if a pattern is invalid, if the patterns have different wildcards, or if the wildcards match
+    /// the same text for two files.
     pub fn pattern_pairs(self, base: &str, new: &str) -> Result<Vec<BatchItem>> {
-        let signs = |pattern: &str| pattern.chars().filter(|c| SIGNS.contains(c)).collect::<String>();
-        if signs(base) != signs(new) {
+        let wildcards = |pattern: &str| pattern.chars().filter(|c| SIGNS.contains(c)).collect::<String>();
+        if wildcards(base) != wildcards(new) {
             return Err(Error::query(format!(
                 "the patterns {base:?} and {new:?} do not have the same wildcards in the same order"
             )));
         }
-        // What is named by all of its letters is read whatever it is.
-        let is_named = signs(base).is_empty();
-        let found = |pattern: &str| -> Result<BTreeMap<String, PathBuf>> {
-            let mut found = BTreeMap::new();
+        // A path without wildcards is read whatever it is, even a pipe.
+        let is_literal = wildcards(base).is_empty();
+        let matched_files = |pattern: &str| -> Result<BTreeMap<String, PathBuf>> {
+            let mut files = BTreeMap::new();
             for (name, path) in self.matches(pattern)? {
-                if let Some(other) = found.insert(name, path.clone()) {
+                if let Some(other) = files.insert(name, path.clone()) {
                     let (one, two) = (other.display(), path.display());
-                    return Err(Error::query(format!("the pattern {pattern:?} names {one} and {two} alike")));
+                    return Err(Error::query(format!(
+                        "the wildcards of {pattern:?} match the same text in {one} and {two}"
+                    )));
                 }
             }
-            Ok(found)
+            Ok(files)
         };
-        Ok(join(found(base)?, found(new)?, is_named))
+        Ok(join(matched_files(base)?, matched_files(new)?, is_literal))
     }
 }
 
-fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>, is_named: bool) -> Vec<BatchItem> {
+fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>, is_literal: bool) -> Vec<BatchItem> {
     let both = |base: PathBuf, new: PathBuf| {
-        if let Some(found) = [&base, &new].into_iter().find(|path| !is_named && is_pipe_or_device(path)) {
-            return Err(not_waited_for().in_input(&found.display().to_string()));
+        if let Some(special_file) = [&base, &new].into_iter().find(|path| !is_literal && is_pipe_or_device(path)) {
+            return Err(pipe_or_device_error().in_input(&special_file.display().to_string()));
         }
         Ok((vec![Source::Path(base)], vec![Source::Path(new)]))
     };
@@ -134,31 +137,31 @@ fn join(base: BTreeMap<String, PathBuf>, mut new: BTreeMap<String, PathBuf>, is_
     pairs.into_iter().map(|(name, sides)| BatchItem { name, sides }).collect()
 }
 
-/// One line of a manifest.
+/// A line of a manifest.
 #[derive(Deserialize)]
-struct Entry {
+struct ManifestLine {
     name: Option<String>,
-    base: Files,
-    new: Files,
+    base: ManifestSide,
+    new: ManifestSide,
 }
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Files {
+enum ManifestSide {
     One(PathBuf),
     Several(Vec<PathBuf>),
 }
 
-impl From<Files> for Vec<Source> {
-    fn from(files: Files) -> Vec<Source> {
+impl From<ManifestSide> for Vec<Source> {
+    fn from(files: ManifestSide) -> Vec<Source> {
         match files {
-            Files::One(file) => vec![Source::Path(file)],
-            Files::Several(files) => files.into_iter().map(Source::Path).collect(),
+            ManifestSide::One(file) => vec![Source::Path(file)],
+            ManifestSide::Several(files) => files.into_iter().map(Source::Path).collect(),
         }
     }
 }
 
-impl Entry {
+impl ManifestLine {
     fn pair(self) -> BatchItem {
         let (base, new): (Vec<Source>, Vec<Source>) = (self.base.into(), self.new.into());
         let name = self.name.unwrap_or_else(|| new.first().map_or_else(String::new, Source::name));
@@ -166,18 +169,18 @@ impl Entry {
     }
 }
 
-/// Reads pairs from a manifest, line by line: CSV with the columns `base`, `new` and perhaps `name`, or lines of JSON
-/// with such keys (where a side may be a list). A line that is neither is an error in its place.
+/// Reads pairs from a manifest, line by line. The manifest is CSV with the columns `base`, `new` and optionally `name`,
+/// or JSON lines with these keys (a side may be a list). An invalid line becomes an error at its position.
 ///
 /// # Errors
-/// A file that can't be opened.
+/// Returns an error if the file can't be opened.
 pub fn manifest_pairs(path: &Path) -> Result<Box<dyn Iterator<Item = BatchItem> + Send>> {
     let name = path.display().to_string();
     let file = File::open(path).map_err(|e| Error::io(e).in_input(&name))?;
     Ok(read_manifest(BufReader::new(file), name, is_json(path)))
 }
 
-/// True of a manifest that is lines of JSON, by its name; others are CSV.
+/// Returns true if the manifest's name says that it has JSON lines. All other manifests are CSV.
 pub(super) fn is_json(path: &Path) -> bool {
     path.extension().is_some_and(|e| ["jsonl", "ndjson", "json"].iter().any(|j| e.eq_ignore_ascii_case(j)))
 }
@@ -189,41 +192,44 @@ fn read_manifest(
 ) -> Box<dyn Iterator<Item = BatchItem> + Send> {
     let invalid = move |line: u64, why: String| BatchItem {
         name: format!("line {line}"),
-        // The error may quote a URL.
+        // The error may quote a URL with a password.
         sides: Err(Error::malformed(redacted(&why).into_owned())
             .in_input(&manifest)
             .in_record(|| format!("line {line}"))),
     };
     if json {
-        let mut numbered = (1..).zip(Lines(input));
+        let mut numbered = (1..).zip(ManifestLines(input));
         return Box::new(std::iter::from_fn(move || {
             loop {
                 let (line, text) = numbered.next()?;
-                match text.map(|text| (serde_json::from_slice::<Entry>(&text), text)) {
+                match text.map(|text| (serde_json::from_slice::<ManifestLine>(&text), text)) {
                     Ok((_, text)) if text.trim_ascii().is_empty() => {}
                     Ok((Ok(entry), _)) => return Some(entry.pair()),
                     Ok((Err(e), _)) => {
-                        return Some(invalid(line, format!("a pair is {{\"base\": ..., \"new\": ...}}: {e}")));
+                        return Some(invalid(line, format!("expected {{\"base\": ..., \"new\": ...}}: {e}")));
                     }
                     Err(e) => return Some(invalid(line, e.to_string())),
                 }
             }
         }));
     }
-    let mut reader = csv::Reader::from_reader(input).into_deserialize::<Entry>();
+    let mut reader = csv::Reader::from_reader(input).into_deserialize::<ManifestLine>();
     Box::new(std::iter::from_fn(move || {
         let line = reader.reader().position().line();
         Some(match reader.next()? {
             Ok(entry) => entry.pair(),
-            Err(e) => invalid(e.position().map_or(line, csv::Position::line), format!("a pair has base and new: {e}")),
+            Err(e) => invalid(
+                e.position().map_or(line, csv::Position::line),
+                format!("expected the columns base and new: {e}"),
+            ),
         })
     }))
 }
 
-/// Lines of bytes, of at most a mebibyte each: the end of the first that is longer, which is no manifest.
-pub(super) struct Lines<R>(pub(super) R);
+/// An iterator over lines of bytes. It splits a line after one mebibyte, because a manifest has no line that long.
+pub(super) struct ManifestLines<R>(pub(super) R);
 
-impl<R: BufRead> Iterator for Lines<R> {
+impl<R: BufRead> Iterator for ManifestLines<R> {
     type Item = std::io::Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -248,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn manifests_of_both_kinds_and_bad_lines_in_their_place() {
+    fn csv_and_json_manifests_report_bad_lines_at_their_position() {
         let some = |name: &str, n| (name.to_owned(), Some(n));
         let csv = "name,base,new\nx,a,b\n\"y,z\",c,d\nshort\nw,e,f\n";
         assert_eq!(

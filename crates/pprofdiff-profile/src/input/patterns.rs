@@ -1,6 +1,8 @@
-//! The files that a pattern matches, in folders or in an object store, each with what the pattern's signs stood for.
+//! Files that match a pattern, in folders or in an object store, each with the text that the pattern's wildcards
+//! matched.
 //!
-//! `*` and `?` stand for letters other than `/`, `[...]` for one of some, `**` for a directory and all below it.
+//! `*` and `?` match characters other than `/`, `[...]` matches one of several characters, and `**` matches a directory
+//! and everything below it.
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
@@ -14,124 +16,127 @@ use super::Source;
 use crate::error::{Error, Result};
 use crate::random::HashSet;
 
-/// What lists and loads files that lie in no folder, by their URLs: an object store.
+/// An object store, which lists and loads files by URL.
 pub trait Objects: Sync {
-    /// True of a pattern, or of what ends with a slash, of its files.
+    /// Returns true if this store holds the files of `pattern`, which may also be a URL prefix that ends with a slash.
     fn has(&self, pattern: &str) -> bool;
 
-    /// Names each file whose URL begins so, in any order.
+    /// Calls `each` with the URL of each file that starts with `prefix`, in any order.
     ///
     /// # Errors
-    /// Those of who is asked.
-    fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()>;
+    /// Returns the errors of the store.
+    fn list(&self, prefix: &str, each: &mut dyn FnMut(String)) -> Result<()>;
 
-    /// What loads one of them.
+    /// Returns the source that loads a file.
     ///
     /// # Errors
-    /// A URL that can't be a file's.
+    /// Returns an error if `url` is not a valid file URL.
     fn source(&self, url: &str) -> Result<Source>;
 }
 
-/// What begins what stands for something in a pattern.
+/// Characters that start a wildcard.
 pub const SIGNS: [char; 3] = ['*', '?', '['];
 
-/// Finds files by patterns, in pairs, by keys, or as the builds of a history: in folders, and among the objects that a caller
-/// can list. What it finds are paths, of objects their URLs.
+/// Finds files by pattern, in pairs, by keys, or as the builds of a history. Searches folders, and object stores that
+/// the caller provides. The results are paths; the path of an object is its URL.
 #[derive(Clone, Copy, Default)]
 pub struct Finder<'a> {
     objects: Option<&'a dyn Objects>,
 }
 
-/// What each sign of a pattern stood for; `None` of a sign that stood for nothing, and of a path in other letters.
-pub(super) type StoodFor = Option<Vec<Option<String>>>;
+/// The text that each wildcard of a pattern matched. The inner `None` marks a wildcard that matched no text; the outer
+/// `None` marks a path whose spelling differs from the pattern.
+pub(super) type WildcardTexts = Option<Vec<Option<String>>>;
 
 impl<'a> Finder<'a> {
-    /// Finds files in folders, and those that the objects have.
+    /// Creates a finder that searches folders and `objects`.
     pub fn with_objects(objects: &'a dyn Objects) -> Finder<'a> {
         Finder { objects: Some(objects) }
     }
 
-    /// Who has the files of a pattern, if they lie in no folder.
+    /// Returns the object store that holds the files of a pattern, or `None` if they are in a folder.
     pub(super) fn objects_of(self, pattern: &str) -> Option<&'a dyn Objects> {
         self.objects.filter(|objects| objects.has(pattern))
     }
 
-    /// What loads a file that was found.
+    /// Returns the source that loads a file from the results.
     pub(super) fn source(self, path: PathBuf) -> Result<Source> {
         match path.to_str().and_then(|url| Some((url, self.objects_of(url)?))) {
             Some((url, objects)) => objects.source(url),
-            None if is_pipe_or_device(&path) => Err(not_waited_for().in_input(&path.display().to_string())),
+            None if is_pipe_or_device(&path) => Err(pipe_or_device_error().in_input(&path.display().to_string())),
             None => Ok(Source::Path(path)),
         }
     }
 
-    /// The files that a pattern matches, in the order of their paths, each with what its signs stood for (joined by `/`).
+    /// Returns the files that match a pattern, ordered by path, each with the text that the wildcards matched (joined
+    /// by `/`).
     ///
-    /// `**` stands for a directory and all below it, each once: links are followed when all that is there without them has
-    /// been seen, so that a file has its own name where it has several, and a link that leads back to where it lies ends
-    /// there.
+    /// `**` matches a directory and all directories below it, each once. Links are followed last, after everything that
+    /// is reachable without them. A file with several paths therefore gets its real path, and a link to a parent
+    /// directory is not followed a second time.
     ///
     /// # Errors
-    /// An invalid pattern; a directory that can't be read, or objects that can't be listed.
+    /// Returns an error if the pattern is invalid, a directory can't be read, or objects can't be listed.
     pub(super) fn matches(self, pattern: &str) -> Result<Vec<(String, PathBuf)>> {
-        // Paths are tidied up (`./a`), so that the pattern's own letters may not be found in them.
-        let named = |(stood_for, path): (StoodFor, PathBuf)| {
-            let name = stood_for.map(|parts| parts.into_iter().flatten().collect::<Vec<_>>().join("/"));
+        // Paths are normalized (`./a` becomes `a`), so a path may not contain the pattern's own characters.
+        let to_named = |(texts, path): (WildcardTexts, PathBuf)| {
+            let name = texts.map(|parts| parts.into_iter().flatten().collect::<Vec<_>>().join("/"));
             (name.unwrap_or_else(|| path.display().to_string()), path)
         };
-        Ok(self.captured(pattern)?.into_iter().map(named).collect())
+        Ok(self.captured(pattern)?.into_iter().map(to_named).collect())
     }
 
-    /// The same, with what each sign stood for by itself.
-    pub(super) fn captured(self, pattern: &str) -> Result<Vec<(StoodFor, PathBuf)>> {
+    /// Returns the same files as [`Finder::matches`], with the text of each wildcard as a separate value.
+    pub(super) fn captured(self, pattern: &str) -> Result<Vec<(WildcardTexts, PathBuf)>> {
         let invalid = |e: &dyn std::fmt::Display| Error::query(format!("the pattern {pattern:?} is invalid: {e}"));
         Pattern::new(pattern).map_err(|e| invalid(&e))?;
-        let signs = signs(pattern).map_err(|e| invalid(&e))?;
-        let stood_for = |text: &str| {
+        let wildcard_regex = wildcard_regex(pattern).map_err(|e| invalid(&e))?;
+        let texts = |text: &str| {
             let parts = |c: regex::Captures<'_>| c.iter().skip(1).map(|m| m.map(|m| m.as_str().to_owned())).collect();
-            signs.captures(text).map(parts)
+            wildcard_regex.captures(text).map(parts)
         };
         if let Some(objects) = self.objects_of(pattern) {
-            let mut found = Vec::new();
+            let mut files = Vec::new();
             objects.list(&pattern[..pattern.find(SIGNS).unwrap_or(pattern.len())], &mut |url| {
-                if let Some(parts) = stood_for(&url).filter(|_| !url.ends_with('/')) {
-                    found.push((Some(parts), PathBuf::from(url)));
+                if let Some(parts) = texts(&url).filter(|_| !url.ends_with('/')) {
+                    files.push((Some(parts), PathBuf::from(url)));
                 }
             })?;
-            found.sort_by(|(_, a), (_, b)| a.cmp(b));
-            return Ok(found);
+            files.sort_by(|(_, a), (_, b)| a.cmp(b));
+            return Ok(files);
         }
-        let found = in_folders(pattern, &invalid)?;
-        Ok(found.into_iter().map(|path| (stood_for(&path.display().to_string()), path)).collect())
+        let files = in_folders(pattern, &invalid)?;
+        Ok(files.into_iter().map(|path| (texts(&path.display().to_string()), path)).collect())
     }
 }
 
-/// The files in folders that a pattern matches, in the order of their paths.
+/// Returns the files in folders that match a pattern, ordered by path.
 fn in_folders(pattern: &str, invalid: &dyn Fn(&dyn std::fmt::Display) -> Error) -> Result<Vec<PathBuf>> {
-    let mut found = vec![PathBuf::new()];
+    let mut paths = vec![PathBuf::new()];
     let mut parts = Path::new(pattern).components().peekable();
     while let Some(part) = parts.next() {
         let text = part.as_os_str().to_str().unwrap_or_default();
         let literal = !matches!(part, Component::Normal(_)) || !text.contains(SIGNS);
         if literal {
-            found.iter_mut().for_each(|path| path.push(part));
-            found.retain(|path| path.symlink_metadata().is_ok());
+            paths.iter_mut().for_each(|path| path.push(part));
+            paths.retain(|path| path.symlink_metadata().is_ok());
         } else if text == "**" {
-            found = below(found, |_| true)?;
+            paths = list_directories(paths, |_| true)?;
             if parts.peek().is_none() {
-                found = inside(found, |_| true)?;
+                paths = list_entries(paths, |_| true)?;
             }
         } else {
             let part = Pattern::new(text).map_err(|e| invalid(&e))?;
-            found = inside(found, |name| name.to_str().is_some_and(|name| part.matches(name)))?;
+            paths = list_entries(paths, |name| name.to_str().is_some_and(|name| part.matches(name)))?;
         }
     }
-    found.retain(|path| !path.is_dir());
-    found.sort();
-    Ok(found)
+    paths.retain(|path| !path.is_dir());
+    paths.sort();
+    Ok(paths)
 }
 
-/// What is in a directory; nothing if it is none. The empty path is the current one.
+/// Returns the entries of a directory, or nothing if the path is not a directory. An empty path means the current
+/// directory.
 fn entries(directory: &Path) -> Result<Vec<DirEntry>> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     if !directory.is_dir() {
@@ -141,37 +146,37 @@ fn entries(directory: &Path) -> Result<Vec<DirEntry>> {
     all.map_err(|e| Error::io(e).in_input(&directory.display().to_string()))
 }
 
-/// What is in some directories and has a name that is wanted. Each directory is looked into once, whatever links lead
-/// there, so that no pattern takes longer than its parts times the files that there are.
-pub(super) fn inside(mut directories: Vec<PathBuf>, wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::default());
+/// Returns the entries of `directories` whose names satisfy `is_wanted`. Reads each directory once, however many links
+/// lead to it, so the time for a pattern is at most its number of parts times the number of files.
+pub(super) fn list_entries(mut directories: Vec<PathBuf>, is_wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
+    let (mut paths, mut seen) = (Vec::new(), HashSet::default());
     directories.sort_by_cached_key(|path| (path.is_symlink(), path.clone()));
     for directory in directories {
         if is_new(&directory, &mut seen) {
             let names = entries(&directory)?.into_iter().map(|e| e.file_name());
-            found.extend(names.filter(|n| wanted(n)).map(|n| directory.join(n)));
+            paths.extend(names.filter(|n| is_wanted(n)).map(|n| directory.join(n)));
         }
     }
-    Ok(found)
+    Ok(paths)
 }
 
-/// True for a directory that has not been seen under any name.
+/// Returns true for a directory that has not been visited under any name.
 fn is_new(directory: &Path, seen: &mut HashSet<PathBuf>) -> bool {
-    let here = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    here.is_dir() && here.canonicalize().is_ok_and(|real| seen.insert(real))
+    let path = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    path.is_dir() && path.canonicalize().is_ok_and(|real| seen.insert(real))
 }
 
-/// Those of some paths that are directories, and the directories below them whose names are wanted; each once, whatever
-/// leads there.
-pub(super) fn below(mut open: Vec<PathBuf>, wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
-    let (mut found, mut seen) = (Vec::new(), HashSet::default());
-    // The last is taken first: so in the order of their names, those that are links after all others.
+/// Returns the directories among `open` and all directories below them whose names satisfy `is_wanted`. Each directory
+/// appears once, however many links lead to it.
+pub(super) fn list_directories(mut open: Vec<PathBuf>, is_wanted: impl Fn(&OsStr) -> bool) -> Result<Vec<PathBuf>> {
+    let (mut directories, mut seen) = (Vec::new(), HashSet::default());
+    // The loop pops from the end. The reverse order visits directories by name, with links last.
     open.sort_by_cached_key(|path| Reverse((path.is_symlink(), path.clone())));
     let mut links: Vec<PathBuf> = Vec::new();
     loop {
         let Some(directory) = open.pop() else {
             if links.is_empty() {
-                return Ok(found);
+                return Ok(directories);
             }
             links.sort_by(|a, b| b.cmp(a));
             open = std::mem::take(&mut links);
@@ -184,23 +189,23 @@ pub(super) fn below(mut open: Vec<PathBuf>, wanted: impl Fn(&OsStr) -> bool) -> 
             let name = entry.file_name();
             let path = directory.join(&name);
             match entry.file_type() {
-                _ if !wanted(&name) => {}
+                _ if !is_wanted(&name) => {}
                 Ok(kind) if kind.is_symlink() => links.push(path),
                 Ok(kind) if kind.is_dir() => open.push(path),
                 _ => {}
             }
         }
-        found.push(directory);
+        directories.push(directory);
     }
 }
 
-/// What captures what the pattern's signs stand for.
-fn signs(pattern: &str) -> Result<Regex, regex::Error> {
+/// Returns a regular expression that captures the text of each wildcard in the pattern.
+fn wildcard_regex(pattern: &str) -> Result<Regex, regex::Error> {
     let mut re = String::from("^");
     let mut rest = pattern.strip_prefix("./").unwrap_or(pattern);
     while let Some(c) = rest.chars().next() {
         let class = rest.strip_prefix('[').and_then(|r| r.get(1..)?.find(']').map(|end| &r[..=end]));
-        let taken = match (c, class) {
+        let consumed = match (c, class) {
             _ if rest.starts_with("**/") => {
                 re += "(?:(.*)/)?";
                 3
@@ -224,19 +229,20 @@ fn signs(pattern: &str) -> Result<Regex, regex::Error> {
                 c.len_utf8()
             }
         };
-        rest = &rest[taken..];
+        rest = &rest[consumed..];
     }
     Regex::new(&(re + "$"))
 }
 
-/// True of what is neither file nor folder: a pipe or a terminal may be waited for for ever.
+/// Returns true for a pipe or a device such as a terminal. Reading it could block forever.
 pub(super) fn is_pipe_or_device(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
 }
 
-/// The error of such a file that was found by a directory or a pattern: waiting would stop all that come after it.
-pub(super) fn not_waited_for() -> Error {
-    Error::io(std::io::Error::other("a pipe or device, which is read only if it is named itself"))
+/// Returns the error for a pipe or device that a directory or pattern search found. Reading it could block all later
+/// files.
+pub(super) fn pipe_or_device_error() -> Error {
+    Error::io(std::io::Error::other("a pipe or device, which is read only if its path is given directly"))
 }
 
 #[cfg(test)]
@@ -246,7 +252,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_file_is_found_once_whatever_links_lead_to_it() {
+    fn file_is_found_once_even_if_links_lead_to_it() {
         use std::os::unix::fs::symlink;
         let root = std::env::temp_dir().join(format!("pprofdiff-patterns-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&root);
@@ -256,36 +262,36 @@ mod tests {
         for file in ["d/1.gz", "d/a/2.gz", "d/a/deep/3.gz", "d/b/4.txt", "aside/5.gz"] {
             std::fs::write(root.join(file), "").unwrap();
         }
-        // Of the loops each doubles the paths to a file for each level that the system follows: 2^40 in all.
+        // Each loop doubles the number of paths to a file at every level that the system follows: 2^40 paths in all.
         for (to, link) in
             [("..", "d/a/l"), ("..", "d/b/l"), ("../d", "d/0"), ("../aside", "d/z"), ("nowhere", "d/n.gz")]
         {
             symlink(to, root.join(link)).unwrap();
         }
-        let found = |pattern: &str| {
+        let matches = |pattern: &str| {
             let pattern = root.join(pattern).display().to_string();
             let path = |(_, path): (String, PathBuf)| path.strip_prefix(&root).unwrap().display().to_string();
             Finder::default().matches(&pattern).unwrap().into_iter().map(path).collect::<Vec<_>>()
         };
         let all = ["d/1.gz", "d/a/2.gz", "d/a/deep/3.gz", "d/n.gz", "d/z/5.gz"];
-        assert_eq!(found("d/**/*.gz"), all);
-        assert_eq!(found("*/**/**/*.gz"), ["aside/5.gz", all[0], all[1], all[2], all[3]]);
-        assert_eq!(found("d/**"), [all[0], all[1], all[2], "d/b/4.txt", all[3], all[4]]);
-        // A link is followed where nothing else leads there.
-        assert_eq!(found("d/**/a/**/?.gz"), [all[1], all[2], "d/a/l/1.gz", "d/a/l/n.gz", "d/a/l/z/5.gz"]);
-        assert_eq!(found("d/a/l/*.gz"), ["d/a/l/1.gz", "d/a/l/n.gz"]);
-        assert_eq!(found("d/none/**/*.gz"), [""; 0]);
-        // With one sign a level: 20 links to where they lie would be 20^12 paths.
+        assert_eq!(matches("d/**/*.gz"), all);
+        assert_eq!(matches("*/**/**/*.gz"), ["aside/5.gz", all[0], all[1], all[2], all[3]]);
+        assert_eq!(matches("d/**"), [all[0], all[1], all[2], "d/b/4.txt", all[3], all[4]]);
+        // A link is followed if no other path leads to its target.
+        assert_eq!(matches("d/**/a/**/?.gz"), [all[1], all[2], "d/a/l/1.gz", "d/a/l/n.gz", "d/a/l/z/5.gz"]);
+        assert_eq!(matches("d/a/l/*.gz"), ["d/a/l/1.gz", "d/a/l/n.gz"]);
+        assert_eq!(matches("d/none/**/*.gz"), [""; 0]);
+        // One wildcard per level: with 20 links to their own directory there would be 20^12 paths.
         std::fs::create_dir_all(root.join("loops")).unwrap();
         std::fs::write(root.join("loops/6.gz"), "").unwrap();
         (0..20).for_each(|i| symlink(".", root.join(format!("loops/l{i}"))).unwrap());
         for (part, first) in [("*/", "l0/"), ("*/l7/", "l0/l7/")] {
             let only = format!("loops/{}6.gz", first.repeat(12));
-            assert_eq!(found(&format!("loops/{}*.gz", part.repeat(12))), [only]);
+            assert_eq!(matches(&format!("loops/{}*.gz", part.repeat(12))), [only]);
         }
-        // What is named has the names that it is given.
-        assert_eq!(found("loops/l[12]/6.gz"), ["loops/l1/6.gz", "loops/l2/6.gz"]);
-        // Directories are gone through like `**`, but for hidden names.
+        // A pattern that names links finds the file under the links' names.
+        assert_eq!(matches("loops/l[12]/6.gz"), ["loops/l1/6.gz", "loops/l2/6.gz"]);
+        // A directory search works like `**`, except that it skips hidden names.
         for hidden in ["d/.git", "d/b/.x"] {
             std::fs::create_dir_all(root.join(hidden)).unwrap();
             std::fs::write(root.join(hidden).join("7.gz"), "").unwrap();
@@ -299,8 +305,8 @@ mod tests {
     }
 
     #[test]
-    fn signs_capture_what_they_stand_for() {
-        for (pattern, path, wanted) in [
+    fn wildcards_capture_the_text_they_match() {
+        for (pattern, path, expected) in [
             ("a/*/cpu.pb.gz", "a/svc/cpu.pb.gz", Some("svc")),
             ("a/*-?.pb", "a/x.y-1.pb", Some("x.y/1")),
             ("./a/**/c.pb", "a/x/y/c.pb", Some("x/y")),
@@ -309,25 +315,25 @@ mod tests {
             ("a/*.pb", "a/b/c.pb", None),
             ("a+/(*).pb", "a+/(b).pb", Some("b")),
         ] {
-            let captured = signs(pattern)
+            let captured = wildcard_regex(pattern)
                 .unwrap()
                 .captures(path)
                 .map(|c| c.iter().skip(1).flatten().map(|m| m.as_str()).collect::<Vec<_>>().join("/"));
-            assert_eq!(captured.as_deref(), wanted, "{pattern} on {path}");
+            assert_eq!(captured.as_deref(), expected, "{pattern} on {path}");
         }
     }
 
-    /// A store of these URLs, which says what it was asked to list.
-    struct Store(&'static [&'static str], std::sync::Mutex<Vec<String>>);
+    /// A test store with these URLs that records the listed prefixes.
+    struct TestObjects(&'static [&'static str], std::sync::Mutex<Vec<String>>);
 
-    impl Objects for Store {
+    impl Objects for TestObjects {
         fn has(&self, pattern: &str) -> bool {
             pattern.starts_with("s3://")
         }
 
-        fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
+        fn list(&self, prefix: &str, each: &mut dyn FnMut(String)) -> Result<()> {
             self.1.lock().unwrap().push(prefix.to_owned());
-            self.0.iter().filter(|url| url.starts_with(prefix)).for_each(|url| found((*url).to_owned()));
+            self.0.iter().filter(|url| url.starts_with(prefix)).for_each(|url| each((*url).to_owned()));
             Ok(())
         }
 
@@ -337,14 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_found_as_files_are() {
+    fn objects_and_files_match_the_same_patterns() {
         const KEYS: &[&str] =
             &["b/y.pb", "b/x.pb", "b/deep/er/x.pb", "b/deep/", "b/x.txt", "c/x.pb", "b/.x/y.pb", "c/"];
         let urls: &[&str] = &["s3://b/y.pb", "s3://b/x.pb", "s3://b/deep/er/x.pb", "s3://b/deep/", "s3://b/x.txt"];
         let more: &[&str] = &["s3://c/x.pb", "s3://b/.x/y.pb", "s3://c/"];
-        let store = Store(Box::leak([urls, more].concat().into_boxed_slice()), Default::default());
+        let store = TestObjects(Box::leak([urls, more].concat().into_boxed_slice()), Default::default());
         let finder = Finder::with_objects(&store);
-        // The same files in folders judge it.
+        // The same files in folders are the expected result.
         let root = std::env::temp_dir().join(format!("pprofdiff-objects-{}", std::process::id()));
         for key in KEYS {
             let path = root.join(key);
@@ -353,10 +359,10 @@ mod tests {
                 std::fs::write(path, "").unwrap();
             }
         }
-        let found = |pattern: &str, finder: Finder<'_>, under: &str| {
-            let found = finder.captured(&format!("{under}{pattern}")).unwrap().into_iter();
+        let captures = |pattern: &str, finder: Finder<'_>, under: &str| {
+            let captures = finder.captured(&format!("{under}{pattern}")).unwrap().into_iter();
             let shown = |path: PathBuf| path.to_str().unwrap().strip_prefix(under).unwrap().to_owned();
-            found.map(|(stood_for, path)| (shown(path), stood_for)).collect::<Vec<_>>()
+            captures.map(|(texts, path)| (shown(path), texts)).collect::<Vec<_>>()
         };
         for (pattern, n) in [
             ("b/*.pb", 2),
@@ -370,9 +376,9 @@ mod tests {
             ("b/none*", 0),
             ("*", 0),
         ] {
-            let objects = found(pattern, finder, "s3://");
+            let objects = captures(pattern, finder, "s3://");
             assert_eq!(objects.len(), n, "{pattern}: {objects:?}");
-            assert_eq!(objects, found(pattern, Finder::default(), &format!("{}/", root.display())), "{pattern}");
+            assert_eq!(objects, captures(pattern, Finder::default(), &format!("{}/", root.display())), "{pattern}");
         }
         assert_eq!(store.1.lock().unwrap()[..3], ["s3://b/", "s3://", "s3://b/"]);
         let named = |base: &str, new: &str, finder: Finder<'_>| {
@@ -382,7 +388,7 @@ mod tests {
         let folder = |name: &str| root.join(name).display().to_string();
         let both = named("s3://b/", "s3://c/", finder);
         assert_eq!((both.len(), &both), (4, &named(&folder("b"), &folder("c"), Finder::default())));
-        // A folder beside a bucket.
+        // A folder and a bucket can be paired.
         assert_eq!(both, named(&folder("b"), "s3://c/", finder));
         std::fs::remove_dir_all(root).unwrap();
     }

@@ -24,14 +24,15 @@ use super::compact::compacted_stem;
 use super::content::SAMPLES;
 use super::files::{self, Lock, find_link};
 use super::select::{COMPACTED, Partition};
-use super::table::Table;
+use super::table::StoreTable;
 use super::{Store, TABLES, TMP, is_id, read_entries};
 use crate::error::{Error, ErrorKind, Result};
 use crate::output::{STAGED_PREFIX, Staged};
 
 const PREFIX: &str = "commit-";
 const SUFFIX: &str = ".json";
-/// The maximum size of a commit: twice the names of [`MAX_BATCH_FILES`](super::compact::MAX_BATCH_FILES) replaced files.
+/// The maximum size of a commit: twice the names of [`MAX_BATCH_FILES`](super::compact::MAX_BATCH_FILES) replaced
+/// files.
 const MAX_BYTES: u64 = 4 << 20;
 const COMMIT_LOCK: &str = "_commit.lock";
 const COMPACT_LOCK: &str = "_compact.lock";
@@ -130,9 +131,9 @@ impl Partition {
     /// next writer completes the commit.
     pub(super) fn commit(&self, stem: &str, staged: Vec<Staged>, replaces: Vec<String>) -> Result<()> {
         let tmp = self.store().tmp()?;
-        let of_files = staged.iter().map(Staged::name).collect();
+        let file_names = staged.iter().map(Staged::name).collect();
         let existed = TABLES.map(|table| fs::symlink_metadata(self.file(table, stem)).is_ok());
-        let commit = Commit { keys: self.keys().to_vec(), stem: stem.to_owned(), files: of_files, replaces, existed };
+        let commit = Commit { keys: self.keys().to_vec(), stem: stem.to_owned(), files: file_names, replaces, existed };
         commit.create_folders(self)?;
         let path = tmp.join(format!("{PREFIX}{stem}{SUFFIX}"));
         let named = |e: io::Error| Error::io(e).in_input(&path.display().to_string());
@@ -185,7 +186,7 @@ impl Partition {
 
     /// Removes a file of a table if its name and the profiles in it show that this store wrote it. Returns false if the
     /// file is foreign or gone.
-    pub(super) fn remove_own(&self, table: &Table, stem: &str) -> Result<bool> {
+    pub(super) fn remove_own(&self, table: &StoreTable, stem: &str) -> Result<bool> {
         let path = self.file(table, stem);
         let is_ours = || -> Result<bool> {
             let entries = read_entries(&path)?;
@@ -236,7 +237,7 @@ impl Commit {
     /// Moves the new files that are not yet in place.
     ///
     /// # Errors
-    /// A new file that is neither in `_tmp` nor in place; the operating system's.
+    /// Returns an error if a new file is neither in `_tmp` nor in place, or if a file can't be moved.
     fn place(&self, partition: &Partition) -> Result<()> {
         // An incomplete profile must not become visible, not even briefly.
         self.check_lost(partition)?;
@@ -281,7 +282,8 @@ impl Commit {
     /// Removes the new files of a commit that can't be completed because one of them was lost.
     ///
     /// # Errors
-    /// Some replaced files are gone, so that the new files may be the only copy; the operating system's.
+    /// Returns an error if replaced files are gone, because the new files may be the only copy, or if a file can't be
+    /// removed.
     fn roll_back(&self, partition: &Partition) -> Result<()> {
         // Without samples, nothing of the partition is left, for example because a user removed it.
         if !self.can_be_undone(partition) && !partition.stems(&SAMPLES)?.is_empty() {

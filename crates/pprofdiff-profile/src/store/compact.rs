@@ -13,100 +13,100 @@ use sha2::{Digest, Sha256};
 use super::content::{LOCATIONS, SAMPLES, hex_16};
 use super::files::{self, find_link, names};
 use super::select::{COMPACTED, Partition, Selection, is_gone};
-use super::table::{Table, TableFile};
-use super::{Entry, Store, TABLES, entries_text, open_file};
+use super::table::{StoreTable, TableFile};
+use super::{ProfileEntry, Store, TABLES, entries_text, open_file};
 use crate::error::{Error, Result};
 use crate::output::{STAGED_PREFIX, Staged};
 use crate::random::HashSet;
 
-/// A writer that has not ended after so long never will.
-const LEFT_OVER: Duration = Duration::from_secs(24 * 60 * 60);
-/// A compacted file gets no larger than this, unless one profile is.
+/// The minimum age of unfinished files to remove. A writer that runs longer will never finish.
+const MIN_LEFT_OVER_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+/// The maximum size of a compacted file, unless a single profile is larger.
 const MAX_BYTES: u64 = 256 << 20;
 /// The maximum number of files that one commit replaces in each table. It keeps the commit below its size limit.
 pub(super) const MAX_BATCH_FILES: usize = 50_000;
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compaction {
-    /// Files before, of all tables.
+    /// The number of files of all tables before the compaction.
     pub files_before: usize,
-    /// Files after.
+    /// The number of files of all tables after the compaction.
     pub files_after: usize,
-    /// Bytes before, of all tables.
+    /// The size of all tables before the compaction, in bytes.
     pub bytes_before: u64,
-    /// Bytes after.
+    /// The size of all tables after the compaction, in bytes.
     pub bytes_after: u64,
-    /// Files of writers that never ended, which were removed.
+    /// The number of removed files that killed writers left behind.
     pub left_over: usize,
-    /// Links in the place of folders and files. A compaction changes nothing behind them.
+    /// Links that take the place of folders and files. A compaction changes nothing behind them.
     pub links: Vec<PathBuf>,
 }
 
 impl Store {
-    /// Merges the files of each partition into few, and removes unfinished files of writers. Follows no links, and
-    /// removes only files whose name and content belong to this store.
+    /// Merges the small files of each partition into few large files, and removes unfinished files of writers. Follows
+    /// no links, and removes only files whose name and content belong to this store.
     ///
     /// # Errors
-    /// A file that is no store's; the operating system's.
+    /// Returns an error if a file does not belong to a store, or if a file can't be read or written.
     pub fn compact(&self) -> Result<Compaction> {
-        let mut done = Compaction::default();
+        let mut compaction = Compaction::default();
         let _compacting = self.lock_compactions()?;
         self.complete_commits()?;
         let all = Selection { store: self.clone(), fixed: Vec::new(), id: None, name: self.dir.display().to_string() };
         for partition in all.partitions_of(&SAMPLES)? {
             let (files, bytes) = partition.size()?;
-            done.files_before += files;
-            done.bytes_before += bytes;
+            compaction.files_before += files;
+            compaction.bytes_before += bytes;
             match TABLES.into_iter().find_map(|table| partition.find_link(table)) {
-                Some(link) => done.links.push(link),
-                None => partition.compact(&mut done.links)?,
+                Some(link) => compaction.links.push(link),
+                None => partition.compact(&mut compaction.links)?,
             }
             let (files, bytes) = partition.size()?;
-            done.files_after += files;
-            done.bytes_after += bytes;
+            compaction.files_after += files;
+            compaction.bytes_after += bytes;
         }
         let _committing = self.lock_commits()?;
         for table in TABLES {
             if let Some(link) = find_link(&self.dir, table.name.as_ref()) {
-                done.links.push(link);
+                compaction.links.push(link);
                 continue;
             }
             for partition in all.partitions_of(table)? {
                 match partition.find_link(table) {
-                    Some(link) => done.links.push(link),
-                    None => done.left_over += partition.sweep(table)?,
+                    Some(link) => compaction.links.push(link),
+                    None => compaction.left_over += partition.sweep(table)?,
                 }
             }
         }
         let tmp = self.tmp()?;
         for name in names(&tmp)?.into_iter().filter(|name| name.starts_with(STAGED_PREFIX)) {
             let path = tmp.join(name);
-            if files::is_own_file(&path) && is_older(&path, LEFT_OVER) {
+            if files::is_own_file(&path) && is_older(&path, MIN_LEFT_OVER_AGE) {
                 files::remove(&path)?;
-                done.left_over += 1;
+                compaction.left_over += 1;
             }
         }
-        done.left_over += self.sweep_derived();
-        done.links.sort();
-        done.links.dedup();
-        Ok(done)
+        compaction.left_over += self.sweep_derived();
+        compaction.links.sort();
+        compaction.links.dedup();
+        Ok(compaction)
     }
 }
 
-/// Returns true if a file was last written at least `least` ago.
-pub(super) fn is_older(path: &Path, least: Duration) -> bool {
+/// Returns true if a file was last written at least `min_age` ago.
+pub(super) fn is_older(path: &Path, min_age: Duration) -> bool {
     let modified = fs::symlink_metadata(path).and_then(|file| file.modified());
-    modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age >= least))
+    modified.is_ok_and(|time| SystemTime::now().duration_since(time).is_ok_and(|age| age >= min_age))
 }
 
 impl Partition {
     fn compact(&self, links: &mut Vec<PathBuf>) -> Result<()> {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         for stem in self.stems(&SAMPLES)? {
-            let of_stem = TABLES.map(|table| self.file(table, &stem));
-            if let Some(link) = of_stem.into_iter().find(|path| path.is_symlink()) {
+            let files_of_stem = TABLES.map(|table| self.file(table, &stem));
+            if let Some(link) = files_of_stem.into_iter().find(|path| path.is_symlink()) {
                 links.push(link);
                 continue;
             }
@@ -121,7 +121,7 @@ impl Partition {
         self.compact_batch(&batch)
     }
 
-    /// Makes one file a table of those with these names.
+    /// Merges the files with these names into one file per table.
     fn compact_batch(&self, stems: &[String]) -> Result<()> {
         if stems.len() < 2 {
             return Ok(());
@@ -144,20 +144,21 @@ impl Partition {
             for stem in stems {
                 files.push(open_file(table, &self.file(table, stem))?);
             }
-            // A profile that two files have is copied once. Locations are asked first; the others must have the same.
+            // A profile in two files is copied once. The first table, locations, sets the list of profiles; the other
+            // tables must have the same profiles.
             let all =
                 files.iter().flat_map(|(file, entries)| entries.iter().enumerate().map(move |entry| (file, entry)));
             let mut seen: HashSet<&String> = HashSet::default();
             let groups: Vec<_> = all.filter(|(_, (_, entry))| seen.insert(&entry.id)).collect();
-            let found: Vec<String> = groups.iter().map(|(_, (_, entry))| entry.id.clone()).collect();
+            let group_ids: Vec<String> = groups.iter().map(|(_, (_, entry))| entry.id.clone()).collect();
             if staged.is_empty() {
-                ids = found;
-            } else if ids != found {
+                ids = group_ids;
+            } else if ids != group_ids {
                 let detail = format!("its files of {} and of {} have other profiles", LOCATIONS.name, table.name);
                 return Err(Error::malformed(detail).in_input(&self.folder(table).display().to_string()));
             }
             let copied: Vec<(&TableFile, usize)> = groups.iter().map(|(file, (group, _))| (*file, *group)).collect();
-            let entries: Vec<&Entry> = groups.iter().map(|(_, (_, entry))| *entry).collect();
+            let entries: Vec<&ProfileEntry> = groups.iter().map(|(_, (_, entry))| *entry).collect();
             let bytes = table.concat(&copied, entries_text(&entries)?);
             let bytes = bytes.map_err(|e| e.in_input(&self.folder(table).display().to_string()))?;
             let named = |e| Error::io(e).in_input(&self.folder(table).display().to_string());
@@ -169,17 +170,17 @@ impl Partition {
     /// Removes files of a table that belong to no visible profile. A file is removed at once if a compacted file holds
     /// its profile, otherwise after a day, because an older version of this program may still be writing it. The caller
     /// holds the lock.
-    fn sweep(&self, table: &Table) -> Result<usize> {
+    fn sweep(&self, table: &StoreTable) -> Result<usize> {
         let visible = self.stems(&SAMPLES)?;
-        let left: Vec<String> = self.stems(table)?.into_iter().filter(|stem| !visible.contains(stem)).collect();
-        if left.is_empty() {
+        let invisible: Vec<String> = self.stems(table)?.into_iter().filter(|stem| !visible.contains(stem)).collect();
+        if invisible.is_empty() {
             return Ok(0);
         }
         let profiles = self.profiles()?;
         let mut removed = 0;
-        for stem in left {
+        for stem in invisible {
             let is_replaced = profiles.iter().any(|stored| stored.id() == stem);
-            if is_replaced || is_older(&self.file(table, &stem), LEFT_OVER) {
+            if is_replaced || is_older(&self.file(table, &stem), MIN_LEFT_OVER_AGE) {
                 removed += usize::from(self.remove_own(table, &stem)?);
             }
         }

@@ -1,13 +1,14 @@
-//! A profile as rows, and back: what the tables of a store hold.
+//! Converts a profile to the rows of a store's tables, and back.
 //!
-//! `samples` has a row for each value: what most questions need is in it, so that they join nothing. `locations` has what
-//! else there is of a profile's frames, by the numbers that its samples have. Nothing is left out but what no sample refers
-//! to, so views of a stored profile are those of its file.
+//! `samples` has a row per value. It has the data for most questions, so they need no join. `locations` has the
+//! remaining data of the profile's frames, under the location numbers that the samples use. Only data that no sample
+//! refers to is dropped, so the views of a stored profile equal the views of its file.
 //!
-//! Two hashes, both the first 16 bytes of SHA-256, so that any program can make them, and none of ours makes others:
-//! - `stack` of a sample: over name and file of each frame from the leaf, each text followed by a zero byte. Builds share
-//!   it, since lines and addresses are not in it.
-//! - a profile's id: over the keys and all that is read of it again ([`Content::id`]), so that what was changed is refused.
+//! Two hashes are the first 16 bytes of SHA-256. Any program can compute them, and they are stable across our versions:
+//! - `stack` of a sample: hashes the name and file of each frame, from the leaf, with a zero byte after each text.
+//!   Builds share the hash, because it excludes lines and addresses.
+//! - The id of a profile: hashes the keys and all data that is read again ([`Content::id`]), so a changed profile is
+//!   detected.
 
 use std::fmt;
 
@@ -16,51 +17,51 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::table::{Column, Kind, Lists, Table};
+use super::table::{ColumnKind, ColumnLists, StoreColumn, StoreTable};
 use crate::error::{Error, Result};
 use crate::profile::builder::ProfileBuilder;
 use crate::profile::{Label, LabelValue, Mapping, NONE, Profile, StringId, ValueType};
 use crate::work::Pace;
 
-pub static SAMPLES: Table = Table {
+pub static SAMPLES: StoreTable = StoreTable {
     name: "samples",
     columns: &[
-        ("profile", Kind::Text),
-        ("name", Kind::Text),
-        ("time_nanos", Kind::Int),
-        ("duration_nanos", Kind::Int),
-        ("sample_type", Kind::Text),
-        ("unit", Kind::Text),
-        ("value", Kind::Value),
-        ("stack", Kind::Hash),
-        ("functions", Kind::Texts),
-        ("locations", Kind::Ints),
-        ("labels", Kind::Text),
+        ("profile", ColumnKind::Text),
+        ("name", ColumnKind::Text),
+        ("time_nanos", ColumnKind::Int),
+        ("duration_nanos", ColumnKind::Int),
+        ("sample_type", ColumnKind::Text),
+        ("unit", ColumnKind::Text),
+        ("value", ColumnKind::Value),
+        ("stack", ColumnKind::Hash),
+        ("functions", ColumnKind::Texts),
+        ("locations", ColumnKind::Ints),
+        ("labels", ColumnKind::Text),
     ],
 };
 
-pub static LOCATIONS: Table = Table {
+pub static LOCATIONS: StoreTable = StoreTable {
     name: "locations",
     columns: &[
-        ("profile", Kind::Text),
-        ("location", Kind::Near),
-        // 0 of the innermost inlined function; -1 of a location whose names are not known.
-        ("inline_depth", Kind::Int),
-        ("function", Kind::Text),
-        ("system_name", Kind::Text),
-        ("file", Kind::Text),
-        ("start_line", Kind::Near),
-        ("line", Kind::Near),
-        ("line_column", Kind::Int),
-        // Its number in the profile; -1 if there is none.
-        ("mapping", Kind::Int),
-        ("binary", Kind::Text),
-        ("address", Kind::Value),
+        ("profile", ColumnKind::Text),
+        ("location", ColumnKind::Near),
+        // 0 for the innermost inlined function, or -1 if the location's functions are unknown.
+        ("inline_depth", ColumnKind::Int),
+        ("function", ColumnKind::Text),
+        ("system_name", ColumnKind::Text),
+        ("file", ColumnKind::Text),
+        ("start_line", ColumnKind::Near),
+        ("line", ColumnKind::Near),
+        ("line_column", ColumnKind::Int),
+        // The index of the mapping in the profile, or -1 without a mapping.
+        ("mapping", ColumnKind::Int),
+        ("binary", ColumnKind::Text),
+        ("address", ColumnKind::Value),
     ],
 };
 
-/// The columns of locations that a profile is made of again.
-const READ_OF_LOCATIONS: [&str; 10] = [
+/// The columns of `locations` that are needed to restore a profile.
+const RESTORED_LOCATION_COLUMNS: [&str; 10] = [
     "location",
     "inline_depth",
     "function",
@@ -73,9 +74,9 @@ const READ_OF_LOCATIONS: [&str; 10] = [
     "address",
 ];
 
-/// What a profile says of itself, apart from its rows.
+/// The metadata of a profile, without its rows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct About {
+pub struct StoredAbout {
     types: Vec<[String; 2]>,
     time_nanos: i64,
     duration_nanos: i64,
@@ -87,7 +88,7 @@ pub struct About {
     comments: Vec<String>,
     doc_url: String,
     mappings: Vec<StoredMapping>,
-    /// The part of its recording that it is.
+    /// The part of its recording that the profile covers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     window: Option<String>,
 }
@@ -102,36 +103,37 @@ struct StoredMapping {
     flags: u8,
 }
 
-/// A profile's rows, of which it is made again.
+/// The rows and metadata of a profile, from which it can be restored.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Content {
-    pub about: About,
-    /// By sample and type.
+pub struct StoredContent {
+    pub about: StoredAbout,
+    /// The values, by sample and then by type.
     values: Vec<i64>,
-    /// By sample.
-    stacks: Lists<i32>,
+    /// The location numbers of each sample's stack.
+    stacks: ColumnLists<i32>,
+    /// The labels of each sample, as JSON.
     labels: Vec<ByteArray>,
-    /// As [`READ_OF_LOCATIONS`].
-    locations: [Column; 10],
+    /// The columns in [`RESTORED_LOCATION_COLUMNS`].
+    locations: [StoreColumn; 10],
 }
 
 fn text(p: &Profile, id: StringId) -> ByteArray {
     String::from_utf8_lossy(p.string(id)).as_bytes().to_vec().into()
 }
 
-/// The first 16 bytes of a hash.
+/// Returns the first 16 bytes of a hash.
 fn first_16(hash: Sha256) -> [u8; 16] {
     let mut first = [0; 16];
     first.copy_from_slice(&hash.finalize()[..16]);
     first
 }
 
-/// The same in digits, as ids are.
+/// Returns the first 16 bytes of a hash as hexadecimal digits, the form of ids.
 pub fn hex_16(hash: Sha256) -> String {
     first_16(hash).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-impl About {
+impl StoredAbout {
     /// Returns the number of sample types.
     pub fn n_types(&self) -> usize {
         self.types.len()
@@ -145,7 +147,7 @@ impl About {
         (types + comments + mappings) as u64
     }
 
-    fn new(p: &Profile) -> About {
+    fn new(p: &Profile) -> StoredAbout {
         let (h, text) = (p.header(), |id| p.text(id));
         let mapping = |m: &Mapping| StoredMapping {
             start: m.start,
@@ -155,7 +157,7 @@ impl About {
             build_id: text(m.build_id),
             flags: m.flags,
         };
-        About {
+        StoredAbout {
             types: p.sample_types().into_iter().map(|(kind, unit)| [kind, unit]).collect(),
             time_nanos: h.time_nanos,
             duration_nanos: h.duration_nanos,
@@ -172,19 +174,21 @@ impl About {
     }
 }
 
-impl Content {
-    /// The rows of a profile.
+impl StoredContent {
+    /// Converts a profile to rows.
     ///
     /// # Errors
-    /// A profile without sample types.
-    pub fn new(p: &Profile) -> Result<Content> {
-        let about = About::new(p);
+    /// Returns an error if the profile has no sample types.
+    pub fn new(p: &Profile) -> Result<StoredContent> {
+        let about = StoredAbout::new(p);
         if about.types.is_empty() {
-            return Err(Error::query("it has no sample types, so there is nothing to store").in_input(p.name()));
+            return Err(
+                Error::query("the profile has no sample types, so there is nothing to store").in_input(p.name())
+            );
         }
         let mut numbers = vec![-1_i32; p.n_locations()];
         let mut used = Vec::new();
-        let mut stacks = Lists { values: Vec::new(), ends: Vec::new() };
+        let mut stacks = ColumnLists { values: Vec::new(), ends: Vec::new() };
         let (mut values, mut labels) = (Vec::new(), Vec::new());
         for sample in p.samples() {
             sample.for_each_location(|location| {
@@ -197,26 +201,26 @@ impl Content {
             });
             stacks.end_list();
             sample.for_each_value(|value| values.push(value));
-            labels.push(Labels::of(p, sample.all_labels()).to_text()?.into_bytes().into());
+            labels.push(StoredLabels::from_profile(p, sample.all_labels()).to_text()?.into_bytes().into());
         }
-        Ok(Content { about, values, stacks, labels, locations: locations(p, &used) })
+        Ok(StoredContent { about, values, stacks, labels, locations: locations(p, &used) })
     }
 
     fn n_types(&self) -> usize {
         self.about.n_types()
     }
 
-    /// The samples' rows, in the order of [`SAMPLES`].
-    pub fn samples(&self, id: &str, name: &str) -> Vec<Column> {
+    /// Returns the rows of the samples, in the order of [`SAMPLES`].
+    pub fn samples(&self, id: &str, name: &str) -> Vec<StoreColumn> {
         let (types, n) = (self.n_types(), self.values.len());
-        let constant = |text: &str| Column::Bytes(vec![ByteArray::from(text); n]);
-        let of_types = |part: usize| {
+        let constant = |text: &str| StoreColumn::Bytes(vec![ByteArray::from(text); n]);
+        let per_type = |part: usize| {
             let texts: Vec<ByteArray> = self.about.types.iter().map(|t| t[part].as_str().into()).collect();
-            Column::Bytes(texts.iter().cycle().take(n).cloned().collect())
+            StoreColumn::Bytes(texts.iter().cycle().take(n).cloned().collect())
         };
         let names = self.names_of_locations();
-        let (mut hashes, mut functions) = (Vec::with_capacity(n), Lists { values: Vec::new(), ends: Vec::new() });
-        let mut locations = Lists { values: Vec::new(), ends: Vec::new() };
+        let (mut hashes, mut functions) = (Vec::with_capacity(n), ColumnLists { values: Vec::new(), ends: Vec::new() });
+        let mut locations = ColumnLists { values: Vec::new(), ends: Vec::new() };
         let mut pace = Pace::default();
         for stack in self.stacks.iter() {
             let frames = || stack.iter().flat_map(|&location| &names[location as usize]);
@@ -239,25 +243,27 @@ impl Content {
         vec![
             constant(id),
             constant(name),
-            Column::Int(vec![self.about.time_nanos; n]),
-            Column::Int(vec![self.about.duration_nanos; n]),
-            of_types(0),
-            of_types(1),
-            Column::Int(self.values.clone()),
-            Column::Bytes(hashes),
-            Column::Texts(functions),
-            Column::Ints(locations),
-            Column::Bytes(labels),
+            StoreColumn::Int(vec![self.about.time_nanos; n]),
+            StoreColumn::Int(vec![self.about.duration_nanos; n]),
+            per_type(0),
+            per_type(1),
+            StoreColumn::Int(self.values.clone()),
+            StoreColumn::Bytes(hashes),
+            StoreColumn::Texts(functions),
+            StoreColumn::Ints(locations),
+            StoreColumn::Bytes(labels),
         ]
     }
 
-    /// Name and file of each frame, by location. What has no name is called by its binary.
+    /// Returns the name and file of each frame, by location. A frame without a name gets the name of its binary.
     fn names_of_locations(&self) -> Vec<Vec<[ByteArray; 2]>> {
         let [numbers, depths, functions, _, files, .., mappings, _] = &self.locations;
-        let (Column::Int(numbers), Column::Int(depths), Column::Int(mappings)) = (numbers, depths, mappings) else {
+        let (StoreColumn::Int(numbers), StoreColumn::Int(depths), StoreColumn::Int(mappings)) =
+            (numbers, depths, mappings)
+        else {
             return Vec::new();
         };
-        let (Column::Bytes(functions), Column::Bytes(files)) = (functions, files) else { return Vec::new() };
+        let (StoreColumn::Bytes(functions), StoreColumn::Bytes(files)) = (functions, files) else { return Vec::new() };
         let mut names: Vec<Vec<[ByteArray; 2]>> = Vec::new();
         for (row, &number) in numbers.iter().enumerate() {
             if names.len() <= number as usize {
@@ -272,30 +278,30 @@ impl Content {
         names
     }
 
-    /// The file name of a mapped binary.
+    /// Returns the file name of a mapped binary.
     fn binary(&self, mapping: i64) -> &str {
         let file = usize::try_from(mapping).ok().and_then(|m| self.about.mappings.get(m)).map_or("", |m| &m.file);
         file.rsplit(['/', '\\']).next().unwrap_or_default()
     }
 
-    /// The locations' rows, in the order of [`LOCATIONS`].
-    pub fn locations(&self, id: &str) -> Vec<Column> {
-        let [.., Column::Int(mappings), _] = &self.locations else { return Vec::new() };
+    /// Returns the rows of the locations, in the order of [`LOCATIONS`].
+    pub fn locations(&self, id: &str) -> Vec<StoreColumn> {
+        let [.., StoreColumn::Int(mappings), _] = &self.locations else { return Vec::new() };
         let file = |&mapping: &i64| {
-            let found = usize::try_from(mapping).ok().and_then(|m| self.about.mappings.get(m));
-            ByteArray::from(found.map_or("", |m| m.file.as_str()))
+            let mapping = usize::try_from(mapping).ok().and_then(|m| self.about.mappings.get(m));
+            ByteArray::from(mapping.map_or("", |m| m.file.as_str()))
         };
-        let binaries = Column::Bytes(mappings.iter().map(file).collect());
-        let mut columns = vec![Column::Bytes(vec![ByteArray::from(id); mappings.len()])];
+        let binaries = StoreColumn::Bytes(mappings.iter().map(file).collect());
+        let mut columns = vec![StoreColumn::Bytes(vec![ByteArray::from(id); mappings.len()])];
         columns.extend(self.locations.iter().cloned());
         columns.insert(columns.len() - 1, binaries);
         columns
     }
 
-    /// What the profile is called in the store: the same for the same content below the same keys, on any machine.
+    /// Returns the profile's id in the store. Equal content with equal keys has the same id on every machine.
     ///
     /// # Errors
-    /// None that a profile brings about.
+    /// Never fails for a valid profile.
     pub fn id(&self, keys: &[(String, String)]) -> Result<String> {
         let mut hash = Sha256::new();
         let mut put = |bytes: &[u8]| {
@@ -313,9 +319,9 @@ impl Content {
         self.labels.iter().for_each(|labels| put(labels.data()));
         for column in &self.locations {
             match column {
-                Column::Int(values) => put(&numbers(values)),
-                Column::Bytes(texts) => texts.iter().for_each(|text| put(text.data())),
-                Column::Ints(_) | Column::Texts(_) => {}
+                StoreColumn::Int(values) => put(&numbers(values)),
+                StoreColumn::Bytes(texts) => texts.iter().for_each(|text| put(text.data())),
+                StoreColumn::Ints(_) | StoreColumn::Texts(_) => {}
             }
         }
         Ok(hex_16(hash))
@@ -325,23 +331,27 @@ impl Content {
     /// first row.
     ///
     /// # Errors
-    /// Columns that don't belong together.
-    pub fn read(about: About, [values, stacks, labels]: [Column; 3], locations: [Column; 10]) -> Result<Content> {
+    /// Returns an error if the columns don't belong together.
+    pub fn read(
+        about: StoredAbout,
+        [values, stacks, labels]: [StoreColumn; 3],
+        locations: [StoreColumn; 10],
+    ) -> Result<StoredContent> {
         let (values, stacks, labels) = (values.ints(), stacks.int_lists(), labels.bytes());
         let types = about.n_types();
         if types == 0 || !values.len().is_multiple_of(types) {
-            return Err(Error::malformed("it has not as many values as sample types"));
+            return Err(Error::malformed("its values don't fill all sample types"));
         }
-        Ok(Content { about, values, stacks, labels, locations })
+        Ok(StoredContent { about, values, stacks, labels, locations })
     }
 
-    /// The columns of both tables that [`Content::read`] takes.
-    pub const READ: ([&str; 3], [&str; 10]) = (["value", "locations", "labels"], READ_OF_LOCATIONS);
+    /// The columns of both tables that [`Content::read`] expects.
+    pub const READ: ([&str; 3], [&str; 10]) = (["value", "locations", "labels"], RESTORED_LOCATION_COLUMNS);
 
-    /// The profile, checked.
+    /// Restores and validates the profile.
     ///
     /// # Errors
-    /// Everything that makes a profile invalid.
+    /// Returns an error if the profile is invalid.
     pub fn to_profile(&self, name: &str) -> Result<Profile> {
         let mut b = ProfileBuilder::new();
         self.about.types.iter().for_each(|[kind, unit]| b.sample_type(kind, unit));
@@ -368,10 +378,10 @@ impl Content {
         for ((locations_of_sample, values), labels) in samples {
             stack.clear();
             for &number in locations_of_sample {
-                let found = usize::try_from(number).ok().and_then(|n| locations.get(n));
-                stack.push(*found.ok_or_else(|| Error::malformed(format!("there is no location {number}")))?);
+                let location = usize::try_from(number).ok().and_then(|n| locations.get(n));
+                stack.push(*location.ok_or_else(|| Error::malformed(format!("location {number} is missing")))?);
             }
-            let labels = Labels::parse(labels.data())?.to_labels(&mut b);
+            let labels = StoredLabels::parse(labels.data())?.to_labels(&mut b);
             b.sample(&stack, values, &labels)?;
         }
         let window = a.window.as_deref().map(str::parse).transpose()?;
@@ -383,52 +393,52 @@ impl Content {
         b: &mut ProfileBuilder,
         mappings: &[crate::profile::builder::MappingId],
     ) -> Result<Vec<crate::profile::builder::LocationId>> {
-        let [numbers, depths, functions, system_names, files, start_lines, lines, columns, of_mappings, addresses] =
+        let [numbers, depths, functions, system_names, files, start_lines, lines, columns, mapping_indices, addresses] =
             self.locations.clone();
-        let [numbers, depths, start_lines, lines, columns, of_mappings, addresses] =
-            [numbers, depths, start_lines, lines, columns, of_mappings, addresses].map(Column::ints);
-        let [functions, system_names, files] = [functions, system_names, files].map(Column::bytes);
+        let [numbers, depths, start_lines, lines, columns, mapping_indices, addresses] =
+            [numbers, depths, start_lines, lines, columns, mapping_indices, addresses].map(StoreColumn::ints);
+        let [functions, system_names, files] = [functions, system_names, files].map(StoreColumn::bytes);
         let mut locations = Vec::new();
-        let mut own = Vec::new();
+        let mut location_lines = Vec::new();
         for row in 0..numbers.len() {
             if depths[row] >= 0 {
                 let [name, system_name, file] = [&functions[row], &system_names[row], &files[row]].map(|t| t.data());
                 let function = b.function_of_system(name, system_name, file, start_lines[row]);
-                own.push(b.line(function, lines[row]).with_column(columns[row]));
+                location_lines.push(b.line(function, lines[row]).with_column(columns[row]));
             }
             if numbers.get(row + 1) == Some(&numbers[row]) {
                 continue;
             }
-            let mapping = match of_mappings[row] {
+            let mapping = match mapping_indices[row] {
                 -1 => None,
                 number => {
-                    let found = usize::try_from(number).ok().and_then(|n| mappings.get(n));
-                    Some(*found.ok_or_else(|| Error::malformed(format!("there is no mapping {number}")))?)
+                    let mapping = usize::try_from(number).ok().and_then(|n| mappings.get(n));
+                    Some(*mapping.ok_or_else(|| Error::malformed(format!("mapping {number} is missing")))?)
                 }
             };
             if numbers[row] != locations.len() as i64 {
                 return Err(Error::malformed("its locations are not in order"));
             }
-            locations.push(b.location(mapping, addresses[row] as u64, &own)?);
-            own.clear();
+            locations.push(b.location(mapping, addresses[row] as u64, &location_lines)?);
+            location_lines.clear();
         }
         Ok(locations)
     }
 }
 
-/// The rows of some locations of a profile, numbered in this order.
-fn locations(p: &Profile, used: &[u32]) -> [Column; 10] {
+/// Returns the rows of the locations in `used`, numbered in this order.
+fn locations(p: &Profile, used: &[u32]) -> [StoreColumn; 10] {
     let (l, f) = (p.locations(), p.functions());
     let mut ints: [Vec<i64>; 7] = Default::default();
     let mut texts: [Vec<ByteArray>; 3] = Default::default();
-    // A name that many locations share is kept once.
-    let mut known = vec![None; p.n_strings()];
-    let mut text = |id: StringId| known[id.index()].get_or_insert_with(|| text(p, id)).clone();
+    // Locations with the same name share one copy of it.
+    let mut texts_by_id = vec![None; p.n_strings()];
+    let mut text = |id: StringId| texts_by_id[id.index()].get_or_insert_with(|| text(p, id)).clone();
     for (number, &location) in used.iter().enumerate() {
-        let at = location as usize;
-        let mapping = if l.mapping[at] == NONE { -1 } else { i64::from(l.mapping[at]) };
+        let index = location as usize;
+        let mapping = if l.mapping[index] == NONE { -1 } else { i64::from(l.mapping[index]) };
         let mut row = |depth: i64, start_line: i64, line: i64, column: i64, names: [StringId; 3]| {
-            let row = [number as i64, depth, start_line, line, column, mapping, l.address[at] as i64];
+            let row = [number as i64, depth, start_line, line, column, mapping, l.address[index] as i64];
             ints.iter_mut().zip(row).for_each(|(column, value)| column.push(value));
             texts.iter_mut().zip(names).for_each(|(column, id)| column.push(text(id)));
         };
@@ -443,14 +453,14 @@ fn locations(p: &Profile, used: &[u32]) -> [Column; 10] {
             row(depth, f.start_line[function], l.line_number[line], l.line_column[line], names);
         }
     }
-    let [number, depth, start_line, line, column, mapping, address] = ints.map(Column::Int);
-    let [name, system_name, file] = texts.map(Column::Bytes);
+    let [number, depth, start_line, line, column, mapping, address] = ints.map(StoreColumn::Int);
+    let [name, system_name, file] = texts.map(StoreColumn::Bytes);
     [number, depth, name, system_name, file, start_line, line, column, mapping, address]
 }
 
-/// A sample's labels as a JSON object: a text, a number, or a number with its unit. A key may occur more than once.
+/// The labels of a sample as a JSON object. A value is a text, a number, or a number with its unit. A key may repeat.
 #[derive(Default)]
-struct Labels(Vec<(String, StoredLabel)>);
+struct StoredLabels(Vec<(String, StoredLabel)>);
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
@@ -460,8 +470,8 @@ enum StoredLabel {
     Measured(i64, String),
 }
 
-impl Labels {
-    fn of(p: &Profile, labels: impl Iterator<Item = Label>) -> Labels {
+impl StoredLabels {
+    fn from_profile(p: &Profile, labels: impl Iterator<Item = Label>) -> StoredLabels {
         let label = |label: Label| {
             let value = match label.value {
                 LabelValue::Text(text) => StoredLabel::Text(p.text(text)),
@@ -470,7 +480,7 @@ impl Labels {
             };
             (p.text(label.key), value)
         };
-        Labels(labels.map(label).collect())
+        StoredLabels(labels.map(label).collect())
     }
 
     fn to_text(&self) -> Result<String> {
@@ -486,9 +496,9 @@ impl Labels {
         Ok(String::from_utf8_lossy(&out).into_owned())
     }
 
-    fn parse(text: &[u8]) -> Result<Labels> {
+    fn parse(text: &[u8]) -> Result<StoredLabels> {
         let parsed = serde_json::from_slice(text);
-        parsed.map_err(|e| Error::malformed(format!("labels are a JSON object of texts and numbers: {e}")))
+        parsed.map_err(|e| Error::malformed(format!("labels must be a JSON object of texts and numbers: {e}")))
     }
 
     fn to_labels(&self, b: &mut ProfileBuilder) -> Vec<Label> {
@@ -505,24 +515,24 @@ impl Labels {
     }
 }
 
-impl<'de> Deserialize<'de> for Labels {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Labels, D::Error> {
-        struct Pairs;
-        impl<'de> Visitor<'de> for Pairs {
-            type Value = Labels;
+impl<'de> Deserialize<'de> for StoredLabels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<StoredLabels, D::Error> {
+        struct LabelsVisitor;
+        impl<'de> Visitor<'de> for LabelsVisitor {
+            type Value = StoredLabels;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Labels, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<StoredLabels, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
                 }
-                Ok(Labels(pairs))
+                Ok(StoredLabels(pairs))
             }
         }
-        deserializer.deserialize_map(Pairs)
+        deserializer.deserialize_map(LabelsVisitor)
     }
 }

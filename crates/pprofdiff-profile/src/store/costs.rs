@@ -1,77 +1,77 @@
-//! What each function of a profile costs, which the caller knows: the table that most questions of a fleet are asked of, and of
-//! which a history is made without a look at samples.
+//! The cost of each function of a profile, computed by the caller. Most questions about a fleet need only this table,
+//! and a history is built from it without reading samples.
 
 use parquet::data_type::ByteArray;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::content::hex_16;
-use super::table::{Column, Kind, Table};
+use super::table::{ColumnKind, StoreColumn, StoreTable};
 use crate::error::{Error, Result};
 use crate::profile::Profile;
 
-pub static FUNCTIONS: Table = Table {
+pub static FUNCTIONS: StoreTable = StoreTable {
     name: "functions",
     columns: &[
-        ("profile", Kind::Text),
-        ("name", Kind::Text),
-        ("time_nanos", Kind::Int),
-        ("duration_nanos", Kind::Int),
-        ("sample_type", Kind::Text),
-        ("unit", Kind::Text),
-        ("function", Kind::Text),
-        // Of what has no name.
-        ("binary", Kind::Text),
-        ("flat", Kind::Near),
-        ("cum", Kind::Near),
+        ("profile", ColumnKind::Text),
+        ("name", ColumnKind::Text),
+        ("time_nanos", ColumnKind::Int),
+        ("duration_nanos", ColumnKind::Int),
+        ("sample_type", ColumnKind::Text),
+        ("unit", ColumnKind::Text),
+        ("function", ColumnKind::Text),
+        // Set only for functions without a name.
+        ("binary", ColumnKind::Text),
+        ("flat", ColumnKind::Near),
+        ("cum", ColumnKind::Near),
     ],
 };
 
-/// What a function costs in one profile.
+/// The cost of a function in one profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FunctionCost {
-    /// Its name; empty of what has none.
+    /// The function's name, or an empty string if it is unknown.
     pub function: String,
-    /// Where it has no name, the binary that it is in.
+    /// The binary that contains the function, if its name is unknown.
     pub binary: String,
-    /// Its own cost.
+    /// The function's own cost.
     pub flat: i64,
-    /// With all that it calls.
+    /// The function's cost including its callees.
     pub cum: i64,
 }
 
-/// One sample type of a profile.
+/// The costs in one sample type of a profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeCosts {
-    /// Its name and its unit.
+    /// The name and unit of the type.
     pub name: [String; 2],
-    /// Sum of its values, and of their magnitudes.
+    /// The sum of the values, and the sum of their absolute values.
     pub total: [i64; 2],
-    /// What one event is worth in it; 0 if that is not known.
+    /// The value of one event in this type, or 0 if it is unknown.
     pub event: f64,
-    /// Its functions.
+    /// The functions with a cost in this type.
     pub functions: Vec<FunctionCost>,
 }
 
-/// What the functions of a profile cost.
+/// The function costs of a profile.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Costs {
-    /// By sample type, in the profile's order.
+    /// The sample types, in the profile's order.
     pub types: Vec<TypeCosts>,
-    /// The type that is shown unless told otherwise.
+    /// The index of the sample type that is shown by default.
     pub default_type: usize,
-    /// True if there is nothing that a user should know before trusting them.
+    /// True if the costs can be trusted without a warning to the user.
     pub is_plain: bool,
-    /// Of the profile.
+    /// The number of samples in the profile.
     pub samples: usize,
-    /// When it was taken, in nanoseconds since 1970.
+    /// The start of the recording, in nanoseconds since 1970.
     pub time_nanos: i64,
-    /// For how long, in nanoseconds.
+    /// The duration of the recording, in nanoseconds.
     pub duration_nanos: i64,
 }
 
-/// What a file says of them beside its rows.
+/// The costs in a file's metadata, next to the rows.
 #[derive(Serialize, Deserialize)]
 pub struct StoredCosts {
     types: Vec<StoredType>,
@@ -79,7 +79,7 @@ pub struct StoredCosts {
     samples: usize,
     time_nanos: i64,
     duration_nanos: i64,
-    /// Of all that is read again.
+    /// The hash of all data that is read again.
     hash: String,
 }
 
@@ -87,28 +87,29 @@ pub struct StoredCosts {
 struct StoredType {
     name: [String; 2],
     total: [i64; 2],
-    /// As bits, since decimals may lose the last of them.
+    /// The bits of an `f64`, because decimal text may lose the last of them.
     event: u64,
     rows: usize,
 }
 
 impl Costs {
     fn functions(&self) -> impl Iterator<Item = (&TypeCosts, &FunctionCost)> {
-        self.types.iter().flat_map(|of_type| of_type.functions.iter().map(move |row| (of_type, row)))
+        self.types.iter().flat_map(|sample_type| sample_type.functions.iter().map(move |row| (sample_type, row)))
     }
 
-    /// The rows of a profile, in the order of [`FUNCTIONS`].
-    pub(super) fn rows(&self, p: &Profile, id: &str) -> Vec<Column> {
+    /// Returns the rows of a profile, in the order of [`FUNCTIONS`].
+    pub(super) fn rows(&self, p: &Profile, id: &str) -> Vec<StoreColumn> {
         let n = self.functions().count();
         let texts = |text: fn(&TypeCosts, &FunctionCost) -> ByteArray| {
-            Column::Bytes(self.functions().map(|(of_type, row)| text(of_type, row)).collect())
+            StoreColumn::Bytes(self.functions().map(|(sample_type, row)| text(sample_type, row)).collect())
         };
-        let ints = |value: fn(&FunctionCost) -> i64| Column::Int(self.functions().map(|(_, row)| value(row)).collect());
+        let ints =
+            |value: fn(&FunctionCost) -> i64| StoreColumn::Int(self.functions().map(|(_, row)| value(row)).collect());
         vec![
-            Column::Bytes(vec![id.into(); n]),
-            Column::Bytes(vec![p.name().into(); n]),
-            Column::Int(vec![p.time_nanos(); n]),
-            Column::Int(vec![p.duration_nanos(); n]),
+            StoreColumn::Bytes(vec![id.into(); n]),
+            StoreColumn::Bytes(vec![p.name().into(); n]),
+            StoreColumn::Int(vec![p.time_nanos(); n]),
+            StoreColumn::Int(vec![p.duration_nanos(); n]),
             texts(|t, _| t.name[0].as_str().into()),
             texts(|t, _| t.name[1].as_str().into()),
             texts(|_, row| row.function.as_str().into()),
@@ -118,9 +119,9 @@ impl Costs {
         ]
     }
 
-    /// `None` where they are not to be trusted without the profile.
+    /// Returns the costs for a file's metadata, or `None` if they can't be trusted without the profile.
     pub(super) fn to_stored(&self, p: &Profile) -> Option<StoredCosts> {
-        let of_type = |t: &TypeCosts| StoredType {
+        let to_stored_type = |t: &TypeCosts| StoredType {
             name: t.name.clone(),
             total: t.total,
             event: t.event.to_bits(),
@@ -129,7 +130,7 @@ impl Costs {
         let (time_nanos, duration_nanos) = (p.time_nanos(), p.duration_nanos());
         let costs = Costs { samples: p.n_samples(), time_nanos, duration_nanos, ..self.clone() };
         self.is_plain.then(|| StoredCosts {
-            types: self.types.iter().map(of_type).collect(),
+            types: self.types.iter().map(to_stored_type).collect(),
             default_type: self.default_type,
             samples: costs.samples,
             time_nanos,
@@ -153,20 +154,20 @@ impl Costs {
         }
         for t in &self.types {
             hash.update(t.event.to_bits().to_le_bytes());
-            let of_rows = t.functions.iter().flat_map(|row| [row.flat, row.cum]);
-            t.total.into_iter().chain(of_rows).for_each(|number| hash.update(number.to_le_bytes()));
+            let row_values = t.functions.iter().flat_map(|row| [row.flat, row.cum]);
+            t.total.into_iter().chain(row_values).for_each(|number| hash.update(number.to_le_bytes()));
         }
         hex_16(hash)
     }
 
-    /// The columns that [`Costs::read`] takes.
+    /// The columns that [`Costs::read`] expects.
     pub(super) const READ: [&str; 4] = ["function", "binary", "flat", "cum"];
 
-    /// What was read of a store.
+    /// Restores costs from the columns of a store.
     ///
     /// # Errors
-    /// It is not what was written.
-    pub(super) fn read(stored: StoredCosts, [functions, binaries, flat, cum]: [Column; 4]) -> Result<Costs> {
+    /// Returns an error if the data has changed since it was written.
+    pub(super) fn read(stored: StoredCosts, [functions, binaries, flat, cum]: [StoreColumn; 4]) -> Result<Costs> {
         let (functions, binaries, flat, cum) = (functions.bytes(), binaries.bytes(), flat.ints(), cum.ints());
         let text = |text: &ByteArray| String::from_utf8_lossy(text.data()).into_owned();
         let mut rows =
@@ -188,7 +189,7 @@ impl Costs {
         };
         match costs.hash() == stored.hash {
             true => Ok(costs),
-            false => Err(Error::malformed("what its functions cost was changed since it was added")),
+            false => Err(Error::malformed("the costs of its functions were changed since it was added")),
         }
     }
 }

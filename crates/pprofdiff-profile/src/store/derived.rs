@@ -1,13 +1,14 @@
-//! What follows from a store's profiles and takes time to make: kept beside the tables, as a cache that may be removed at any
-//! time.
+//! A cache of data derived from a store's profiles that takes time to compute. It lives next to the tables and may be
+//! removed at any time.
 //!
 //! ```text
-//! STORE/_series/NAME    a name for what it follows from; the content, and its CRC-32
+//! STORE/_series/NAME    NAME identifies the inputs; the file has the content and its CRC-32
 //! ```
 //!
-//! Engines read no folder of such a name. A file is written whole and renamed, never synced: what a crash leaves torn has
-//! another sum. What can't be read is not there, and what can't be written is made again the next time, so that neither a
-//! full disk nor a store that is read-only is an error here.
+//! Engines ignore folders whose name starts with an underscore. A file is written completely and then renamed, but
+//! never synced; the CRC-32 detects a file that a crash damaged. A file that can't be read counts as missing, and a
+//! file that can't be written is computed again the next time. A full disk or a read-only store therefore causes no
+//! errors.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,9 +20,9 @@ use super::{Store, is_id};
 use crate::output;
 
 const FOLDER: &str = "_series";
-/// The longest content that is kept.
+/// The maximum size of a cached content.
 const MAX_BYTES: u64 = 128 << 20;
-/// What was not written for so long may be of profiles that are gone.
+/// The minimum age of files to remove. Older files may belong to profiles that no longer exist.
 const MAX_AGE: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
 impl Store {
@@ -31,7 +32,7 @@ impl Store {
         find_link(&self.dir, FOLDER.as_ref()).is_none().then(|| self.dir.join(FOLDER))
     }
 
-    /// What is kept below a name, if it is as it was written.
+    /// Returns the cached content with this name, if it is undamaged.
     #[doc(hidden)]
     pub fn read_derived(&self, name: &str) -> Option<Vec<u8>> {
         let path = self.derived_dir()?.join(name);
@@ -42,7 +43,7 @@ impl Store {
         Some(bytes)
     }
 
-    /// Keeps something below a name, if that can be done.
+    /// Caches content under a name. Ignores failures.
     #[doc(hidden)]
     pub fn write_derived(&self, name: &str, mut content: Vec<u8>) {
         if let (Some(dir), Ok(tmp)) = (self.derived_dir(), self.tmp())
@@ -53,7 +54,7 @@ impl Store {
         }
     }
 
-    /// Removes what has a successor.
+    /// Removes a file that has been superseded.
     #[doc(hidden)]
     pub fn remove_derived(&self, name: &str) {
         if let Some(dir) = self.derived_dir().filter(|_| is_id(name)) {

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::work;
 
 /// The pause between two attempts to take a lock. It is short compared with a commit.
-const RETRY: Duration = Duration::from_millis(2);
+const RETRY_PAUSE: Duration = Duration::from_millis(2);
 
 /// Returns the sorted names in a folder. A missing folder has no names.
 pub fn names(folder: &Path) -> Result<Vec<String>> {
@@ -68,12 +68,12 @@ pub fn open_regular(path: &Path) -> Result<(File, u64)> {
     };
     size(fs::metadata(path))?;
     // Another file may take this file's place in between. It is opened without blocking, and refused below.
-    let file = reading().open(path).map_err(|e| named(Error::io(e)))?;
+    let file = read_options().open(path).map_err(|e| named(Error::io(e)))?;
     let size = size(file.metadata())?;
     Ok((file, size))
 }
 
-fn reading() -> OpenOptions {
+fn read_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.read(true);
     #[cfg(unix)]
@@ -113,9 +113,9 @@ impl Lock {
     /// Creates the lock's file if necessary, and waits for the lock.
     ///
     /// # Errors
-    /// The operating system's; a link, a pipe or a device in the file's place.
+    /// Returns an error if the file can't be created or opened, or if a link, a pipe or a device is in its place.
     pub fn take(path: &Path) -> Result<Lock> {
-        let named = |e: io::Error| Error::io(e).in_input(&path.display().to_string());
+        let with_path = |e: io::Error| Error::io(e).in_input(&path.display().to_string());
         if fs::symlink_metadata(path).is_ok_and(|file| !file.is_file()) {
             let detail = "this is the lock of a store, and not a regular file; remove it";
             return Err(Error::malformed(detail).in_input(&path.display().to_string()));
@@ -124,8 +124,8 @@ impl Lock {
             work::poll();
             match try_lock(path) {
                 Ok(file) => return Ok(Lock { _file: file }),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => thread::sleep(RETRY),
-                Err(e) => return Err(named(e)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => thread::sleep(RETRY_PAUSE),
+                Err(e) => return Err(with_path(e)),
             }
         }
     }
@@ -137,7 +137,7 @@ fn try_lock(path: &Path) -> io::Result<Option<File>> {
     use rustix::fs::{FlockOperation, OFlags, flock};
     use rustix::io::Errno;
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32;
-    let mut options = reading();
+    let mut options = read_options();
     options.custom_flags(flags);
     // Most file systems lock a file of another user without write access.
     let file = match options.clone().write(true).create(true).open(path) {

@@ -1,8 +1,9 @@
-//! Columns of lists of texts, as they are packed best.
+//! Packs columns of text lists into Parquet pages that compress better than the library's pages.
 //!
-//! Parquet gives the numbers of a dictionary as few bits as they need. These are no whole bytes, so zstd finds nothing of what
-//! stacks have in common, which is most of them. How many bits a page has stands in the page: here they are whole bytes. The
-//! library has no such option, so these pages are made here; all that read Parquet read them.
+//! Parquet stores dictionary indices with as few bits as possible. Such indices don't fall on byte boundaries, so zstd
+//! can't find the repeated parts of stacks, which make up most of the data. The bit width is stored in each page, so
+//! this module uses whole bytes instead. The library has no option for that, so this module writes the pages itself.
+//! Every Parquet reader can read them.
 
 use bytes::Bytes;
 use parquet::basic::{Compression, Encoding, ZstdLevel};
@@ -14,73 +15,74 @@ use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::writer::{SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::ColumnDescPtr;
 
-use super::table::Lists;
+use super::table::ColumnLists;
 use crate::random::HashMap;
 use crate::work;
 
-/// A page ends behind the list with which it has so many values.
+/// The maximum number of values in a page, except that a page always ends after a whole list.
 const PAGE_VALUES: usize = 1 << 18;
 
-/// A column of lists, to be appended to a group of rows.
+/// Packs a column of lists. The caller appends the result to a row group.
 pub fn pack(
-    lists: &Lists<ByteArray>,
+    lists: &ColumnLists<ByteArray>,
     column: ColumnDescPtr,
     level: ZstdLevel,
 ) -> Result<(Bytes, ColumnCloseResult), ParquetError> {
-    let mut numbers: HashMap<&[u8], u32> = HashMap::default();
-    let (mut dictionary, mut of_values) = (Vec::new(), Vec::with_capacity(lists.values.len()));
+    let mut indices: HashMap<&[u8], u32> = HashMap::default();
+    let (mut dictionary, mut value_indices) = (Vec::new(), Vec::with_capacity(lists.values.len()));
     for value in &lists.values {
-        let next = numbers.len() as u32;
-        of_values.push(*numbers.entry(value.data()).or_insert_with(|| {
+        let next = indices.len() as u32;
+        value_indices.push(*indices.entry(value.data()).or_insert_with(|| {
             dictionary.extend((value.len() as u32).to_le_bytes());
             dictionary.extend(value.data());
             next
         }));
     }
-    let last = numbers.len().saturating_sub(1) as u32;
+    let last = indices.len().saturating_sub(1) as u32;
     let width = (1..4).find(|bytes| last >> (8 * bytes) == 0).unwrap_or(4);
     let mut sink = TrackedWrite::new(Vec::new());
     let mut pages = SerializedPageWriter::new(&mut sink);
     let (mut packed, mut unpacked, mut first, mut levels) = (0, 0, 0, 0);
     let mut put = |page: Page, size: usize| -> Result<usize, ParquetError> {
         work::poll();
-        let done = pages.write_page(CompressedPage::new(page, size))?;
-        (packed, unpacked) = (packed + done.compressed_size, unpacked + done.uncompressed_size);
-        Ok(done.compressed_size)
+        let written = pages.write_page(CompressedPage::new(page, size))?;
+        (packed, unpacked) = (packed + written.compressed_size, unpacked + written.uncompressed_size);
+        Ok(written.compressed_size)
     };
     let compress = |bytes: &[u8]| zstd::bulk::compress(bytes, level.compression_level()).map(Bytes::from);
     let (size, buf) = (dictionary.len(), compress(&dictionary)?);
     let encoding = Encoding::PLAIN;
-    first += put(Page::DictionaryPage { buf, num_values: numbers.len() as u32, encoding, is_sorted: false }, size)?;
+    first += put(Page::DictionaryPage { buf, num_values: indices.len() as u32, encoding, is_sorted: false }, size)?;
     let (mut row, mut value) = (0, 0);
     while row < lists.ends.len() {
-        // Of each value, or of a list that is empty: whether a list goes on with it, and whether it is one.
-        let (mut goes_on, mut is_value, from) = (Vec::new(), Vec::new(), value);
-        while row < lists.ends.len() && (goes_on.is_empty() || value - from < PAGE_VALUES) {
+        // Parquet's levels, one per value or empty list: repetition (1 if the value continues a list) and definition (1
+        // if there is a value).
+        let (mut repetition, mut definition, from) = (Vec::new(), Vec::new(), value);
+        while row < lists.ends.len() && (repetition.is_empty() || value - from < PAGE_VALUES) {
             let n = lists.ends[row] - value;
-            goes_on.extend((0..n.max(1)).map(|place| u32::from(place > 0)));
-            is_value.extend(std::iter::repeat_n(u32::from(n > 0), n.max(1)));
+            repetition.extend((0..n.max(1)).map(|place| u32::from(place > 0)));
+            definition.extend(std::iter::repeat_n(u32::from(n > 0), n.max(1)));
             (row, value) = (row + 1, value + n);
         }
         let mut page = Vec::new();
-        for of_level in [&goes_on, &is_value] {
+        for level in [&repetition, &definition] {
             let mut bits = Vec::new();
-            run(of_level, 1, &mut bits);
+            put_run(level, 1, &mut bits);
             page.extend((bits.len() as u32).to_le_bytes());
             page.extend(bits);
         }
         page.push(8 * width as u8);
-        run(&of_values[from..value], 8 * width, &mut page);
-        levels += goes_on.len();
-        let page_of = Page::DataPage {
+        put_run(&value_indices[from..value], 8 * width, &mut page);
+        levels += repetition.len();
+        let data_page = Page::DataPage {
             buf: compress(&page)?,
-            num_values: goes_on.len() as u32,
+            num_values: repetition.len() as u32,
             encoding: Encoding::RLE_DICTIONARY,
             def_level_encoding: Encoding::RLE,
             rep_level_encoding: Encoding::RLE,
             statistics: None,
         };
-        put(page_of, page.len())?;
+        put(data_page, page.len())?;
     }
     let metadata = ColumnChunkMetaData::builder(column)
         .set_encodings(vec![Encoding::PLAIN, Encoding::RLE, Encoding::RLE_DICTIONARY])
@@ -102,8 +104,8 @@ pub fn pack(
     Ok((sink.into_inner()?.into(), close))
 }
 
-/// Numbers of so many bits as one run: the count of groups of eight, and their bits from the lowest on.
-fn run(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
+/// Encodes numbers of `width` bits as one bit-packed run: the number of groups of eight, then their bits, lowest first.
+fn put_run(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
     let groups = numbers.len().div_ceil(8);
     let mut head = (groups as u64) << 1 | 1;
     while head > 0x7f {

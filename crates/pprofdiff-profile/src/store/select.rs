@@ -1,41 +1,42 @@
-//! What a store has: partitions, and the profiles in them; and the paths that stand for some of them where a profile is
-//! wanted, such as `STORE/service=api/build=123`.
+//! The partitions of a store and their profiles, and paths such as `STORE/service=api/build=123` that select some of
+//! them.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::content::{Content, LOCATIONS, SAMPLES};
+use super::content::{LOCATIONS, SAMPLES, StoredContent};
 use super::costs::FUNCTIONS;
 use super::files::{find_link, names};
-use super::table::{Budget, Table};
+use super::table::{Budget, StoreTable};
 use super::{Costs, Store, TABLES, escape, is_id, open_file, read_entries, unescape};
 use crate::error::{Error, ErrorKind, Result};
 use crate::input::{BatchItem, Source, sort_builds};
 use crate::profile::Profile;
 
-/// What the names of compacted files begin with; no id does.
+/// The prefix of compacted files' names. No id starts with it.
 pub(super) const COMPACTED: &str = "compact-";
-const ENDING: &str = ".parquet";
+const EXTENSION: &str = ".parquet";
 /// The maximum depth of folders to search for files outside the partitions.
 const MAX_DEPTH: usize = 16;
-/// How often a folder is read while others compact it.
+/// The maximum number of attempts to read a folder while other processes compact it.
 const MAX_TRIES: u32 = 8;
 
-/// The profiles that have the same keys.
+/// A set of profiles with the same key values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Partition {
     store: Store,
     keys: Vec<(String, String)>,
 }
 
-/// Where a profile of a store is.
+/// The location of a profile in a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredProfile {
     partition: Partition,
     id: String,
-    /// The name of its files, without the ending, and its place in them.
+    /// The name of the profile's files, without the extension.
     stem: String,
+    /// The index of the profile in its files.
     group: usize,
 }
 
@@ -44,12 +45,12 @@ impl Partition {
         Partition { store: store.clone(), keys }
     }
 
-    /// Its keys and their values, in the store's order.
+    /// Returns the keys and their values, in the store's order.
     pub fn keys(&self) -> &[(String, String)] {
         &self.keys
     }
 
-    /// `service=api/build=123`.
+    /// Returns the path of the partition inside a table: `service=api/build=123`.
     pub fn name(&self) -> String {
         self.keys.iter().map(|(key, value)| format!("{key}={}", escape(value))).collect::<Vec<_>>().join("/")
     }
@@ -59,33 +60,33 @@ impl Partition {
     }
 
     /// Returns the first folder on the path to a table's files that is a link.
-    pub(super) fn find_link(&self, table: &Table) -> Option<PathBuf> {
+    pub(super) fn find_link(&self, table: &StoreTable) -> Option<PathBuf> {
         find_link(&self.store.dir, &Path::new(table.name).join(self.name()))
     }
 
-    pub(super) fn folder(&self, table: &Table) -> PathBuf {
+    pub(super) fn folder(&self, table: &StoreTable) -> PathBuf {
         self.store.dir.join(table.name).join(self.name())
     }
 
-    pub(super) fn file(&self, table: &Table, stem: &str) -> PathBuf {
-        self.folder(table).join(format!("{stem}{ENDING}"))
+    pub(super) fn file(&self, table: &StoreTable, stem: &str) -> PathBuf {
+        self.folder(table).join(format!("{stem}{EXTENSION}"))
     }
 
-    /// The files of a table, by their names without ending.
-    pub(super) fn stems(&self, table: &Table) -> Result<Vec<String>> {
+    /// Returns the names of a table's files, without the extension.
+    pub(super) fn stems(&self, table: &StoreTable) -> Result<Vec<String>> {
         let folder = self.folder(table);
         let mut stems = Vec::new();
         for name in names(&folder)? {
-            stems.extend(name.strip_suffix(ENDING).filter(|stem| !stem.starts_with(['.', '_'])).map(str::to_owned));
+            stems.extend(name.strip_suffix(EXTENSION).filter(|stem| !stem.starts_with(['.', '_'])).map(str::to_owned));
         }
         stems.sort();
         Ok(stems)
     }
 
-    /// Files and bytes of all tables.
+    /// Returns the number of files of all tables, and their size in bytes.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Returns an error if a folder can't be read.
     pub fn size(&self) -> Result<(usize, u64)> {
         let (mut files, mut bytes) = (0, 0);
         for table in TABLES {
@@ -97,37 +98,38 @@ impl Partition {
         Ok((files, bytes))
     }
 
-    /// Its profiles, each once, by their ids. What was compacted is taken from there, whether the files that it replaces
-    /// are removed yet or not.
+    /// Returns the partition's profiles in the order of their ids, each once. A profile in a compacted file is read
+    /// from this file, even while the replaced files still exist.
     ///
     /// # Errors
-    /// A file that is no store's.
+    /// Returns an error if a file does not belong to a store.
     pub fn profiles(&self) -> Result<Vec<StoredProfile>> {
-        // A file that another compaction has replaced since has a successor, which was perhaps not seen.
+        // Another compaction may have replaced a file after its folder was read. Its successor may be missing from the
+        // list.
         let mut tries = 0;
         loop {
             tries += 1;
             match self.find_profiles() {
                 Err(e) if is_gone(&e) && tries < MAX_TRIES => {}
-                found => return found,
+                result => return result,
             }
         }
     }
 
     fn find_profiles(&self) -> Result<Vec<StoredProfile>> {
-        let mut found = BTreeMap::new();
+        let mut profiles = BTreeMap::new();
         let stems = self.stems(&SAMPLES)?;
         let (compacted, single): (Vec<String>, Vec<String>) = stems.into_iter().partition(|s| s.starts_with(COMPACTED));
         for stem in single {
-            found.insert(stem.clone(), (stem, 0));
+            profiles.insert(stem.clone(), (stem, 0));
         }
         for stem in compacted {
             for (group, entry) in read_entries(&self.file(&SAMPLES, &stem))?.into_iter().enumerate() {
-                found.insert(entry.id, (stem.clone(), group));
+                profiles.insert(entry.id, (stem.clone(), group));
             }
         }
         let stored = |(id, (stem, group))| StoredProfile { partition: self.clone(), id, stem, group };
-        Ok(found.into_iter().map(stored).collect())
+        Ok(profiles.into_iter().map(stored).collect())
     }
 }
 
@@ -139,8 +141,8 @@ fn check_left_out(path: &Path, key: &str) -> Result<()> {
     }
     let detail = match name.strip_prefix(key).and_then(|rest| rest.strip_prefix('=')) {
         Some(value) => {
-            let right = escape(&unescape(value));
-            format!("this partition must be named {key}={right}; rename it, or merge it with the folder of that name")
+            let escaped = escape(&unescape(value));
+            format!("this partition must be named {key}={escaped}; rename it, or merge it with the folder of that name")
         }
         None => format!("this is not a partition: its name does not begin with {key}=; move it out of the store"),
     };
@@ -150,7 +152,7 @@ fn check_left_out(path: &Path, key: &str) -> Result<()> {
 /// Returns true if `path` is a file of a table, or a folder with such a file at most `depth` levels deep.
 fn holds_table_file(path: &Path, depth: usize) -> Result<bool> {
     if !fs::metadata(path).is_ok_and(|file| file.is_dir()) {
-        return Ok(path.extension().is_some_and(|ending| ending == &ENDING[1..]));
+        return Ok(path.extension().is_some_and(|ending| ending == &EXTENSION[1..]));
     }
     // Deeper folders are assumed to hold files, because links may form a cycle.
     if depth == 0 {
@@ -170,22 +172,22 @@ pub(super) fn is_gone(e: &Error) -> bool {
 }
 
 impl StoredProfile {
-    /// What it is called in the store.
+    /// Returns the profile's id in the store.
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// Its keys and their values.
+    /// Returns the profile's keys and their values.
     pub fn keys(&self) -> &[(String, String)] {
         &self.partition.keys
     }
 
-    /// The store that it is in.
+    /// Returns the store that holds the profile.
     pub fn store(&self) -> &Store {
         &self.partition.store
     }
 
-    /// `STORE/service=api/build=123/ID`.
+    /// Returns the profile's name in reports: `STORE/service=api/build=123/ID`.
     pub fn name(&self) -> String {
         self.partition.store.dir.join(self.partition.name()).join(&self.id).display().to_string()
     }
@@ -194,28 +196,29 @@ impl StoredProfile {
     /// most `inflated_limit` bytes.
     ///
     /// # Errors
-    /// The operating system's; a file that is damaged, or not from a store; a profile beyond the limit.
+    /// Returns an error if the profile exceeds the limit, or if a file can't be read, is damaged or does not belong to
+    /// a store.
     pub fn load(&self, inflated_limit: u64) -> Result<Profile> {
         self.retry(|stored| stored.read(inflated_limit))
     }
 
-    /// What is read, also if its files are compacted meanwhile.
+    /// Calls `read`, and calls it again with the profile's new location if its files were compacted meanwhile.
     fn retry<T>(&self, read: impl Fn(&StoredProfile) -> Result<T>) -> Result<T> {
         match read(self) {
             Err(e) if is_gone(&e) => {
-                let moved = self.partition.profiles()?.into_iter().find(|known| known.id == self.id);
+                let moved = self.partition.profiles()?.into_iter().find(|stored| stored.id == self.id);
                 read(&moved.filter(|moved| moved != self).ok_or(e)?)
             }
-            done => done,
+            result => result,
         }
     }
 
     fn read(&self, limit: u64) -> Result<Profile> {
         let [samples, locations] = [&SAMPLES, &LOCATIONS].map(|table| self.partition.file(table, &self.stem));
         let named = |e: Error| e.in_input(&samples.display().to_string());
-        let ((file, mut entries), (of_locations, _)) =
+        let ((file, mut entries), (locations_file, _)) =
             (open_file(&SAMPLES, &samples)?, open_file(&LOCATIONS, &locations)?);
-        if self.group >= entries.len() || self.group >= of_locations.n_groups() {
+        if self.group >= entries.len() || self.group >= locations_file.n_groups() {
             return Err(named(Error::malformed(format!("it has no profile {}", self.group))));
         }
         let about = entries.swap_remove(self.group).about.unwrap_or_default();
@@ -223,20 +226,22 @@ impl StoredProfile {
         let step = about.n_types().max(1);
         let mut budget = Budget::new(limit);
         budget.take(about.size()).map_err(named)?;
-        let (of_samples, names) = Content::READ;
+        let (sample_columns, names) = StoredContent::READ;
         let rows = file.columns(
             self.group,
-            of_samples.map(|name| (name, if name == "value" { 1 } else { step })),
+            sample_columns.map(|name| (name, if name == "value" { 1 } else { step })),
             &mut budget,
         );
         let rows = rows.map_err(named)?;
-        let frames = of_locations.columns(self.group, names.map(|name| (name, 1)), &mut budget);
-        let content = Content::read(about, rows, frames.map_err(|e| e.in_input(&locations.display().to_string()))?);
+        let frames = locations_file.columns(self.group, names.map(|name| (name, 1)), &mut budget);
+        let content =
+            StoredContent::read(about, rows, frames.map_err(|e| e.in_input(&locations.display().to_string()))?);
         let content = content.map_err(named)?;
-        let found = content.id(self.keys()).map_err(named)?;
-        if found != self.id {
-            let detail =
-                format!("its content was changed since it was added, or its name or folder was: it is {found}");
+        let actual_id = content.id(self.keys()).map_err(named)?;
+        if actual_id != self.id {
+            let detail = format!(
+                "its content, name or folder was changed since it was added; its content has the id {actual_id}"
+            );
             return Err(named(Error::malformed(detail)));
         }
         let profile = content.to_profile(&self.name()).map_err(named)?;
@@ -244,10 +249,11 @@ impl StoredProfile {
         Ok(profile)
     }
 
-    /// What its functions cost, without a look at its samples; `None` where that takes the profile itself.
+    /// Returns the costs of the profile's functions without reading its samples, or `None` if they can only be computed
+    /// from the profile.
     ///
     /// # Errors
-    /// As [`StoredProfile::load`].
+    /// Returns the errors of [`StoredProfile::load`].
     pub fn costs(&self, inflated_limit: u64) -> Result<Option<Costs>> {
         self.retry(|stored| stored.read_costs(inflated_limit))
     }
@@ -265,32 +271,32 @@ impl StoredProfile {
         Costs::read(stored, rows).map(Some).map_err(named)
     }
 
-    /// The profile, to be read when it is wanted.
+    /// Returns a source that reads the profile on demand.
     pub fn to_source(&self) -> Source {
         Source::Stored(self.clone())
     }
 }
 
-/// Profiles of a store: all that have some values of keys.
+/// A selection of profiles in a store by the values of some keys.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Selection {
     /// The store.
     pub store: Store,
-    /// The values that were asked for.
+    /// The selected values.
     pub fixed: Vec<(String, String)>,
-    /// The one profile that was asked for.
+    /// The id of the selected profile, if only one is selected.
     pub id: Option<String>,
-    /// How it was named.
+    /// The path that the user wrote.
     pub name: String,
 }
 
 impl Selection {
-    /// What a path stands for: `STORE`, or `STORE/key=value/...`, of any of the keys and in any order, and behind them
-    /// perhaps the id of one profile, as reports name it. `None` of what lies in no store.
+    /// Parses a path that selects profiles: `STORE`, or `STORE/key=value/...` with any of the keys in any order,
+    /// optionally followed by the id of a profile as in reports. Returns `None` if the path is not inside a store.
     ///
     /// # Errors
-    /// Keys that the store has not.
+    /// Returns an error if the path has a key that the store lacks.
     pub fn named(path: &Path) -> Result<Option<Selection>> {
         let (mut dir, mut fixed) = (path, Vec::new());
         let id = path.file_name().and_then(|name| name.to_str()).filter(|name| is_id(name)).map(str::to_owned);
@@ -303,37 +309,37 @@ impl Selection {
             fixed.insert(0, (key.to_owned(), unescape(value)));
             dir = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
         }
-        // Folders of a table are for other programs.
+        // Paths to a table's folder are not accepted. They are meant for other programs.
         let store = Store::open(dir)?;
         let name = path.display().to_string();
         if let Some((key, _)) = fixed.iter().find(|(key, _)| !store.keys.contains(key)) {
-            let detail = format!("this store has the keys {}, and no {key}", store.keys.join(", "));
+            let detail = format!("this store has the keys {}, not {key}", store.keys.join(", "));
             return Err(Error::query(detail).in_input(&name));
         }
         Ok(Some(Selection { store, fixed, id, name }))
     }
 
-    /// The partitions that it selects, in the order of their keys, in which numbers count as numbers.
+    /// Returns the selected partitions in the natural order of their keys, which compares numbers by value.
     ///
     /// # Errors
-    /// The operating system's; that there is none.
+    /// Returns an error if no partition matches, or if a folder can't be read.
     pub fn partitions(&self) -> Result<Vec<Partition>> {
-        let found = self.partitions_of(&SAMPLES)?;
-        if found.is_empty() {
-            let detail = "the store has no profile with these keys; pprofdiff store list says which it has";
+        let partitions = self.partitions_of(&SAMPLES)?;
+        if partitions.is_empty() {
+            let detail = "the store has no profile with these keys; pprofdiff store list shows its profiles";
             return Err(Error::new(ErrorKind::Query, detail).in_input(&self.name));
         }
-        Ok(found)
+        Ok(partitions)
     }
 
     /// Returns the partitions with a folder in a table. A folder with another name is an error if it holds table files,
     /// because engines would count them.
-    pub(super) fn partitions_of(&self, table: &Table) -> Result<Vec<Partition>> {
-        let mut found = vec![Vec::new()];
+    pub(super) fn partitions_of(&self, table: &StoreTable) -> Result<Vec<Partition>> {
+        let mut key_lists = vec![Vec::new()];
         for key in &self.store.keys {
-            let wanted = self.fixed.iter().find(|(fixed, _)| fixed == key).map(|(_, value)| value);
+            let fixed_value = self.fixed.iter().find(|(fixed, _)| fixed == key).map(|(_, value)| value);
             let mut next = Vec::new();
-            for keys in found {
+            for keys in key_lists {
                 let folder = Partition::new(&self.store, Vec::clone(&keys)).folder(table);
                 let mut values = Vec::new();
                 for name in names(&folder)? {
@@ -343,22 +349,23 @@ impl Selection {
                     }
                 }
                 sort_builds(&mut values);
-                for (value, ()) in values.into_iter().filter(|(value, ())| wanted.is_none_or(|wanted| wanted == value))
+                for (value, ()) in
+                    values.into_iter().filter(|(value, ())| fixed_value.is_none_or(|fixed_value| fixed_value == value))
                 {
                     let mut keys = keys.clone();
                     keys.push((key.clone(), value));
                     next.push(keys);
                 }
             }
-            found = next;
+            key_lists = next;
         }
-        Ok(found.into_iter().map(|keys| Partition::new(&self.store, keys)).collect())
+        Ok(key_lists.into_iter().map(|keys| Partition::new(&self.store, keys)).collect())
     }
 
-    /// All profiles that it selects.
+    /// Returns all selected profiles.
     ///
     /// # Errors
-    /// As [`Selection::partitions`] and [`Partition::profiles`].
+    /// Returns the errors of [`Selection::partitions`] and [`Partition::profiles`].
     pub fn profiles(&self) -> Result<Vec<StoredProfile>> {
         let mut profiles = Vec::new();
         for partition in self.partitions()? {
@@ -373,17 +380,18 @@ impl Selection {
         Ok(profiles)
     }
 
-    /// The profiles by the value of the one key that is left open; several of one value add up.
+    /// Returns the profiles by the value of the only key that the selection leaves open. Several profiles with the same
+    /// value are added up.
     ///
     /// # Errors
-    /// More than one key is open; as [`Selection::partitions`].
+    /// Returns an error unless exactly one key is open; also returns the errors of [`Selection::partitions`].
     pub fn builds(&self) -> Result<Vec<(String, Source)>> {
         let open: Vec<&String> =
             self.store.keys.iter().filter(|key| !self.fixed.iter().any(|(f, _)| f == *key)).collect();
         if open.len() != 1 {
             let keys = self.store.keys.join(", ");
             let detail = format!(
-                "of the store's keys ({keys}) all but one must be given, which tells builds apart: STORE/key=value/..."
+                "give all but one of the store's keys ({keys}) to compare builds by the remaining key: STORE/key=value/..."
             );
             return Err(Error::query(detail).in_input(&self.name));
         }
@@ -397,11 +405,12 @@ impl Selection {
     }
 }
 
-/// Pairs of two selections, by the keys that neither has fixed: all services of two builds. Profiles of a side are its runs;
-/// what only one side has is an error in its place.
+/// Pairs the profiles of two selections by the values of the keys that neither selection fixes, for example all
+/// services of two builds. The profiles of a side are its runs. A group that exists on one side only is an error at its
+/// position.
 ///
 /// # Errors
-/// As [`Selection::partitions`].
+/// Returns the errors of [`Selection::partitions`].
 pub fn store_pairs(base: &Selection, new: &Selection) -> Result<Vec<BatchItem>> {
     let is_open = |key: &String| ![base, new].iter().any(|side| side.fixed.iter().any(|(fixed, _)| fixed == key));
     let mut sides: BTreeMap<Vec<(String, String)>, [Vec<Source>; 2]> = BTreeMap::new();
@@ -412,20 +421,20 @@ pub fn store_pairs(base: &Selection, new: &Selection) -> Result<Vec<BatchItem>> 
             sides.entry(common).or_default()[side].extend(runs.iter().map(StoredProfile::to_source));
         }
     }
-    let pair = |(keys, [of_base, of_new]): (Vec<(String, String)>, [Vec<Source>; 2])| {
+    let pair = |(keys, [base_runs, new_runs]): (Vec<(String, String)>, [Vec<Source>; 2])| {
         let name = if keys.is_empty() { new.name.clone() } else { Partition::new(&new.store, keys).name() };
-        let missing = [(&of_base, base), (&of_new, new)].into_iter().find(|(side, _)| side.is_empty());
+        let missing = [(&base_runs, base), (&new_runs, new)].into_iter().find(|(side, _)| side.is_empty());
         let missing = missing.map(|(_, side)| {
-            Error::new(ErrorKind::Incompatible, format!("there is no profile of it in {}", side.name)).in_input(&name)
+            Error::new(ErrorKind::Incompatible, format!("{} has no profile for this pair", side.name)).in_input(&name)
         });
-        (name, missing.map_or(Ok((of_base, of_new)), Err))
+        (name, missing.map_or(Ok((base_runs, new_runs)), Err))
     };
     let mut pairs: Vec<_> = sides.into_iter().map(pair).collect();
     sort_builds(&mut pairs);
     Ok(pairs.into_iter().map(|(name, sides)| BatchItem { name, sides }).collect())
 }
 
-/// Several profiles as one.
+/// Returns a source that adds up several profiles.
 fn sum(name: &str, profiles: Vec<StoredProfile>) -> Source {
     let mut sources: Vec<Source> = profiles.iter().map(StoredProfile::to_source).collect();
     if sources.len() == 1 { sources.swap_remove(0) } else { Source::Merged(name.to_owned(), sources) }

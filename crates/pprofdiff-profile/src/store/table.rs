@@ -1,4 +1,4 @@
-//! Tables as Parquet files: columns in, bytes out, and back.
+//! Reads and writes the tables of a store as Parquet files.
 //!
 //! The files may come from a stranger. A file is accepted only if it declares itself such a table and has its columns.
 //! A few bytes can encode millions of equal values, so a [`Budget`] limits the decoded rows and unpacked pages in
@@ -26,44 +26,44 @@ use super::{lists, thrift};
 use crate::error::{Error, ErrorKind, Result};
 use crate::work;
 
-/// The key of a file's metadata that says what it is.
+/// The metadata key that marks a file as part of a store and holds its description.
 const MARKER: &str = "pprofdiff.store";
-/// What is packed hard is packed once and read often.
-const LEVEL: i32 = 6;
+/// The compression level of zstd. A file is compressed once and read often, so the level is high.
+const ZSTD_LEVEL: i32 = 6;
 /// A name occurs in its dictionary once, so the dictionary may be large.
-const MAX_DICTIONARY: usize = 8 << 20;
-/// Rows that are read at once.
-const BATCH: usize = 16 << 10;
+const MAX_DICTIONARY_BYTES: usize = 8 << 20;
+/// The number of rows to read at once.
+const BATCH_ROWS: usize = 16 << 10;
 
-/// What a column holds. Nothing is null: what is not known is 0 or empty, as in a profile.
+/// The type and encoding of a column. No value is null: unknown values are 0 or empty, as in a profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     Int,
-    /// Numbers that mostly occur once: a dictionary of them would take more than they do.
+    /// Numbers that rarely repeat. A dictionary would take more space than the numbers.
     Value,
-    /// Numbers near to those before them.
+    /// Numbers close to their predecessors, stored as differences.
     Near,
     Text,
-    /// Texts that mostly occur once.
+    /// Byte strings that rarely repeat.
     Hash,
     Ints,
     Texts,
 }
 
-/// A table's name and its columns.
-pub struct Table {
+/// The name and columns of a table.
+pub struct StoreTable {
     pub name: &'static str,
-    pub columns: &'static [(&'static str, Kind)],
+    pub columns: &'static [(&'static str, ColumnKind)],
 }
 
-/// Lists, one after the other, and where each ends.
+/// Lists stored one after the other, with the end of each list.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Lists<T> {
+pub struct ColumnLists<T> {
     pub values: Vec<T>,
     pub ends: Vec<usize>,
 }
 
-impl<T> Lists<T> {
+impl<T> ColumnLists<T> {
     pub fn end_list(&mut self) {
         self.ends.push(self.values.len());
     }
@@ -73,7 +73,8 @@ impl<T> Lists<T> {
         starts.zip(&self.ends).map(|(from, &to)| &self.values[from..to])
     }
 
-    /// Parquet's levels: 1 where a value is, 0 of an empty list; 0 where a list begins, 1 within it.
+    /// Returns Parquet's definition levels (1 for a value, 0 for an empty list) and repetition levels (0 at the start
+    /// of a list, 1 inside it).
     fn levels(&self) -> (Vec<i16>, Vec<i16>) {
         let mut levels = (Vec::with_capacity(self.values.len()), Vec::with_capacity(self.values.len()));
         for list in self.iter() {
@@ -86,53 +87,54 @@ impl<T> Lists<T> {
     }
 }
 
-/// A column's values.
+/// The values of a column.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Column {
+pub enum StoreColumn {
     Int(Vec<i64>),
     Bytes(Vec<ByteArray>),
-    Ints(Lists<i32>),
-    Texts(Lists<ByteArray>),
+    Ints(ColumnLists<i32>),
+    Texts(ColumnLists<ByteArray>),
 }
 
-impl Column {
+impl StoreColumn {
     pub fn ints(self) -> Vec<i64> {
-        if let Column::Int(values) = self { values } else { Vec::new() }
+        if let StoreColumn::Int(values) = self { values } else { Vec::new() }
     }
 
     pub fn bytes(self) -> Vec<ByteArray> {
-        if let Column::Bytes(values) = self { values } else { Vec::new() }
+        if let StoreColumn::Bytes(values) = self { values } else { Vec::new() }
     }
 
-    pub fn int_lists(self) -> Lists<i32> {
-        if let Column::Ints(lists) = self { lists } else { Lists { values: Vec::new(), ends: Vec::new() } }
+    pub fn int_lists(self) -> ColumnLists<i32> {
+        if let StoreColumn::Ints(lists) = self { lists } else { ColumnLists { values: Vec::new(), ends: Vec::new() } }
     }
 }
 
-impl Table {
+impl StoreTable {
     fn schema(&self) -> Result<Arc<parquet::schema::types::Type>> {
-        let list = |of: &str, name: &str| format!("required group {name} (LIST) {{ repeated group list {{ {of}; }} }}");
+        let list =
+            |item: &str, name: &str| format!("required group {name} (LIST) {{ repeated group list {{ {item}; }} }}");
         let columns = self.columns.iter().map(|(name, kind)| match kind {
-            Kind::Int | Kind::Value | Kind::Near => format!("required int64 {name};"),
-            Kind::Text => format!("required binary {name} (STRING);"),
-            Kind::Hash => format!("required binary {name};"),
-            Kind::Ints => list("required int32 element", name),
-            Kind::Texts => list("required binary element (STRING)", name),
+            ColumnKind::Int | ColumnKind::Value | ColumnKind::Near => format!("required int64 {name};"),
+            ColumnKind::Text => format!("required binary {name} (STRING);"),
+            ColumnKind::Hash => format!("required binary {name};"),
+            ColumnKind::Ints => list("required int32 element", name),
+            ColumnKind::Texts => list("required binary element (STRING)", name),
         });
         let message = format!("message {} {{ {} }}", self.name, columns.collect::<Vec<_>>().join(" "));
-        Ok(Arc::new(parse_message_type(&message).map_err(unwritten)?))
+        Ok(Arc::new(parse_message_type(&message).map_err(write_error)?))
     }
 
     fn writer(&self, about: String) -> Result<SerializedFileWriter<Vec<u8>>> {
         let mut properties = WriterProperties::builder();
         for (name, kind) in self.columns {
             let path = match kind {
-                Kind::Int | Kind::Text | Kind::Texts => continue,
-                Kind::Value | Kind::Near | Kind::Hash => vec![(*name).to_owned()],
-                // As `lists` says of texts; so few bytes need no dictionary.
-                Kind::Ints => [*name, "list", "element"].map(str::to_owned).into(),
+                ColumnKind::Int | ColumnKind::Text | ColumnKind::Texts => continue,
+                ColumnKind::Value | ColumnKind::Near | ColumnKind::Hash => vec![(*name).to_owned()],
+                // Whole bytes compress better, see `lists`. Numbers of four bytes need no dictionary.
+                ColumnKind::Ints => [*name, "list", "element"].map(str::to_owned).into(),
             };
-            if *kind == Kind::Near {
+            if *kind == ColumnKind::Near {
                 properties = properties.set_column_encoding(path.clone().into(), Encoding::DELTA_BINARY_PACKED);
             }
             properties = properties.set_column_dictionary_enabled(path.into(), false);
@@ -140,40 +142,40 @@ impl Table {
         let properties = properties
             .set_created_by("pprofdiff".to_owned())
             .set_compression(Compression::ZSTD(zstd_level()?))
-            .set_dictionary_page_size_limit(MAX_DICTIONARY)
+            .set_dictionary_page_size_limit(MAX_DICTIONARY_BYTES)
             .set_statistics_enabled(EnabledStatistics::None)
             .set_offset_index_disabled(true)
             .set_key_value_metadata(Some(vec![KeyValue::new(MARKER.to_owned(), about)]));
-        SerializedFileWriter::new(Vec::new(), self.schema()?, Arc::new(properties.build())).map_err(unwritten)
+        SerializedFileWriter::new(Vec::new(), self.schema()?, Arc::new(properties.build())).map_err(write_error)
     }
 
-    /// A file of one group of rows, and what its metadata say.
-    pub fn write(&self, columns: &[Column], about: String) -> Result<Vec<u8>> {
+    /// Encodes a file with one row group and the metadata `about`.
+    pub fn write(&self, columns: &[StoreColumn], about: String) -> Result<Vec<u8>> {
         let mut writer = self.writer(about)?;
         let schema = SchemaDescriptor::new(self.schema()?);
-        let mut group = writer.next_row_group().map_err(unwritten)?;
+        let mut group = writer.next_row_group().map_err(write_error)?;
         for (index, column) in columns.iter().enumerate() {
             work::poll();
             let written = match column {
-                Column::Int(values) => put::<Int64Type>(&mut group, values, None),
-                Column::Bytes(values) => put::<ByteArrayType>(&mut group, values, None),
-                Column::Ints(lists) => put::<Int32Type>(&mut group, &lists.values, Some(lists.levels())),
-                Column::Texts(texts) => {
+                StoreColumn::Int(values) => write_column::<Int64Type>(&mut group, values, None),
+                StoreColumn::Bytes(values) => write_column::<ByteArrayType>(&mut group, values, None),
+                StoreColumn::Ints(lists) => write_column::<Int32Type>(&mut group, &lists.values, Some(lists.levels())),
+                StoreColumn::Texts(texts) => {
                     let packed = lists::pack(texts, schema.column(index), zstd_level()?);
                     packed.and_then(|(bytes, close)| group.append_column(&bytes, close))
                 }
             };
-            written.map_err(unwritten)?;
+            written.map_err(write_error)?;
         }
-        group.close().map_err(unwritten)?;
-        writer.into_inner().map_err(unwritten)
+        group.close().map_err(write_error)?;
+        writer.into_inner().map_err(write_error)
     }
 
-    /// Groups of rows of several files in one, as they are.
+    /// Copies row groups of several files unchanged into one file.
     pub fn concat(&self, groups: &[(&TableFile, usize)], about: String) -> Result<Vec<u8>> {
         let mut writer = self.writer(about)?;
         // The files may be damaged, and the library allocates the sizes that they announce.
-        guarded(|| {
+        catch_panics(|| {
             for (file, group) in groups {
                 work::poll();
                 let group = file.reader.metadata().row_group(*group);
@@ -199,12 +201,15 @@ impl Table {
     pub fn open(&'static self, bytes: Vec<u8>) -> Result<TableFile> {
         let bytes = Bytes::from(bytes);
         check_metadata(&bytes)?;
-        let reader = guarded(|| SerializedFileReader::new(bytes.clone()))?;
+        let reader = catch_panics(|| SerializedFileReader::new(bytes.clone()))?;
         let metadata = reader.metadata();
         let about = about(metadata)?;
-        let wanted = SchemaDescriptor::new(self.schema()?);
-        if metadata.file_metadata().schema_descr().columns() != wanted.columns() {
-            return Err(Error::malformed(format!("its columns are not those of a store's table of {}", self.name)));
+        let expected = SchemaDescriptor::new(self.schema()?);
+        if metadata.file_metadata().schema_descr().columns() != expected.columns() {
+            return Err(Error::malformed(format!(
+                "its columns differ from the columns of a store's table {}",
+                self.name
+            )));
         }
         Ok(TableFile { table: self, bytes, reader, about })
     }
@@ -225,7 +230,7 @@ impl Budget {
     /// Takes bytes from the budget.
     ///
     /// # Errors
-    /// The budget has fewer bytes left.
+    /// Returns an error if the budget has fewer bytes left.
     pub fn take(&mut self, bytes: u64) -> Result<()> {
         match self.left.checked_sub(bytes) {
             Some(left) => {
@@ -240,7 +245,7 @@ impl Budget {
     }
 }
 
-/// What a file's metadata say, and how many groups of rows it has; of the file only its end is read.
+/// Reads a file's description and the number of its row groups. Reads only the end of the file.
 pub fn read_about(file: &mut (impl Read + Seek)) -> Result<(String, usize)> {
     let size = file.seek(SeekFrom::End(0)).map_err(Error::io)?;
     let mut read_last = |bytes: u64| {
@@ -249,16 +254,16 @@ pub fn read_about(file: &mut (impl Read + Seek)) -> Result<(String, usize)> {
         file.take(bytes).read_to_end(&mut last).map_err(Error::io)?;
         Ok::<Vec<u8>, Error>(last)
     };
-    let tail = read_last(TAIL)?;
+    let tail = read_last(TAIL_BYTES)?;
     let length = u64::from(metadata_length(&tail)?);
-    let metadata = read_last((length + TAIL).min(size))?;
+    let metadata = read_last((length + TAIL_BYTES).min(size))?;
     let metadata = check_metadata(&metadata)?;
-    let metadata = guarded(|| ParquetMetaDataReader::decode_metadata(metadata))?;
+    let metadata = catch_panics(|| ParquetMetaDataReader::decode_metadata(metadata))?;
     Ok((about(&metadata)?, metadata.num_row_groups()))
 }
 
-/// The length of a file's ending: the length of its metadata, and four letters.
-const TAIL: u64 = 8;
+/// The size of a file's tail: four bytes for the length of its metadata, and the magic bytes `PAR1`.
+const TAIL_BYTES: u64 = 8;
 
 fn metadata_length(file: &[u8]) -> Result<u32> {
     match file.split_last_chunk::<8>() {
@@ -269,7 +274,7 @@ fn metadata_length(file: &[u8]) -> Result<u32> {
 
 /// Returns the metadata at the end of a file, if the library can read it without allocating more than the file holds.
 fn check_metadata(file: &[u8]) -> Result<&[u8]> {
-    let end = file.len().saturating_sub(TAIL as usize);
+    let end = file.len().saturating_sub(TAIL_BYTES as usize);
     let start = end.checked_sub(metadata_length(file)? as usize);
     let metadata = start.and_then(|start| file.get(start..end)).filter(|metadata| thrift::is_schema_sound(metadata));
     metadata.ok_or_else(|| damaged("its metadata is damaged"))
@@ -279,17 +284,18 @@ fn about(metadata: &ParquetMetaData) -> Result<String> {
     let pairs = metadata.file_metadata().key_value_metadata().into_iter().flatten();
     let about = pairs.filter(|pair| pair.key == MARKER).find_map(|pair| pair.value.clone());
     about.ok_or_else(|| {
-        let detail = "this Parquet file is not of a pprofdiff store; profiles come into a store by pprofdiff store add";
+        let detail =
+            "this Parquet file is not part of a pprofdiff store; add profiles to a store with pprofdiff store add";
         Error::new(ErrorKind::OtherFormat, detail)
     })
 }
 
 /// An open file of a table.
 pub struct TableFile {
-    table: &'static Table,
+    table: &'static StoreTable,
     bytes: Bytes,
     reader: SerializedFileReader<Bytes>,
-    /// What its metadata say.
+    /// The description from the file's metadata.
     pub about: String,
 }
 
@@ -305,10 +311,10 @@ impl TableFile {
         group: usize,
         names: [(&str, usize); N],
         budget: &mut Budget,
-    ) -> Result<[Column; N]> {
+    ) -> Result<[StoreColumn; N]> {
         let index = |name: &str| self.table.columns.iter().position(|column| column.0 == name).unwrap_or_default();
         for (name, step) in names {
-            budget.take(guarded(|| self.inflated_size(group, index(name), step))?)?;
+            budget.take(catch_panics(|| self.inflated_size(group, index(name), step))?)?;
         }
         let read = || {
             let group = self.reader.get_row_group(group)?;
@@ -319,7 +325,7 @@ impl TableFile {
             }
             Ok(columns)
         };
-        guarded(read)?.try_into().map_err(|_| Error::malformed("it has no such columns"))
+        catch_panics(read)?.try_into().map_err(|_| Error::malformed("it has no such columns"))
     }
 
     /// Returns the decoded size of a column in a group: its pages, and its values. Unpacks nothing, because pages and
@@ -337,19 +343,20 @@ impl TableFile {
         let pages = packed.and_then(thrift::pages_size);
         let pages = pages.ok_or_else(|| ParquetError::General("its pages are damaged".to_owned()))?;
         let kept = |width: u64| values.div_ceil(step as u64).saturating_mul(width);
-        let of_values = match kind {
-            Kind::Int | Kind::Value | Kind::Near => kept(8),
-            Kind::Text | Kind::Hash => kept(16),
+        let values_size = match kind {
+            ColumnKind::Int | ColumnKind::Value | ColumnKind::Near => kept(8),
+            ColumnKind::Text | ColumnKind::Hash => kept(16),
             // The rows of a list can have any length, so all elements count.
-            Kind::Ints => values.max(kept(4)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
-            Kind::Texts => values.max(kept(16)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
+            ColumnKind::Ints => values.max(kept(4)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
+            ColumnKind::Texts => values.max(kept(16)).saturating_add(rows.div_ceil(step as u64).saturating_mul(8)),
         };
-        Ok(pages.saturating_add(of_values).max(rows))
+        Ok(pages.saturating_add(values_size).max(rows))
     }
 
-    fn column(&self, group: &dyn RowGroupReader, index: usize, step: usize) -> Result<Column, ParquetError> {
+    fn column(&self, group: &dyn RowGroupReader, index: usize, step: usize) -> Result<StoreColumn, ParquetError> {
         let announced = group.metadata().column(index).num_values();
-        // What pages announce is what is made room for, so they may announce no more than their column.
+        // The library allocates the sizes that pages announce, so the pages must not announce more values than their
+        // column.
         let mut pages = group.get_column_page_reader(index)?;
         let mut values = 0_i64;
         while let Some(page) = pages.peek_next_page()? {
@@ -361,20 +368,24 @@ impl TableFile {
         }
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(usize::MAX);
         Ok(match self.table.columns[index].1 {
-            Kind::Int | Kind::Value | Kind::Near => Column::Int(get::<Int64Type>(group, index, rows, step)?.values),
-            Kind::Text | Kind::Hash => Column::Bytes(get::<ByteArrayType>(group, index, rows, step)?.values),
-            Kind::Ints => Column::Ints(get::<Int32Type>(group, index, rows, step)?),
-            Kind::Texts => Column::Texts(get::<ByteArrayType>(group, index, rows, step)?),
+            ColumnKind::Int | ColumnKind::Value | ColumnKind::Near => {
+                StoreColumn::Int(load::<Int64Type>(group, index, rows, step)?.values)
+            }
+            ColumnKind::Text | ColumnKind::Hash => {
+                StoreColumn::Bytes(load::<ByteArrayType>(group, index, rows, step)?.values)
+            }
+            ColumnKind::Ints => StoreColumn::Ints(load::<Int32Type>(group, index, rows, step)?),
+            ColumnKind::Texts => StoreColumn::Texts(load::<ByteArrayType>(group, index, rows, step)?),
         })
     }
 }
 
-type Levels = (Vec<i16>, Vec<i16>);
+type ListLevels = (Vec<i16>, Vec<i16>);
 
-fn put<T: DataType>(
+fn write_column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
     values: &[T::T],
-    levels: Option<Levels>,
+    levels: Option<ListLevels>,
 ) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else { return Ok(()) };
     let (definition, repetition) = levels.as_ref().map_or((None, None), |(d, r)| (Some(&d[..]), Some(&r[..])));
@@ -384,54 +395,55 @@ fn put<T: DataType>(
 
 /// Reads a column of `rows` rows: its lists, or its values if it has no lists. Keeps only the rows whose number is a
 /// multiple of `step`.
-fn get<T: DataType>(
+fn load<T: DataType>(
     group: &dyn RowGroupReader,
     index: usize,
     rows: usize,
     step: usize,
-) -> Result<Lists<T::T>, ParquetError> {
+) -> Result<ColumnLists<T::T>, ParquetError> {
     let mut reader = get_typed_column_reader::<T>(group.get_column_reader(index)?);
     let is_list = group.metadata().column(index).column_descr().max_rep_level() > 0;
-    let mut kept = Lists { values: Vec::new(), ends: Vec::new() };
+    let mut kept = ColumnLists { values: Vec::new(), ends: Vec::new() };
     let (mut definition, mut repetition, mut values) = (Vec::new(), Vec::new(), Vec::new());
     let mut read = 0;
     while read < rows {
         work::poll();
         definition.clear();
         repetition.clear();
-        let wanted = BATCH.min(rows - read);
-        let (records, ..) = reader.read_records(wanted, Some(&mut definition), Some(&mut repetition), &mut values)?;
+        let batch_rows = BATCH_ROWS.min(rows - read);
+        let (records, ..) =
+            reader.read_records(batch_rows, Some(&mut definition), Some(&mut repetition), &mut values)?;
         let damaged = || ParquetError::General(format!("a column has {} of {rows} rows", read + records));
         if records == 0 {
             return Err(damaged());
         }
         let is_kept = |row: usize| (read + row).is_multiple_of(step);
         let mut values_left = values.drain(..);
-        let mut begun = 0;
+        let mut rows_begun = 0;
         if is_list {
             for (&defined, &repeated) in definition.iter().zip(&repetition) {
                 if repeated == 0 {
-                    if begun > 0 && is_kept(begun - 1) {
+                    if rows_begun > 0 && is_kept(rows_begun - 1) {
                         kept.end_list();
                     }
-                    begun += 1;
+                    rows_begun += 1;
                 }
-                let row = begun.checked_sub(1).ok_or_else(damaged)?;
+                let row = rows_begun.checked_sub(1).ok_or_else(damaged)?;
                 if defined > 0 {
                     let value = values_left.next().ok_or_else(damaged)?;
                     kept.values.extend(is_kept(row).then_some(value));
                 }
             }
-            if begun > 0 && is_kept(begun - 1) {
+            if rows_begun > 0 && is_kept(rows_begun - 1) {
                 kept.end_list();
             }
         } else {
             for value in values_left.by_ref() {
-                kept.values.extend(is_kept(begun).then_some(value));
-                begun += 1;
+                kept.values.extend(is_kept(rows_begun).then_some(value));
+                rows_begun += 1;
             }
         }
-        if begun != records || values_left.next().is_some() {
+        if rows_begun != records || values_left.next().is_some() {
             return Err(damaged());
         }
         drop(values_left);
@@ -442,27 +454,27 @@ fn get<T: DataType>(
 
 thread_local! {
     /// True while this thread runs the library on the content of a file.
-    static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
+    static CATCHES_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs the library and returns its answer. A panic becomes an error and prints nothing.
-pub(super) fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
+pub(super) fn catch_panics<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T> {
     static HOOK: Once = Once::new();
     // The hook prints before a panic can be caught. Other panics go to the previous hook.
     HOOK.call_once(|| {
-        let before = panic::take_hook();
+        let previous_hook = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            if !IS_GUARDED.try_with(Cell::get).unwrap_or(false) {
-                before(panic);
+            if !CATCHES_PANICS.try_with(Cell::get).unwrap_or(false) {
+                previous_hook(panic);
             }
         }));
     });
-    let outer = IS_GUARDED.replace(true);
+    let outer = CATCHES_PANICS.replace(true);
     let answer = catch_unwind(AssertUnwindSafe(read));
-    IS_GUARDED.set(outer);
+    CATCHES_PANICS.set(outer);
     match answer {
         Ok(read) => read.map_err(|e| damaged(&e.to_string())),
-        // Work that is stopped unwinds, too.
+        // A cancelled computation also unwinds, but with a payload that is not a text.
         Err(panic) if panic.downcast_ref::<String>().is_none() && panic.downcast_ref::<&str>().is_none() => {
             panic::resume_unwind(panic)
         }
@@ -475,9 +487,9 @@ fn damaged(why: &str) -> Error {
 }
 
 fn zstd_level() -> Result<ZstdLevel> {
-    ZstdLevel::try_new(LEVEL).map_err(unwritten)
+    ZstdLevel::try_new(ZSTD_LEVEL).map_err(write_error)
 }
 
-fn unwritten(e: ParquetError) -> Error {
+fn write_error(e: ParquetError) -> Error {
     Error::query(format!("a table could not be written: {e}"))
 }

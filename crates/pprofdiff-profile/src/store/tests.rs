@@ -1,4 +1,4 @@
-//! Stores: what comes out is what went in, whoever writes beside, whatever is half done, damaged or another's.
+//! Tests of stores: round trips, concurrent writers, unfinished writes, and damaged or foreign files.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use parquet::data_type::ByteArray;
 
-use super::table::{Budget, Column, Kind, Lists};
+use super::table::{Budget, ColumnKind, ColumnLists, StoreColumn};
 use super::*;
 use crate::error::ErrorKind;
 use crate::profile::builder::ProfileBuilder;
@@ -37,14 +37,14 @@ fn store(dir: &Path) -> Store {
     Store::open_or_create(dir, &["service".to_owned(), "build".to_owned()]).unwrap()
 }
 
-/// A limit that no profile here reaches.
+/// A size limit that no profile in these tests reaches.
 const LIMIT: u64 = 1 << 30;
 
 fn load(stored: &StoredProfile) -> Result<Profile> {
     stored.load(LIMIT)
 }
 
-/// A small profile that counts so much.
+/// Returns a small profile with one sample of this value.
 fn counting(value: i64) -> Profile {
     let mut b = ProfileBuilder::new();
     b.sample_type("cpu", "nanoseconds");
@@ -75,13 +75,13 @@ fn seen_by_engines(partition: &Partition) -> [Vec<String>; 3] {
     })
 }
 
-/// All that there is of a profile, in one order.
+/// Serializes all content of a profile in a normalized order.
 fn bytes_of(p: &Profile) -> Vec<u8> {
     merge(&[p]).unwrap().to_bytes(&WriteOptions::new()).unwrap()
 }
 
 #[test]
-fn what_comes_out_is_what_went_in() {
+fn loaded_profiles_equal_the_added_profiles() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     for path in corpus() {
@@ -89,8 +89,9 @@ fn what_comes_out_is_what_went_in() {
         let build = path.file_name().unwrap().to_string_lossy().into_owned();
         let added = store.add(&profile, &keys(&build), &Costs::default()).unwrap();
         assert!(added.is_new && added.bytes > 0);
-        let found = Selection::named(&dir.path().join(format!("build={build}"))).unwrap().unwrap().profiles().unwrap();
-        let [stored] = &found[..] else { panic!("{found:?}") };
+        let profiles =
+            Selection::named(&dir.path().join(format!("build={build}"))).unwrap().unwrap().profiles().unwrap();
+        let [stored] = &profiles[..] else { panic!("{profiles:?}") };
         assert_eq!((stored.id(), stored.keys()), (added.id.as_str(), &keys(&build)[..]));
         let loaded = stored.to_source().load(&LoadOptions::default()).unwrap();
         assert!(bytes_of(&loaded) == bytes_of(&profile), "{build}");
@@ -100,7 +101,7 @@ fn what_comes_out_is_what_went_in() {
 }
 
 #[test]
-fn labels_of_all_kinds_come_back() {
+fn labels_of_all_kinds_round_trip() {
     let mut b = ProfileBuilder::new();
     b.sample_type("space", "bytes");
     let [key, text, unit, empty] = ["key", "tëxt\"\n", "bytes", ""].map(|t| b.string(t));
@@ -109,7 +110,7 @@ fn labels_of_all_kinds_come_back() {
     b.sample(&[], &[3], &labels.map(|value| Label { key, value })).unwrap();
     b.sample(&[], &[0], &[]).unwrap();
     let profile = b.build("labels").unwrap();
-    let content = Content::new(&profile).unwrap();
+    let content = StoredContent::new(&profile).unwrap();
     let back = content.to_profile("labels").unwrap();
     assert!(back.buffer() == profile.buffer());
     assert_eq!(content.id(&keys("1")).unwrap().len(), 32);
@@ -117,18 +118,18 @@ fn labels_of_all_kinds_come_back() {
 }
 
 #[test]
-fn a_part_of_a_recording_stays_one() {
+fn part_of_a_recording_keeps_its_time_window() {
     let dir = tempfile::tempdir().unwrap();
     let (store, window) = (store(dir.path()), "10s..25s".parse().unwrap());
     let part = counting(1).with_window(Some(window));
     let added = store.add(&part, &keys("1"), &Costs::default()).unwrap();
-    // The whole of it is another profile.
+    // The whole recording is a different profile.
     assert_ne!(added.id, store.add(&counting(1), &keys("1"), &Costs::default()).unwrap().id);
     let all = Selection::named(dir.path()).unwrap().unwrap().profiles().unwrap();
     let stored = all.into_iter().find(|stored| stored.id() == added.id).unwrap();
     let load = |options: &LoadOptions| stored.to_source().load(options);
     assert_eq!(load(&LoadOptions::default()).unwrap().window(), part.window());
-    // It is what is asked for, and no other part is in it.
+    // The stored part can be requested, but no other part.
     let time = |text: &str| LoadOptions::default().with_time(text.parse().unwrap());
     assert_eq!(load(&time("10s..25s")).unwrap().window(), part.window());
     assert!(load(&time("10s..20s")).is_err());
@@ -141,30 +142,30 @@ fn a_part_of_a_recording_stays_one() {
 
 /// `printf 'main.run\0run.go\0' | sha256sum`
 #[test]
-fn stacks_have_the_hash_that_anybody_can_make() {
-    let samples = Content::new(&counting(1)).unwrap().samples("id", "name");
-    let Column::Bytes(stacks) = &samples[7] else { panic!() };
+fn stack_hash_equals_sha256_of_names_and_files() {
+    let samples = StoredContent::new(&counting(1)).unwrap().samples("id", "name");
+    let StoreColumn::Bytes(stacks) = &samples[7] else { panic!() };
     let hex: String = stacks[0].data().iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(hex, "ed9e5389968c87b43545128fde056636");
 }
 
 #[test]
-fn lists_come_back_however_many_texts_they_have() {
-    static LISTS: Table = Table { name: "x", columns: &[("a", Kind::Texts), ("b", Kind::Near)] };
-    // Of one byte, two and three a text; of no text at all; of more than one page.
+fn text_lists_of_any_size_round_trip() {
+    static LISTS: StoreTable = StoreTable { name: "x", columns: &[("a", ColumnKind::Texts), ("b", ColumnKind::Near)] };
+    // The texts need indices of one, two and three bytes; some lists are empty; the last case fills more than one page.
     for (rows, length, texts) in [(0, 0, 1), (9, 0, 1), (9, 4, 1), (50, 9, 256), (50, 9, 257), (90_000, 5, 70_000)] {
-        let mut lists = Lists { values: Vec::new(), ends: Vec::new() };
+        let mut lists = ColumnLists { values: Vec::new(), ends: Vec::new() };
         for row in 0..rows {
-            let own = if row % 7 == 3 { 0 } else { length };
+            let n_texts = if row % 7 == 3 { 0 } else { length };
             let text = |place: usize| format!("f{}", (row * length + place * place) % texts);
-            lists.values.extend((0..own).map(|place| ByteArray::from(text(place).as_str())));
+            lists.values.extend((0..n_texts).map(|place| ByteArray::from(text(place).as_str())));
             lists.end_list();
         }
-        let near = Column::Int((0..rows as i64).map(|row| row * row - 7).collect());
-        let wanted = [Column::Texts(lists), near];
-        let file = LISTS.open(LISTS.write(&wanted, "x".to_owned()).unwrap()).unwrap();
+        let near = StoreColumn::Int((0..rows as i64).map(|row| row * row - 7).collect());
+        let expected = [StoreColumn::Texts(lists), near];
+        let file = LISTS.open(LISTS.write(&expected, "x".to_owned()).unwrap()).unwrap();
         let read = file.columns(0, [("a", 1), ("b", 1)], &mut Budget::new(LIMIT));
-        assert!(read.unwrap() == wanted, "{rows} {length} {texts}");
+        assert!(read.unwrap() == expected, "{rows} {length} {texts}");
     }
 }
 
@@ -199,7 +200,7 @@ fn keys_are_checked_and_paths_select() {
     let builds = select("service=api%2Fv1 ü").unwrap().unwrap().builds().unwrap();
     assert_eq!(builds.iter().map(|(key, _)| key.as_str()).collect::<Vec<_>>(), ["9", "10"]);
     let [ten] = &select("build=10").unwrap().unwrap().profiles().unwrap()[..] else { panic!() };
-    // The name that reports have leads back to the one profile.
+    // The name in reports selects the same profile again.
     assert_eq!(
         Selection::named(Path::new(&ten.name())).unwrap().unwrap().profiles().unwrap(),
         std::slice::from_ref(ten)
@@ -212,7 +213,7 @@ fn keys_are_checked_and_paths_select() {
 }
 
 #[test]
-fn compaction_keeps_each_profile_once_whatever_is_left_behind() {
+fn compaction_keeps_each_profile_once_even_with_leftovers() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     for value in 1..=5 {
@@ -226,31 +227,31 @@ fn compaction_keeps_each_profile_once_whatever_is_left_behind() {
         .flat_map(|table| singles.iter().map(|stem| partition.file(table, stem)).collect::<Vec<_>>())
         .map(|path| (path.clone(), fs::read(path).unwrap()))
         .collect();
-    // Where sources were chosen before, and are read after.
+    // These sources are selected before the compaction and read after it.
     let before = partition.profiles().unwrap();
     let done = store.compact().unwrap();
     assert_eq!((done.files_before, done.files_after, total(&store)), (18, 6, 115));
     assert_eq!(before.iter().map(|stored| load(stored).unwrap().total(0).unwrap()).sum::<i64>(), 15);
-    // A compaction that died before it removed what it replaced.
+    // This state is left by a compaction that was killed before it removed the replaced files.
     old.iter().for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
     assert_eq!((partition.stems(&SAMPLES).unwrap().len(), total(&store)), (6, 115));
     assert!(!store.add(&counting(3), &keys("1"), &Costs::default()).unwrap().is_new);
     assert_eq!((store.compact().unwrap().files_after, total(&store)), (6, 115));
-    // Engines read all that files have.
-    let of_file = |stem: &String| open_file(&SAMPLES, &partition.file(&SAMPLES, stem)).unwrap().1.len();
-    assert_eq!(partition.stems(&SAMPLES).unwrap().iter().map(of_file).sum::<usize>(), 5);
+    // Engines count all rows of all files.
+    let n_profiles = |stem: &String| open_file(&SAMPLES, &partition.file(&SAMPLES, stem)).unwrap().1.len();
+    assert_eq!(partition.stems(&SAMPLES).unwrap().iter().map(n_profiles).sum::<usize>(), 5);
     store.add(&counting(1000), &keys("1"), &Costs::default()).unwrap();
     assert_eq!((store.compact().unwrap().files_after, total(&store)), (6, 1115));
     assert_eq!(store.compact().unwrap().files_before, 6);
 }
 
 #[test]
-fn what_is_half_written_is_not_read_and_swept_when_it_is_old() {
+fn unfinished_files_are_ignored_and_removed_once_old() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
     let added = store.add(&counting(2), &keys("2"), &Costs::default()).unwrap();
-    // A writer that was killed before its samples were there, and one in the middle of a file.
+    // One writer was killed before its samples were in place, and another was killed in the middle of a file.
     let partition = Partition::new(&store, keys("2"));
     fs::remove_file(partition.file(&SAMPLES, &added.id)).unwrap();
     fs::write(dir.path().join(TMP).join(".pprofdiff-x"), b"PAR1").unwrap();
@@ -263,16 +264,16 @@ fn what_is_half_written_is_not_read_and_swept_when_it_is_old() {
     ];
     left.iter().for_each(|path| fs::File::options().append(true).open(path).unwrap().set_modified(old).unwrap());
     assert_eq!((store.compact().unwrap().left_over, total(&store)), (3, 1));
-    // The writer comes again, and nothing is in its way.
+    // A later writer of the same profile succeeds.
     assert!(store.add(&counting(2), &keys("2"), &Costs::default()).unwrap().is_new);
     assert_eq!(total(&store), 3);
 }
 
 #[test]
-fn writers_at_once_lose_nothing() {
+fn concurrent_writers_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let write = &|thread: i64| {
-        // The same profiles in part, and a compaction between.
+        // The threads add overlapping profiles, with compactions in between.
         let store = store(dir.path());
         for value in thread..thread + 6 {
             store.add(&counting(1 << value), &keys("1"), &Costs::default()).unwrap();
@@ -290,22 +291,22 @@ fn writers_at_once_lose_nothing() {
 }
 
 #[test]
-fn any_changed_byte_is_refused_or_changes_nothing() {
+fn changed_bytes_are_rejected_or_harmless() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let profile = open(&corpus()[0]);
     let added = store.add(&profile, &keys("1"), &Costs::default()).unwrap();
     let partition = Partition::new(&store, keys("1"));
-    let wanted = bytes_of(&profile);
+    let expected = bytes_of(&profile);
     for table in [&SAMPLES, &LOCATIONS] {
         let path = partition.file(table, &added.id);
         let whole = fs::read(&path).unwrap();
         let (mut refused, mut same) = (0, 0);
-        let mut check = |bytes: &[u8], at: usize| {
+        let mut check = |bytes: &[u8], index: usize| {
             fs::write(&path, bytes).unwrap();
             match partition.profiles().and_then(|all| load(&all[0])) {
                 Ok(loaded) => {
-                    assert!(bytes_of(&loaded) == wanted, "{} byte {at}", table.name);
+                    assert!(bytes_of(&loaded) == expected, "{} byte {index}", table.name);
                     same += 1;
                 }
                 Err(e) => {
@@ -314,18 +315,18 @@ fn any_changed_byte_is_refused_or_changes_nothing() {
                 }
             }
         };
-        for at in (0..whole.len()).step_by(whole.len() / 150).chain(whole.len() - 300..whole.len()) {
+        for index in (0..whole.len()).step_by(whole.len() / 150).chain(whole.len() - 300..whole.len()) {
             let mut changed = whole.clone();
-            changed[at] ^= 1 << (at % 8);
-            check(&changed, at);
-            if at % 5 == 0 {
-                check(&whole[..at], at);
+            changed[index] ^= 1 << (index % 8);
+            check(&changed, index);
+            if index % 5 == 0 {
+                check(&whole[..index], index);
             }
         }
         assert!(refused > same, "{refused} {same}");
         fs::write(&path, &whole).unwrap();
     }
-    // Below other keys it is not what was added.
+    // The profile does not belong under other keys.
     let other = Partition::new(&store, keys("2"));
     for table in TABLES {
         fs::create_dir_all(other.folder(table)).unwrap();
@@ -336,35 +337,35 @@ fn any_changed_byte_is_refused_or_changes_nothing() {
 }
 
 #[test]
-fn what_functions_cost_comes_back_and_is_refused_when_it_was_changed() {
+fn function_costs_round_trip_and_changes_are_rejected() {
     let dir = tempfile::tempdir().unwrap();
     let (store, profile) = (store(dir.path()), counting(7));
     let function = |name: &str, flat| FunctionCost { function: name.to_owned(), binary: String::new(), flat, cum: 7 };
-    let of_type = TypeCosts {
+    let type_costs = TypeCosts {
         name: ["cpu".to_owned(), "nanoseconds".to_owned()],
         total: [7, 7],
         event: 0.1,
         functions: vec![function("main.run", 7), function("main.main", 0)],
     };
-    let costs = Costs { types: vec![of_type], is_plain: true, ..Costs::default() };
+    let costs = Costs { types: vec![type_costs], is_plain: true, ..Costs::default() };
     let added = store.add(&profile, &keys("1"), &costs).unwrap();
     let partition = Partition::new(&store, keys("1"));
     let read = || partition.profiles().unwrap()[0].costs(LIMIT);
     assert_eq!(read().unwrap().unwrap(), Costs { samples: 1, ..costs.clone() });
-    // Where a user should know something first, the profile is read.
+    // If the user needs a warning, the costs must be computed from the profile.
     let warned = Costs { is_plain: false, ..costs };
     store.add(&counting(8), &keys("2"), &warned).unwrap();
     assert_eq!(Partition::new(&store, keys("2")).profiles().unwrap()[0].costs(LIMIT).unwrap(), None);
     let path = partition.file(&FUNCTIONS, &added.id);
     let whole = fs::read(&path).unwrap();
-    let wanted = read().unwrap();
+    let expected = read().unwrap();
     let mut refused = 0;
-    for at in 0..whole.len() {
+    for index in 0..whole.len() {
         let mut changed = whole.clone();
-        changed[at] ^= 1 << (at % 8);
+        changed[index] ^= 1 << (index % 8);
         fs::write(&path, changed).unwrap();
         match read() {
-            Ok(costs) => assert!(costs == wanted || costs.is_none(), "byte {at}"),
+            Ok(costs) => assert!(costs == expected || costs.is_none(), "byte {index}"),
             Err(_) => refused += 1,
         }
     }
@@ -372,7 +373,7 @@ fn what_functions_cost_comes_back_and_is_refused_when_it_was_changed() {
 }
 
 #[test]
-fn foreign_files_are_said_for_what_they_are() {
+fn errors_identify_foreign_files() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let added = store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
@@ -380,32 +381,32 @@ fn foreign_files_are_said_for_what_they_are() {
     let [samples, functions] = [&SAMPLES, &FUNCTIONS].map(|table| partition.file(table, &added.id));
     let error = || partition.profiles().unwrap()[0].load(LIMIT).unwrap_err().to_string();
     fs::copy(&functions, &samples).unwrap();
-    assert!(error().contains("not those of a store's table of samples"), "{}", error());
-    static FOREIGN: Table = Table { name: "x", columns: &[("a", Kind::Int)] };
-    let foreign = FOREIGN.write(&[Column::Int(vec![1])], String::new()).unwrap();
+    assert!(error().contains("differ from the columns of a store's table samples"), "{}", error());
+    static FOREIGN: StoreTable = StoreTable { name: "x", columns: &[("a", ColumnKind::Int)] };
+    let foreign = FOREIGN.write(&[StoreColumn::Int(vec![1])], String::new()).unwrap();
     let text = String::from_utf8_lossy(&foreign).into_owned();
     assert!(text.contains("pprofdiff.store"));
     let place = foreign.windows(15).position(|w| w == b"pprofdiff.store").unwrap();
     let mut renamed = foreign.clone();
     renamed[place] = b'q';
     fs::write(&samples, &renamed).unwrap();
-    assert!(error().contains("not of a pprofdiff store"), "{}", error());
+    assert!(error().contains("not part of a pprofdiff store"), "{}", error());
     fs::write(&samples, b"a text").unwrap();
     assert!(error().contains("not a complete Parquet file"), "{}", error());
-    // What it announces is held against the limit before it is unpacked.
-    let bomb = FOREIGN.write(&[Column::Int((0..100_000).collect())], String::new()).unwrap();
+    // The announced size is compared with the limit before decompression.
+    let bomb = FOREIGN.write(&[StoreColumn::Int((0..100_000).collect())], String::new()).unwrap();
     let bomb = FOREIGN.open(bomb).unwrap();
     let error = bomb.columns(0, [("a", 1)], &mut Budget::new(100_000)).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Limit);
     fs::write(dir.path().join(MARKER_FILE), r#"{"schema":"pprofdiff-store/2","keys":[]}"#).unwrap();
     assert!(Store::open(dir.path()).unwrap_err().to_string().contains("pprofdiff-store/2"));
-    assert!(Store::open(&dir.path().join("samples")).unwrap_err().to_string().contains("no store"));
+    assert!(Store::open(&dir.path().join("samples")).unwrap_err().to_string().contains("not a profile store"));
 }
 
-/// In a process of its own, since the limit is the process's.
+/// Runs in a separate process, because the file size limit applies to the whole process.
 #[test]
 #[cfg(unix)]
-fn a_disk_that_is_full_leaves_nothing_half_done() {
+fn full_disk_leaves_no_partial_profile() {
     const CHILD: &str = "PPROFDIFF_TEST_STORE";
     if let Ok(dir) = std::env::var(CHILD) {
         let error = store(Path::new(&dir)).add(&open(&corpus()[0]), &keys("1"), &Costs::default()).unwrap_err();
@@ -415,12 +416,13 @@ fn a_disk_that_is_full_leaves_nothing_half_done() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
-    let test = "store::tests::a_disk_that_is_full_leaves_nothing_half_done";
-    // So many blocks of 1 KiB a file may have; more is an error, once the signal is ignored.
+    let test = "store::tests::full_disk_leaves_no_partial_profile";
+    // `ulimit -f` limits a file to this number of 1 KiB blocks. Once the signal is ignored, a larger file is a write
+    // error.
     let shell = format!("trap '' XFSZ; ulimit -f 4; exec \"$0\" {test} --exact --nocapture");
     let mut child = Command::new("bash");
     child.args(["-c", &shell]).arg(std::env::current_exe().unwrap()).env(CHILD, dir.path());
-    // By pipes: a log that is a file has the limit, too.
+    // Uses pipes for the output, because the limit also applies to a log file.
     let output = child.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert_eq!(total(&store), 1);

@@ -1,9 +1,9 @@
 //! Reads the sizes that a Parquet file announces, before the library trusts them.
 //!
-//! A page announces its inflated size, and the library allocates it. The file's metadata announces a sum per column, but
-//! the library does not compare it with the pages. The schema announces the number of fields of each group, which the
-//! library also allocates. This module reads those numbers and skips everything else. Pages and metadata are structs in
-//! Thrift's compact protocol.
+//! A page announces its inflated size, and the library allocates it. The file's metadata announces a sum per column,
+//! but the library does not compare it with the pages. The schema announces the number of fields of each group, which
+//! the library also allocates. This module reads those numbers and skips everything else. Pages and metadata are
+//! structs in Thrift's compact protocol.
 
 /// Fields of a page's header: the inflated size, and the size of the bytes after the header.
 const INFLATED: i64 = 2;
@@ -19,12 +19,12 @@ const MAX_DEPTH: usize = 12;
 
 /// Returns true if no element of the schema in a file's metadata announces more children than there are elements.
 pub fn is_schema_sound(metadata: &[u8]) -> bool {
-    Reader(metadata).check_metadata().is_some()
+    ThriftReader(metadata).check_metadata().is_some()
 }
 
 /// Returns the inflated size of all pages of a column, or `None` if a header is damaged.
 pub fn pages_size(column: &[u8]) -> Option<u64> {
-    let (mut rest, mut sum) = (Reader(column), 0_u64);
+    let (mut rest, mut sum) = (ThriftReader(column), 0_u64);
     while !rest.0.is_empty() {
         let (inflated, packed) = rest.page_header()?;
         rest.skip(packed)?;
@@ -33,9 +33,9 @@ pub fn pages_size(column: &[u8]) -> Option<u64> {
     Some(sum)
 }
 
-struct Reader<'a>(&'a [u8]);
+struct ThriftReader<'a>(&'a [u8]);
 
-impl Reader<'_> {
+impl ThriftReader<'_> {
     fn byte(&mut self) -> Option<u8> {
         let (&first, rest) = self.0.split_first()?;
         self.0 = rest;
@@ -66,8 +66,8 @@ impl Reader<'_> {
 
     /// Reads a field's number and type. Returns `Some(None)` at the end of a struct.
     fn field(&mut self, last: i64) -> Option<Option<(i64, u8)>> {
-        let head = self.byte()?;
-        let (delta, kind) = (head >> 4, head & 0xf);
+        let header = self.byte()?;
+        let (delta, kind) = (header >> 4, header & 0xf);
         Some(match (delta, kind) {
             (_, 0) => None,
             (0, _) => Some((self.int()?, kind)),
@@ -130,9 +130,9 @@ impl Reader<'_> {
 
     /// Reads a list's length and the type of its elements. Each element takes at least one byte.
     fn list(&mut self) -> Option<(u64, u8)> {
-        let head = self.byte()?;
-        let length = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
-        (length <= self.0.len() as u64).then_some((length, head & 0xf))
+        let header = self.byte()?;
+        let length = if header >> 4 == 15 { self.varint()? } else { u64::from(header >> 4) };
+        (length <= self.0.len() as u64).then_some((length, header & 0xf))
     }
 
     fn skip_value(&mut self, kind: u8, depth: usize) -> Option<()> {

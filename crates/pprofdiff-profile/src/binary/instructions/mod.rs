@@ -1,10 +1,13 @@
-//! Machine code as instructions, in the words of `objdump -d`, which `pprof -disasm` runs: AT&T syntax for x86-64.
+//! Decodes machine code to instructions in the format of `objdump -d`, which `pprof -disasm` runs: AT&T syntax for
+//! x86-64.
 //!
-//! Two builds place the same code and data elsewhere, so an instruction knows which part of its text says an address:
-//! without it, what is left is the same in both. An address is an operand of its own (a branch), a displacement from
-//! the instruction (`0x2acd(%rip)`), or on arm64 a page, and in the next instruction the place in it.
+//! Two builds place the same code and data at different addresses. An instruction therefore marks the part of its text
+//! that is an address; the text without this part is equal in both builds. The address is an operand (of a branch), a
+//! displacement from the instruction (`0x2acd(%rip)`), or on arm64 a page, with the offset in the page in the next
+//! instruction.
 //!
-//! All bytes are something: those that are no instruction come out as data, and decoding goes on behind them.
+//! Every byte is part of the output. Bytes that are not a valid instruction are decoded as data, and decoding continues
+//! after them.
 
 mod arm64;
 mod x86;
@@ -12,7 +15,7 @@ mod x86;
 use std::fmt;
 use std::ops::Range;
 
-/// What machine code is for.
+/// A supported processor architecture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Architecture {
     /// 64-bit mode of x86.
@@ -21,30 +24,31 @@ pub enum Architecture {
     Arm64,
 }
 
-/// One instruction, or bytes that are none.
+/// An instruction, or bytes that are not an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
-    /// Where it lies.
+    /// The address of the instruction.
     pub address: u64,
-    /// Its bytes: at least one, at most 15.
+    /// The length in bytes, from 1 to 15.
     pub len: u8,
-    /// The address that it says: where a direct branch goes, or where an operand lies that is relative to the
-    /// instruction. A page of arm64 (`adrp`) is none, since what begins there has nothing to do with what is meant.
+    /// The address that the instruction refers to: the destination of a direct branch, or the location of an operand
+    /// relative to the instruction. A page on arm64 (`adrp`) has no target, because the start of the page is unrelated
+    /// to the data that the code uses.
     pub target: Option<u64>,
-    /// Operation and operands, all ASCII.
+    /// The operation and its operands, in ASCII.
     text: String,
-    /// The part of the text that says an address or a part of one; empty if nothing does.
+    /// The part of the text that is an address or a part of an address. It is empty if there is none.
     relative: Range<usize>,
 }
 
 impl Instruction {
-    /// Bytes without an address, as a text.
+    /// Creates an instruction without an address.
     fn new(address: u64, len: usize, text: String) -> Instruction {
         Instruction { address, len: len as u8, target: None, text, relative: 0..0 }
     }
 
-    /// What is the same in two builds where only addresses differ, as a key: the text without the address, and the name
-    /// of what lies there, if `symbol` knows one (as in [`Instruction::named`]).
+    /// Returns a key that is equal in two builds that differ only in addresses: the text without the address, plus the
+    /// name of the symbol at the target if `symbol` has one (as in [`Instruction::named`]).
     pub fn compared<'s>(&self, symbol: impl Fn(u64) -> Option<(&'s str, u64)>) -> String {
         let (before, after) = (&self.text[..self.relative.start], &self.text[self.relative.end..]);
         match self.target.and_then(symbol) {
@@ -53,9 +57,9 @@ impl Instruction {
         }
     }
 
-    /// The text with the name of what the target lies in: `call 401136 <main.run+0x10>`, or behind a comment's sign
-    /// where the text has the target only in parts. `symbol` tells the name at an address, and how far it is from
-    /// where that begins.
+    /// Returns the text with the symbol at the target: `call 401136 <main.run+0x10>`. If the text contains only a part
+    /// of the target, the symbol follows in a comment. `symbol` returns the name of the symbol at an address and the
+    /// offset from its start.
     pub fn named<'s>(&self, symbol: impl Fn(u64) -> Option<(&'s str, u64)>) -> String {
         let mut text = self.text.clone();
         let Some(target) = self.target else { return text };
@@ -73,16 +77,16 @@ impl Instruction {
     }
 }
 
-/// The text as it is decoded, without names.
+/// Writes the decoded text without symbols.
 impl fmt::Display for Instruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-/// Calls `each` with the instructions of code that lies at `address`, in order; together they are all of its bytes.
+/// Calls `each` with the instructions of the code at `address`, in order. Together they cover all bytes of the code.
 ///
-/// No code is an error. One instruction is in memory at a time; its text is bounded (below 200 bytes).
+/// Decoding never fails. Only one instruction is in memory at a time, and its text has less than 200 bytes.
 pub fn decode(architecture: Architecture, address: u64, code: &[u8], each: impl FnMut(Instruction)) {
     match architecture {
         Architecture::X86_64 => x86::decode(address, code, each),
@@ -100,7 +104,7 @@ mod tests {
         all
     }
 
-    /// Everything lies in `main.run`, which begins at 0x401000, but for data from 0x404000 on.
+    /// All addresses are in `main.run`, which starts at 0x401000, except for data from 0x404000 on.
     fn symbol(address: u64) -> Option<(&'static str, u64)> {
         match address {
             0x404000.. => Some(("main.table", address - 0x404000)),
@@ -115,12 +119,12 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_x86_64() {
+    fn x86_64_addresses_are_named_and_excluded_from_keys() {
         let code = [
             &[0xe8, 0xe5, 0xfe, 0xff, 0xff][..],         // a call of 0x401010
             &[0x48, 0x8d, 0x05, 0xce, 0x2e, 0x00, 0x00], // of rip + 0x2ece, which is 0x404000
             &[0x80, 0x3d, 0xc7, 0xfe, 0xff, 0xff, 0x07], // of rip - 0x139, which is 0x401000
-            &[0x48, 0x8b, 0x44, 0xcb, 0x10],             // a place in an object, which is no address
+            &[0x48, 0x8b, 0x44, 0xcb, 0x10],             // an offset in an object, which is not an address
             &[0xff, 0xd0],                               // an indirect call
         ]
         .concat();
@@ -135,18 +139,18 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_arm64() {
+    fn arm64_addresses_are_named_and_excluded_from_keys() {
         let words: [u32; 10] = [
             0x97ff_ffbb, // a call of 0x401012
-            0xf000_0000, // the page of 0x404000,
-            0x9100_8000, // and 0x20 added to it,
-            0x9100_8000, // and once more, which is no address
+            0xf000_0000, // the page of 0x404000
+            0x9100_8000, // adds 0x20 to the page
+            0x9100_8000, // adds again, which is not an address
             0xf000_0001,
-            0xf940_0022, // a load from where the page begins
+            0xf940_0022, // a load from the start of the page
             0xf000_0001,
-            0xf940_0422, // and from behind that
+            0xf940_0422, // a load from inside the page
             0xf000_0001,
-            0xf940_0442, // from another register, which is no address
+            0xf940_0442, // a load from another register, which is not an address
         ];
         let expected = [
             ["bl 401012 <main.run+0x12>", "bl  <main.run>"],
@@ -164,15 +168,15 @@ mod tests {
         assert_eq!(to_texts(Architecture::Arm64, &code), expected.map(|pair| pair.map(str::to_owned)));
     }
 
-    /// yaxpeax-arm 0.5.0 writes x4, see `correct`.
+    /// yaxpeax-arm 0.5.0 writes x4; `correct` fixes it.
     #[test]
-    fn all_registers_of_msr() {
+    fn msr_decodes_all_registers() {
         assert_eq!(decoded(Architecture::Arm64, 0, &[0x54, 0xd0, 0x1b, 0xd5])[0].to_string(), "msr tpidr_el0, x20");
     }
 
-    /// Also at the end of all addresses, and where an instruction is cut off.
+    /// The code may end inside an instruction, and may be at the end of the address space.
     #[test]
-    fn all_bytes_are_something() {
+    fn decoding_covers_all_bytes() {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut random = || {
             state ^= state << 13;
@@ -184,14 +188,14 @@ mod tests {
             for _ in 0..20_000 {
                 let (bytes, address) = (random().to_le_bytes(), 0u64.wrapping_sub(random() % 16));
                 let code = &bytes[..random() as usize % 9];
-                let mut at = address;
+                let mut next_address = address;
                 for instruction in decoded(architecture, address, code) {
-                    assert_eq!(instruction.address, at);
-                    at = at.wrapping_add(instruction.len.into());
+                    assert_eq!(instruction.address, next_address);
+                    next_address = next_address.wrapping_add(instruction.len.into());
                     assert!(instruction.compared(|_| None).len() <= instruction.to_string().len());
                     assert!(instruction.to_string().len() < 200 && instruction.to_string().is_ascii());
                 }
-                assert_eq!(at, address.wrapping_add(code.len() as u64));
+                assert_eq!(next_address, address.wrapping_add(code.len() as u64));
             }
         }
         let text = |architecture, code: &[u8]| {

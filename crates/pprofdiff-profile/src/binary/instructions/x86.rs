@@ -1,12 +1,12 @@
-//! Instructions of x86-64, decoded and written by iced-x86.
+//! Decodes and formats x86-64 instructions with iced-x86.
 
 use iced_x86::{Decoder, DecoderOptions, Formatter, GasFormatter, OpKind};
 
 use super::Instruction;
 
-/// As GNU objdump writes: hexadecimal and in small letters, no blanks between operands, `0x0(%rax)` where the code has
-/// a zero. What iced writes in its own way: prefixes without effect and a scale of 1 are left out, a shift by one says
-/// so.
+/// Creates a formatter with the format of GNU objdump: lowercase hexadecimal, no spaces between operands, and
+/// `0x0(%rax)` if the code has a zero displacement. iced still differs in some cases: it omits prefixes without effect
+/// and a scale of 1, and writes the operand of a shift by one.
 fn formatter() -> GasFormatter {
     let mut formatter = GasFormatter::new();
     let options = formatter.options_mut();
@@ -24,20 +24,20 @@ pub(super) fn decode(address: u64, code: &[u8], mut each: impl FnMut(Instruction
     let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
     let mut decoded = iced_x86::Instruction::default();
     while decoder.can_decode() {
-        let (start, at) = (decoder.position(), decoder.ip());
+        let (start, instruction_address) = (decoder.position(), decoder.ip());
         decoder.decode_out(&mut decoded);
         if decoded.is_invalid() {
-            // Among data any byte may begin an instruction, so only one is given up.
-            each(Instruction::new(at, 1, "(bad)".to_owned()));
+            // In data, any byte may start an instruction, so decoding skips only one byte.
+            each(Instruction::new(instruction_address, 1, "(bad)".to_owned()));
             if decoder.set_position(start + 1).is_err() {
                 return;
             }
-            decoder.set_ip(at.wrapping_add(1));
+            decoder.set_ip(instruction_address.wrapping_add(1));
             continue;
         }
         let mut text = String::new();
         formatter.format(&decoded, &mut text);
-        let mut instruction = Instruction::new(at, decoded.len(), text);
+        let mut instruction = Instruction::new(instruction_address, decoded.len(), text);
         find_target(&mut instruction, &decoded);
         each(instruction);
     }
@@ -46,7 +46,7 @@ pub(super) fn decode(address: u64, code: &[u8], mut each: impl FnMut(Instruction
 fn find_target(instruction: &mut Instruction, decoded: &iced_x86::Instruction) {
     let text = &instruction.text;
     if matches!(decoded.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64) {
-        // It is the only operand.
+        // The target is the only operand.
         let start = text.rfind(' ').map_or(text.len(), |blank| blank + 1);
         let target = decoded.near_branch_target();
         instruction.text = format!("{}{target:x}", &text[..start]);

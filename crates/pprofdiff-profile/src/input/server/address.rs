@@ -1,32 +1,32 @@
-//! Addresses of profiles on servers, taken apart: `pyroscope://HOST/{SELECTOR}?type=cpu&from=-1h&until=now`.
+//! Parses addresses of profiles on servers: `pyroscope://HOST/{SELECTOR}?type=cpu&from=-1h&until=now`.
 //!
-//! They are our own kind of URL, and not parsed as a web address: a selector stands in it as people write it, with quotes,
-//! braces, blanks and `?`, so that it needs the shell's quotes and nothing else.
+//! The addresses are our own kind of URL and are not parsed as web addresses. A selector is written as on the server,
+//! with quotes, braces, spaces and `?`, so the user needs shell quotes around the address but no escapes inside it.
 
 use super::{SERVERS, ServerQuery, time};
 use crate::error::{Error, Result};
 
-/// How far back is asked for unless the address says it.
+/// The start of the time range if the address has no `from`.
 const DEFAULT_FROM: &str = "-1h";
 
 pub(super) fn parse(text: &str, now: i64) -> Result<ServerQuery> {
-    let (api, transport, rest) = scheme(text).ok_or_else(|| Error::query("it is no server's address"))?;
+    let (api, transport, rest) = scheme(text).ok_or_else(|| Error::query("this is not the address of a server"))?;
     let end = rest.find(['/', '?', '{']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at(end);
     if authority.contains('@') {
         return Err(Error::query(
-            "passwords and tokens stand in no address, which others may see: set PPROFDIFF_TOKEN in the environment",
+            "write no password or token in an address, where others may see it: set PPROFDIFF_TOKEN in the environment",
         ));
     }
     let host = host(authority)?;
     let (prefix, rest) = rest.split_at(rest.find(['?', '{']).unwrap_or(rest.len()));
-    let is_of_path = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%+:,=".contains(&b);
-    if !prefix.bytes().all(is_of_path) {
-        return Err(Error::query(format!("{prefix:?} is no path of a server; a selector stands in braces behind it")));
+    let is_path_byte = |b: u8| b.is_ascii_alphanumeric() || b"/-._~%+:,=".contains(&b);
+    if !prefix.bytes().all(is_path_byte) {
+        return Err(Error::query(format!("{prefix:?} is not a valid path; write the selector in braces after it")));
     }
     if rest.starts_with('{') && !prefix.ends_with('/') {
         return Err(Error::query(format!(
-            "a slash stands before the selector: {}://{authority}{prefix}/{{",
+            "the selector needs a slash before it: {}://{authority}{prefix}/{{",
             api.scheme
         )));
     }
@@ -37,30 +37,30 @@ pub(super) fn parse(text: &str, now: i64) -> Result<ServerQuery> {
     let params = match rest.strip_prefix('?') {
         Some(params) => params,
         None if rest.is_empty() => "",
-        None => return Err(Error::query(format!("{rest:?} stands behind the selector, where ?type=... may stand"))),
+        None => return Err(Error::query(format!("unexpected {rest:?} after the selector; only ?type=... may follow"))),
     };
     let (mut profile_type, mut from, mut until, mut tenant) = (None, None, None, None);
     for param in params.split('&').filter(|param| !param.is_empty()) {
         let (key, value) = param.split_once('=').unwrap_or((param, ""));
-        let place = match key {
+        let slot = match key {
             "type" => &mut profile_type,
             "from" => &mut from,
             "until" => &mut until,
             "tenant" => &mut tenant,
-            _ => return Err(Error::query(format!("an address takes type, from, until and tenant, not {key:?}"))),
+            _ => return Err(Error::query(format!("an address supports type, from, until and tenant, not {key:?}"))),
         };
         let value = percent_decoded(value)?;
         let is_visible = |c: char| !c.is_control() && (key != "tenant" || c.is_ascii_graphic());
         if value.is_empty() || !value.chars().all(is_visible) {
-            return Err(Error::query(format!("{key}={value:?} says nothing that is usable")));
+            return Err(Error::query(format!("{key}={value:?} is empty or has invalid characters")));
         }
-        if place.replace(value).is_some() {
+        if slot.replace(value).is_some() {
             return Err(Error::query(format!("{key} is given twice")));
         }
     }
     if selector.is_empty() && profile_type.is_some() {
         return Err(Error::query(format!(
-            "a type is of what a selector matches: {}://{authority}{}/{{service_name=\"...\"}}?type=...",
+            "a type needs a selector: {}://{authority}{}/{{service_name=\"...\"}}?type=...",
             api.scheme,
             prefix.trim_end_matches('/')
         )));
@@ -74,7 +74,7 @@ pub(super) fn parse(text: &str, now: i64) -> Result<ServerQuery> {
     let is_encrypted = transport.unwrap_or_else(|| !is_loopback(host));
     Ok(ServerQuery {
         address: text.to_owned(),
-        place: text[..text.find(['{', '?']).unwrap_or(text.len())].trim_end_matches('/').to_owned(),
+        server_address: text[..text.find(['{', '?']).unwrap_or(text.len())].trim_end_matches('/').to_owned(),
         api,
         origin: format!(
             "{}://{authority}{}",
@@ -91,34 +91,34 @@ pub(super) fn parse(text: &str, now: i64) -> Result<ServerQuery> {
     })
 }
 
-/// The server of an address, whether it says that TLS is or is not spoken, and what stands behind `://`.
+/// Returns the server kind of an address, whether its scheme requires or forbids TLS, and the text after `://`.
 pub(super) fn scheme(text: &str) -> Option<(&'static super::Api, Option<bool>, &str)> {
     let (scheme, rest) = text.split_once("://")?;
-    let is = |name: &str| scheme.eq_ignore_ascii_case(name);
+    let is_scheme = |name: &str| scheme.eq_ignore_ascii_case(name);
     SERVERS.iter().find_map(|api| {
         let name = api.scheme;
         let transports = [(String::new(), None), ("+https".to_owned(), Some(true)), ("+http".to_owned(), Some(false))];
-        let (_, transport) = transports.into_iter().find(|(end, _)| is(&format!("{name}{end}")))?;
+        let (_, transport) = transports.into_iter().find(|(end, _)| is_scheme(&format!("{name}{end}")))?;
         Some((*api, transport, rest))
     })
 }
 
-/// The host of `HOST` or `HOST:PORT`, without the brackets of an IPv6 address.
+/// Returns the host of `HOST` or `HOST:PORT`, without the brackets of an IPv6 address.
 fn host(authority: &str) -> Result<&str> {
-    let wrong = || Error::query(format!("{authority:?} is no host, as localhost:4040 or pyroscope.example.com are"));
+    let invalid = || Error::query(format!("{authority:?} is not a valid host; write for example localhost:4040"));
     let (host, rest) = match authority.strip_prefix('[') {
         Some(inner) => {
-            inner.split_once(']').filter(|(ip, _)| ip.parse::<std::net::Ipv6Addr>().is_ok()).ok_or_else(wrong)?
+            inner.split_once(']').filter(|(ip, _)| ip.parse::<std::net::Ipv6Addr>().is_ok()).ok_or_else(invalid)?
         }
         None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
     };
     let port = rest.strip_prefix(':');
     let is_port = port.map_or(rest.is_empty(), |p| p.bytes().all(|b| b.is_ascii_digit()) && p.parse::<u16>().is_ok());
     let is_name = host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:".contains(&b)) && !host.is_empty();
-    if is_port && is_name { Ok(host) } else { Err(wrong()) }
+    if is_port && is_name { Ok(host) } else { Err(invalid()) }
 }
 
-/// Returns true if the host is this machine, so nobody can listen on the way.
+/// Returns true if the host is this machine, so that requests can't be intercepted.
 pub fn is_loopback(host: &str) -> bool {
     let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
     // An IPv4 address may be written as an IPv6 address: `::ffff:127.0.0.1`.
@@ -126,30 +126,30 @@ pub fn is_loopback(host: &str) -> bool {
     is_loopback || name == "localhost" || name.ends_with(".localhost")
 }
 
-/// Where the selector ends that a text begins with: at its brace, those in quotes passed over. What it says is the
-/// server's to judge.
+/// Returns the end of the selector at the start of `text`: the index after its closing brace, skipping braces in
+/// quotes. The server checks the rest of the selector's syntax.
 fn selector_end(text: &str) -> Result<usize> {
     let mut quote = None;
     let mut bytes = text.bytes().enumerate().skip(1);
-    while let Some((at, byte)) = bytes.next() {
+    while let Some((index, byte)) = bytes.next() {
         match (quote, byte) {
-            // Between backquotes nothing is escaped.
+            // Backquoted text has no escapes.
             (Some(b'"' | b'\''), b'\\') => drop(bytes.next()),
             (Some(open), _) if open == byte => quote = None,
             (Some(_), _) => {}
             (None, b'"' | b'\'' | b'`') => quote = Some(byte),
-            (None, b'}') => return Ok(at + 1),
-            (None, b'{') => return Err(Error::query("the selector has a brace in it that stands in no quotes")),
+            (None, b'}') => return Ok(index + 1),
+            (None, b'{') => return Err(Error::query("the selector contains a brace that is not in quotes")),
             (None, _) => {}
         }
     }
     Err(Error::query(match quote {
-        Some(_) => "the selector has a quote that does not end; around an address for a shell put ' and '",
-        None => "the selector's closing brace is missing; around an address for a shell put ' and '",
+        Some(_) => "the selector has an unclosed quote; in a shell, put the address in single quotes",
+        None => "the selector's closing brace is missing; in a shell, put the address in single quotes",
     }))
 }
 
-/// `%2B` is `+`. A plus is a plus: times have them.
+/// Decodes `%2B` to `+`. A plus stays a plus, because times contain it.
 fn percent_decoded(text: &str) -> Result<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_says_where_what_and_when() {
+    fn address_is_parsed_into_host_selector_type_and_times() {
         let q =
             parse(r#"pyroscope://Example.com:4040/a/b/{service_name="shop",version="v2"}?type=cpu&from=-2h&until=-1h"#);
         assert_eq!((q.origin.as_str(), q.host.as_str()), ("https://Example.com:4040/a/b", "example.com"));
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!((q.origin.as_str(), q.api.scheme), ("http://localhost:7070", "parca"));
         assert_eq!((q.selector, q.profile_type, q.tenant.as_deref()), (None, None, Some("a|b")));
         assert_eq!((q.from, q.until), (NOW - 3_600_000, NOW));
-        // A type with every part, and a time with a plus.
+        // This address has a type with all its parts, and a time with a plus.
         let q = parse(
             "pyroscope://h/{}?type=process_cpu:cpu:nanoseconds:cpu:nanoseconds&from=2026-03-01T12:00:00%2B01:00&",
         );
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selector_stands_as_people_write_it() {
+    fn selector_is_taken_verbatim() {
         for selector in [
             r#"{a="x y", b=~"x|y{2,3}", c!="?type=z&", d!~'}"', e="\"}", f=`\`}"#,
             r#"{ "service.name" = "shop/cart" , path="http://u@h/#x" }"#,
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn tls_is_spoken_unless_the_host_is_this_machine_or_the_scheme_says_so() {
+    fn tls_is_used_unless_the_host_is_local_or_the_scheme_forbids_it() {
         for (address, origin, is_private) in [
             ("pyroscope://host", "https://host", true),
             ("pyroscope://host/", "https://host", true),
@@ -222,7 +222,7 @@ mod tests {
             ("pyroscope://[::1]:4040/x", "http://[::1]:4040/x", true),
             ("pyroscope://shop.localhost", "http://shop.localhost", true),
             ("parca+https://localhost", "https://localhost", true),
-            // Names of others that begin alike.
+            // These names of other hosts begin like names of this machine.
             ("pyroscope://localhost.example.com", "https://localhost.example.com", true),
             ("pyroscope://127.0.0.1.example.com", "https://127.0.0.1.example.com", true),
         ] {
@@ -232,52 +232,52 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
-        for (address, words) in [
-            ("pyroscope://", "is no host"),
-            ("pyroscope://:4040", "is no host"),
-            ("pyroscope://h:port", "is no host"),
-            ("pyroscope://h:99999", "is no host"),
-            ("pyroscope://h:+80", "is no host"),
-            ("pyroscope://[::1", "is no host"),
-            ("pyroscope://[evil]/", "is no host"),
-            ("pyroscope://a b/", "is no host"),
-            ("pyroscope://h\r\nx: y/", "is no host"),
+    fn invalid_addresses_are_explained() {
+        for (address, message) in [
+            ("pyroscope://", "is not a valid host"),
+            ("pyroscope://:4040", "is not a valid host"),
+            ("pyroscope://h:port", "is not a valid host"),
+            ("pyroscope://h:99999", "is not a valid host"),
+            ("pyroscope://h:+80", "is not a valid host"),
+            ("pyroscope://[::1", "is not a valid host"),
+            ("pyroscope://[evil]/", "is not a valid host"),
+            ("pyroscope://a b/", "is not a valid host"),
+            ("pyroscope://h\r\nx: y/", "is not a valid host"),
             ("pyroscope://user:secret@h/{}", "set PPROFDIFF_TOKEN"),
-            ("pyroscope://h{a=\"b\"}", "a slash stands before the selector: pyroscope://h/{"),
-            ("pyroscope://h/x y/{}", "is no path"),
-            ("pyroscope://h/a=\"b\"", "is no path"),
+            ("pyroscope://h{a=\"b\"}", "the selector needs a slash before it: pyroscope://h/{"),
+            ("pyroscope://h/x y/{}", "is not a valid path"),
+            ("pyroscope://h/a=\"b\"", "is not a valid path"),
             ("pyroscope://h/{a=\"b\"", "closing brace is missing"),
-            ("pyroscope://h/{a=\"b}", "a quote that does not end"),
-            ("pyroscope://h/{a=\"b\\", "a quote that does not end"),
-            ("pyroscope://h/{{a}}", "a brace in it"),
-            ("pyroscope://h/{}x", "stands behind the selector"),
-            ("pyroscope://h/{}/?type=cpu", "stands behind the selector"),
-            ("pyroscope://h/p/?type=cpu", "a type is of what a selector matches: pyroscope://h/p/{service_name="),
+            ("pyroscope://h/{a=\"b}", "an unclosed quote"),
+            ("pyroscope://h/{a=\"b\\", "an unclosed quote"),
+            ("pyroscope://h/{{a}}", "a brace that is not in quotes"),
+            ("pyroscope://h/{}x", "after the selector"),
+            ("pyroscope://h/{}/?type=cpu", "after the selector"),
+            ("pyroscope://h/p/?type=cpu", "a type needs a selector: pyroscope://h/p/{service_name="),
             ("pyroscope://h/{}?typ=cpu", "not \"typ\""),
-            ("pyroscope://h/{}?type", "type=\"\" says nothing"),
-            ("pyroscope://h/{}?type=a%00", "says nothing"),
+            ("pyroscope://h/{}?type", "type=\"\" is empty"),
+            ("pyroscope://h/{}?type=a%00", "has invalid characters"),
             ("pyroscope://h/{}?type=%ff", "is not UTF-8"),
-            ("pyroscope://h/{}?tenant=a%0d%0ab", "says nothing"),
+            ("pyroscope://h/{}?tenant=a%0d%0ab", "has invalid characters"),
             ("pyroscope://h/{}?type=a&type=b", "given twice"),
-            ("pyroscope://h/{}?from=soon", "is no time"),
+            ("pyroscope://h/{}?from=soon", "is not a time"),
             ("pyroscope://h/{}?from=-1h&until=-2h", "is not before until"),
-            ("http://h/{}", "no server's address"),
+            ("http://h/{}", "not the address of a server"),
         ] {
             let error = ServerQuery::parse(address, NOW).err().map(|e| e.to_string()).unwrap_or_default();
-            assert!(error.contains(words) && !error.contains("secret"), "{address:?}: {error}");
+            assert!(error.contains(message) && !error.contains("secret"), "{address:?}: {error}");
         }
     }
 
-    /// Any change of one character, or any cut, is an address or an error.
+    /// Each change of one character, and each truncation, gives a valid query or an error.
     #[test]
-    fn whatever_is_typed_is_read_or_refused() {
+    fn mutated_addresses_are_valid_or_rejected() {
         let address = "pyroscope+http://[::1]:4040/p/{a=~\"b\\\"c\",d='}',e=`f`}?type=a%2Bb&from=-1h30m&until=2026-03-01T12:00:00.5Z";
         let mut accepted = 0;
-        for (at, _) in address.char_indices() {
-            accepted += usize::from(ServerQuery::parse(&address[..at], NOW).is_ok());
+        for (index, _) in address.char_indices() {
+            accepted += usize::from(ServerQuery::parse(&address[..index], NOW).is_ok());
             for c in ['{', '}', '"', '\'', '`', '\\', '%', '&', '?', '=', '/', ':', '@', '[', 'é', '\0', '9', '-'] {
-                let text = format!("{}{c}{}", &address[..at], &address[at..]);
+                let text = format!("{}{c}{}", &address[..index], &address[index..]);
                 let Ok(q) = ServerQuery::parse(&text, NOW) else { continue };
                 accepted += 1;
                 assert!(q.origin.starts_with("http://") && !q.origin.contains(['{', ' ', '\0', '@']), "{text}");

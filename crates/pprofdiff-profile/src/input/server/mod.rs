@@ -1,15 +1,19 @@
-//! Profiles by query: what a continuous profiler's server is asked for by an address such as
-//! `pyroscope://HOST/{service_name="shop"}?type=cpu&from=-1h`, and what its answers mean.
+//! Profiles from the query API of a continuous profiler's server. An address such as
+//! `pyroscope://HOST/{service_name="shop"}?type=cpu&from=-1h` describes the query; this module builds the requests and
+//! interprets the answers.
 //!
-//! Here is no network: the caller sends a [`Request`] and hands back the [`Answer`], so the command, Python and tests share
-//! one reading of all answers. The server merges what the selector matches, as a profile in pprof's format.
+//! This module does no network I/O. The caller sends a [`Request`] and passes back the [`Answer`], so the command,
+//! Python and tests interpret all answers in the same way. The server merges all profiles that match the selector, and
+//! returns the sum in pprof's format.
 //!
-//! An address without a selector is the server's catalogue, itself a profile: a sample is a series, its stack the service
-//! and the type, its labels those of the series. All views show it, and two of them have a difference.
+//! An address without a selector returns the server's catalogue as a profile: each sample is a series, its stack is the
+//! service and the type, and its labels are the series' labels. All views can therefore show a catalogue, and two
+//! catalogues can be diffed.
 //!
-//! No redirect is to be followed: a token is for the host that was named, and a page that asks for a login is no answer.
-//! Errors contain no secrets of a request: its [`Secrets`] redact all of them. The server's words are redacted before
-//! they are shortened, because a truncated secret would no longer be recognized.
+//! Redirects are never followed: a token is meant only for the host that the user named, and a login page is not a
+//! valid answer.
+//! Errors contain no secrets of a request, because its [`Secrets`] redact all of them. The server's text is redacted
+//! before it is shortened, because a truncated secret would no longer be recognized.
 
 mod address;
 mod parca;
@@ -28,90 +32,93 @@ use crate::profile::builder::ProfileBuilder;
 use crate::profile::{Compression, Label, LabelValue, WriteOptions, inflate_slice};
 use crate::redact::Secrets;
 
-/// The servers that are known. A file each: its scheme, and how it is asked.
+/// The supported servers. Each has its own file, with its scheme and its requests.
 const SERVERS: [&Api; 2] = [&pyroscope::API, &parca::API];
 
-/// The variable of the environment with a token; one for a single host has its name behind it.
+/// The environment variable with a token. The variable for a single host adds the host's name as a suffix.
 const TOKEN_VARIABLE: &str = "PPROFDIFF_TOKEN";
 
-/// Most types that an error lists.
+/// The maximum number of types to list in an error.
 const MAX_LISTED: usize = 20;
-/// The maximum number of characters to quote from a server, and of bytes to search in a refusal.
-const MAX_WORDS: usize = 300;
-const MAX_REFUSAL: usize = 4096;
+/// The maximum number of characters to quote from a server.
+const MAX_QUOTED_CHARS: usize = 300;
+/// The maximum number of bytes to search for a message in a refusal.
+const MAX_REFUSAL_BYTES: usize = 4096;
 
-/// How a server is asked.
+/// The requests of one kind of server.
 struct Api {
-    /// What its addresses begin with, and its name.
+    /// The scheme of the server's addresses.
     scheme: &'static str,
+    /// The server's name in errors.
     name: &'static str,
-    /// The types of profiles that the selector matches, or that the server has, as its full names.
-    types: fn(&Session<'_>) -> Result<Vec<String>>,
-    /// The sum of what the selector matches, of one type: a profile, or nothing if nothing matches.
-    profile: fn(&Session<'_>, &str) -> Result<Vec<u8>>,
-    /// The labels of all series; the type is called `type`.
-    series: fn(&Session<'_>) -> Result<Vec<Series>>,
+    /// Returns the full names of the profile types that match the selector, or of all types without a selector.
+    types: fn(&QuerySession<'_>) -> Result<Vec<String>>,
+    /// Returns the sum of all profiles of one type that match the selector, or no bytes if nothing matches.
+    profile: fn(&QuerySession<'_>, &str) -> Result<Vec<u8>>,
+    /// Returns the labels of all series. The type is a label with the key `type`.
+    series: fn(&QuerySession<'_>) -> Result<Vec<ServerSeries>>,
 }
 
-/// Labels of one series.
-type Series = Vec<(String, String)>;
+/// The labels of one series.
+type ServerSeries = Vec<(String, String)>;
 
-/// What is to be sent: by POST if there is a body, else by GET. No redirect is to be followed.
+/// An HTTP request to send: a POST if it has a body, otherwise a GET. The caller must not follow redirects.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Request {
-    /// The address, with http or https.
+    /// The URL, with http or https.
     pub url: String,
-    /// Names and values of headers. The value of `Authorization` is a secret.
+    /// The names and values of the headers. The value of `Authorization` is a secret.
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: Option<Vec<u8>>,
 }
 
-/// What the server answered, whatever its status.
+/// The server's HTTP response, with any status.
 #[derive(Debug, Default)]
 #[allow(clippy::exhaustive_structs)]
 pub struct Answer {
     /// The status.
     pub status: u16,
-    /// The header `Content-Type`, empty if there is none.
+    /// The header `Content-Type`, or an empty string.
     pub content_type: String,
-    /// The header `Location`, empty if there is none.
+    /// The header `Location`, or an empty string.
     pub location: String,
     /// The body.
     pub body: Vec<u8>,
 }
 
-/// What is asked of a continuous profiler's server, as an address says it.
+/// A query to a continuous profiler's server, parsed from an address.
 #[derive(Clone)]
 pub struct ServerQuery {
     address: String,
-    /// The address without the selector and what follows it.
-    place: String,
+    /// The address without the selector and the parameters.
+    server_address: String,
     api: &'static Api,
-    /// Scheme, host, port and path, without a slash at the end.
+    /// The scheme, host, port and path of the requests' URL, without a slash at the end.
     origin: String,
     host: String,
-    /// Nobody on the way can read it.
+    /// True if nobody on the way to the server can read the requests.
     is_private: bool,
     selector: Option<String>,
     profile_type: Option<String>,
-    /// Milliseconds since 1970.
+    /// The start of the time range, in milliseconds since 1970.
     from: i64,
+    /// The end of the time range, in milliseconds since 1970.
     until: i64,
     tenant: Option<String>,
 }
 
 impl ServerQuery {
-    /// True of what is an address by its scheme, be it right or wrong.
+    /// Returns true if the text's scheme is a server's, even if the rest of the address is invalid.
     pub fn is_address(text: &str) -> bool {
         address::scheme(text).is_some()
     }
 
-    /// What an address asks for. `now`, in milliseconds since 1970, is what its times are relative to.
+    /// Parses an address. Its relative times count from `now`, in milliseconds since 1970.
     ///
     /// # Errors
-    /// What is wrong in it, in a line.
+    /// Returns an error that explains the first mistake in the address.
     pub fn parse(address: &str, now: i64) -> Result<ServerQuery> {
         address::parse(address, now)
     }
@@ -120,7 +127,7 @@ impl ServerQuery {
     /// `PPROFDIFF_TOKEN` if the user named the host and nobody on the way can read the request.
     ///
     /// # Errors
-    /// The token is not a valid header value, or others could read this host's token on the way.
+    /// Returns an error if the token is not a valid header value, or if others could read this host's token on the way.
     pub fn credentials(
         &self,
         is_named_by_user: bool,
@@ -130,36 +137,36 @@ impl ServerQuery {
             let secret = variable(name).filter(|secret| !secret.is_empty())?;
             Some(Token { variable: name.to_owned(), secret })
         };
-        let own_name = self.token_variable();
-        let own = own_name.as_deref().and_then(token);
-        if let (Some(Token { variable, .. }), false) = (&own, self.is_private) {
+        let host_variable = self.token_variable();
+        let host_token = host_variable.as_deref().and_then(token);
+        if let (Some(Token { variable, .. }), false) = (&host_token, self.is_private) {
             let (scheme, host) = (self.api.scheme, &self.host);
             return Err(Error::query(format!(
                 "the token in {variable} is not sent over plain http, where others can read it; write {scheme}://{host} \
                  for https, or forward the server to a port of this machine"
             )));
         }
-        let outdated = match (&own, own_name) {
+        let outdated = match (&host_token, host_variable) {
             (None, Some(name)) => {
-                let old = outdated_variable(&self.host);
-                token(&old).filter(|_| old != name).map(|_| (old, name))
+                let old_name = outdated_variable(&self.host);
+                token(&old_name).filter(|_| old_name != name).map(|_| (old_name, name))
             }
             _ => None,
         };
-        let token = own.or_else(|| token(TOKEN_VARIABLE).filter(|_| is_named_by_user && self.is_private));
+        let token = host_token.or_else(|| token(TOKEN_VARIABLE).filter(|_| is_named_by_user && self.is_private));
         if let Some(Token { variable, secret }) = &token
             && !secret.bytes().all(|b| b.is_ascii_graphic())
         {
             return Err(Error::query(format!(
-                "the token in {variable} has a blank or another character that no token has"
+                "the token in {variable} has a space or another character that is not valid in a token"
             )));
         }
         Ok(Credentials { token, outdated })
     }
 
     /// Returns the name of the variable that holds the token of this host only: capitals, with `_` for a dot and `__`
-    /// for a hyphen. An IPv6 address has its eight groups, separated by `___`. Other names, which no public host has,
-    /// have no variable.
+    /// for a hyphen. An IPv6 address has its eight groups, separated by `___`. Returns `None` for any other name; no
+    /// public host has such a name.
     ///
     /// A label never begins or ends with a hyphen, so a single `_` is a dot, and an even number of them are hyphens.
     /// Two hosts therefore never share a variable.
@@ -179,8 +186,8 @@ impl ServerQuery {
         })
     }
 
-    /// Returns true if requests are sent over plain http. They are safe only if they stay on this machine, so the host's
-    /// name must guarantee that.
+    /// Returns true if requests are sent over plain http. They are safe only if they stay on this machine, so the
+    /// host's name must guarantee that.
     pub fn is_plain(&self) -> bool {
         self.origin.starts_with("http:")
     }
@@ -190,10 +197,12 @@ impl ServerQuery {
         &self.host
     }
 
-    /// Asks for the profile by `send`, which does not judge the answer; `limit` is how many bytes it may be long.
+    /// Fetches the profile with `send`, which returns every response without checking its status. The profile may have
+    /// at most `limit` bytes.
     ///
     /// # Errors
-    /// The errors of `send`; a refusal or an empty answer, in a line that says what to do. Secrets are redacted.
+    /// Returns the errors of `send`, and a one-line error with advice if the server refuses or has no data. Secrets are
+    /// redacted.
     pub fn fetch(
         &self,
         credentials: &Credentials,
@@ -201,7 +210,7 @@ impl ServerQuery {
         send: &dyn Fn(Request) -> Result<Answer>,
     ) -> Result<Vec<u8>> {
         let secrets = self.secrets(credentials);
-        let session = Session { query: self, credentials, secrets: &secrets, limit, send };
+        let session = QuerySession { query: self, credentials, secrets: &secrets, limit, send };
         self.fetch_in(&session).map_err(|e| e.without(&secrets))
     }
 
@@ -219,19 +228,19 @@ impl ServerQuery {
         secrets
     }
 
-    fn fetch_in(&self, session: &Session<'_>) -> Result<Vec<u8>> {
+    fn fetch_in(&self, session: &QuerySession<'_>) -> Result<Vec<u8>> {
         if self.selector.is_none() {
             return catalogue(&self.address, (self.api.series)(session)?);
         }
         let profile_type = self.choose_type(|| (self.api.types)(session))?;
         let profile = (self.api.profile)(session, &profile_type)?;
         if profile.is_empty() {
-            return Err(self.nothing(&format!(" of the type {profile_type}")));
+            return Err(self.no_match_error(&format!(" of the type {profile_type}")));
         }
         Ok(profile)
     }
 
-    /// The full name of the type that is asked for.
+    /// Returns the full name of the requested profile type.
     fn choose_type(&self, types: impl Fn() -> Result<Vec<String>>) -> Result<String> {
         if let Some(whole) = self.profile_type.as_ref().filter(|name| name.matches(':').count() >= 4) {
             return Ok(whole.clone());
@@ -240,42 +249,43 @@ impl ServerQuery {
         types.sort();
         types.dedup();
         if types.is_empty() {
-            return Err(self.nothing(""));
+            return Err(self.no_match_error(""));
         }
         let (fits, unknown) = match &self.profile_type {
             None => (types.clone(), String::new()),
-            Some(wanted) => {
-                (types.iter().filter(|t| is_short_for(wanted, t)).cloned().collect(), format!("type={wanted} "))
+            Some(short_name) => {
+                (types.iter().filter(|t| is_short_for(short_name, t)).cloned().collect(), format!("type={short_name}"))
             }
         };
         match fits.as_slice() {
             [one] => Ok(one.clone()),
-            [] => Err(Error::query(format!("no {unknown}is there; these are: {}", listed(&types)))),
+            [] => Err(Error::query(format!("no profile type matches {unknown}; available types: {}", listed(&types)))),
             _ if unknown.is_empty() => {
-                Err(Error::query(format!("say which type with ?type=NAME (a part will do): {}", listed(&fits))))
+                Err(Error::query(format!("choose a type with ?type=NAME (a part will do): {}", listed(&fits))))
             }
-            several => Err(Error::query(format!("{unknown}fits several; write one of {}", listed(several)))),
+            several => Err(Error::query(format!("{unknown} matches several types; write one of {}", listed(several)))),
         }
     }
 
-    fn nothing(&self, of_type: &str) -> Error {
+    fn no_match_error(&self, with_type: &str) -> Error {
         let selector = self.selector.as_deref().unwrap_or("{}");
         let (from, until) = (time::show(self.from), time::show(self.until));
         Error::query(format!(
-            "{selector} matches no profile{of_type} from {from} until {until}; pprofdiff labels '{}' lists what there is",
-            self.place
+            "{selector} matches no profile{with_type} from {from} until {until}; list all series: pprofdiff labels '{}'",
+            self.server_address
         ))
     }
 }
 
-/// A token, and the variable of the environment that it is from.
+/// A token and the name of its environment variable.
 pub struct Token {
     variable: String,
     secret: String,
 }
 
 impl Token {
-    /// The value of the header `Authorization`. A colon, which tokens do not have, parts a user from a password.
+    /// Returns the value of the header `Authorization`. A colon, which tokens never contain, separates a user from a
+    /// password.
     fn header(&self) -> String {
         match self.secret.contains(':') {
             true => format!("Basic {}", base64::encode(self.secret.as_bytes())),
@@ -284,12 +294,12 @@ impl Token {
     }
 }
 
-/// The credentials of a query.
+/// The credentials for a query.
 #[derive(Default)]
 pub struct Credentials {
     token: Option<Token>,
-    /// A variable that is set and belonged to this host in older versions, but now belongs to another host; and this
-    /// host's variable.
+    /// A variable that is set and belonged to this host in older versions, but now belongs to another host; and the
+    /// name of this host's current variable.
     outdated: Option<(String, String)>,
 }
 
@@ -306,8 +316,8 @@ fn outdated_variable(host: &str) -> String {
     format!("{TOKEN_VARIABLE}_{}", host.collect::<String>())
 }
 
-/// One query under way.
-struct Session<'s> {
+/// A query in progress.
+struct QuerySession<'s> {
     query: &'s ServerQuery,
     credentials: &'s Credentials,
     secrets: &'s Secrets,
@@ -315,11 +325,11 @@ struct Session<'s> {
     send: &'s dyn Fn(Request) -> Result<Answer>,
 }
 
-impl Session<'_> {
-    /// The body of the answer to what is sent to a path of the server. It has the content type that is asked for, or is an
-    /// error.
+impl QuerySession<'_> {
+    /// Sends a request to a path of the server and returns the body of its answer. Returns an error unless the answer
+    /// has the requested content type.
     fn ask(&self, path: &str, content_type: &'static str, body: Option<Vec<u8>>) -> Result<Vec<u8>> {
-        // Profiles are long, and few servers pack what nobody asked them to.
+        // Profiles are large, and few servers compress them unless the request allows it.
         let mut headers = vec![("Accept", content_type.to_owned()), ("Accept-Encoding", "gzip".to_owned())];
         if body.is_some() {
             headers.push(("Content-Type", content_type.to_owned()));
@@ -328,97 +338,99 @@ impl Session<'_> {
         headers.extend(token.map(|token| ("Authorization", token.header())));
         headers.extend(self.query.tenant.clone().map(|tenant| ("X-Scope-OrgID", tenant)));
         let answer = (self.send)(Request { url: format!("{}{path}", self.query.origin), headers, body })?;
-        let is_asked_for = answer.content_type.starts_with(content_type);
+        let has_requested_type = answer.content_type.starts_with(content_type);
         match answer.status {
-            200..=299 if is_asked_for => self.unpacked(answer.body),
+            200..=299 if has_requested_type => self.decompressed(answer.body),
             _ => Err(self.refusal(&answer)),
         }
     }
 
-    /// A body as it was before it was packed, if it was.
-    fn unpacked(&self, body: Vec<u8>) -> Result<Vec<u8>> {
-        // Neither JSON nor a profile begins so.
+    /// Decompresses a body if it is gzip.
+    fn decompressed(&self, body: Vec<u8>) -> Result<Vec<u8>> {
+        // Neither JSON nor an uncompressed profile starts with these bytes.
         if body.starts_with(&[0x1f, 0x8b]) { inflate_slice(&body, self.limit) } else { Ok(body) }
     }
 
     fn json<T: for<'de> Deserialize<'de>>(&self, path: &str, body: Option<Vec<u8>>) -> Result<T> {
         let answer = self.ask(path, "application/json", body)?;
         serde_json::from_slice(&answer)
-            .map_err(|e| Error::malformed(format!("what {}{path} answers is not understood: {e}", self.query.origin)))
+            .map_err(|e| Error::malformed(format!("can't parse the answer of {}{path}: {e}", self.query.origin)))
     }
 
-    /// What an answer says that is none.
+    /// Returns the error for a response that is not a valid answer.
     fn refusal(&self, answer: &Answer) -> Error {
         let (name, origin) = (self.query.api.name, &self.query.origin);
-        let words = self.words(&answer.body);
-        let said = if words.is_empty() { String::new() } else { format!(": {words}") };
-        let strange = || {
-            let what = if answer.content_type.is_empty() { "something unnamed" } else { answer.content_type.as_str() };
-            let what: String = self.secrets.redact(what).chars().take(MAX_WORDS).collect();
+        let reply = self.message_of(&answer.body);
+        let reason = if reply.is_empty() { String::new() } else { format!(": {reply}") };
+        let wrong_server = || {
+            let content_type =
+                if answer.content_type.is_empty() { "no content type" } else { answer.content_type.as_str() };
+            let content_type: String = self.secrets.redact(content_type).chars().take(MAX_QUOTED_CHARS).collect();
             format!(
-                "{origin} answers as no {name} does ({}, {what}); a path of it stands before the selector",
+                "{origin} does not answer like {name} ({}, {content_type}); put the server's path, if any, before the selector",
                 answer.status
             )
         };
         let text = match answer.status {
             300..=399 => {
-                let location: String = self.secrets.redact(&answer.location).chars().take(MAX_WORDS).collect();
+                let location: String = self.secrets.redact(&answer.location).chars().take(MAX_QUOTED_CHARS).collect();
                 format!(
-                    "the server redirects to {location:?}, which is not followed; write the address that it has there"
+                    "the server redirects to {location:?}, which is not followed; use the address that it redirects to"
                 )
             }
-            // Where several tenants share a server it is not enough to be known.
-            401 if words.contains("org id") => format!("the server has several tenants; add tenant=NAME ({words})"),
+            // A server that several tenants share may also reject a request with valid credentials.
+            401 if reply.contains("org id") => format!("the server has several tenants; add tenant=NAME ({reply})"),
             401 | 403 => {
                 let status = answer.status;
                 let refusal = match &self.credentials.token {
                     Some(Token { variable, .. }) => {
-                        format!("the server refuses the token of {variable} ({status}{said})")
+                        format!("the server refuses the token of {variable} ({status}{reason})")
                     }
                     None => {
                         let variable = self.query.token_variable();
                         let variable = variable.as_deref().unwrap_or(TOKEN_VARIABLE);
                         format!(
-                            "the server requires a token ({status}{said}); set {variable} to it, or to user:password"
+                            "the server requires a token ({status}{reason}); set {variable} to it, or to user:password"
                         )
                     }
                 };
                 match &self.credentials.outdated {
                     Some((old, name)) => {
                         format!(
-                            "{refusal}; {old} belongs to another host, since hyphens are now __: rename it to {name}"
+                            "{refusal}; {old} belongs to another host because hyphens are now __: rename it to {name}"
                         )
                     }
                     None => refusal,
                 }
             }
-            // What the server itself does not find it says in JSON; Parca's gateway finds no method in two words.
-            200..=299 => strange(),
-            404 | 405 if !answer.content_type.starts_with("application/json") || words == "Not Found" => strange(),
-            status => format!("the server answers {status}{said}"),
+            // Servers report their own 404 errors as JSON. Parca's gateway answers an unknown method with `Not Found`.
+            200..=299 => wrong_server(),
+            404 | 405 if !answer.content_type.starts_with("application/json") || reply == "Not Found" => wrong_server(),
+            status => format!("the server answers {status}{reason}"),
         };
         Error::io(io::Error::other(text))
     }
 
-    /// The server's own words in the body of a refusal: the message of JSON, or the first line of what is no page.
-    fn words(&self, body: &[u8]) -> String {
+    /// Returns the server's message from the body of a refusal: the JSON message, or the first line of a text that is
+    /// not an HTML page.
+    fn message_of(&self, body: &[u8]) -> String {
         #[derive(Deserialize)]
-        struct Refusal {
+        struct ServerRefusal {
             message: String,
         }
-        let body = self.unpacked(body.to_vec()).unwrap_or_default();
-        let words = match serde_json::from_slice::<Refusal>(&body) {
+        let body = self.decompressed(body.to_vec()).unwrap_or_default();
+        let message = match serde_json::from_slice::<ServerRefusal>(&body) {
             Ok(refusal) => refusal.message,
-            Err(_) => String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL)]).into_owned(),
+            Err(_) => String::from_utf8_lossy(&body[..body.len().min(MAX_REFUSAL_BYTES)]).into_owned(),
         };
-        let words = self.secrets.redact(&words);
-        let line = words.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        if line.starts_with(['<', '{']) { String::new() } else { line.chars().take(MAX_WORDS).collect() }
+        let message = self.secrets.redact(&message);
+        let line = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        if line.starts_with(['<', '{']) { String::new() } else { line.chars().take(MAX_QUOTED_CHARS).collect() }
     }
 }
 
-/// True if a text is the beginning of a type's full name, or of what follows the first of its parts: `process_cpu`,
-/// `process_cpu:cpu` and `cpu` are short for `process_cpu:cpu:nanoseconds:cpu:nanoseconds`.
+/// Returns true if `text` is a prefix of a type's full name that ends at a colon, with or without the name's first
+/// part. `process_cpu`, `process_cpu:cpu` and `cpu` are all short for `process_cpu:cpu:nanoseconds:cpu:nanoseconds`.
 fn is_short_for(text: &str, name: &str) -> bool {
     let begins = |name: &str| name.strip_prefix(text).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'));
     begins(name) || name.split_once(':').is_some_and(|(_, rest)| begins(rest))
@@ -430,8 +442,8 @@ fn listed(types: &[String]) -> String {
     if more == 0 { list } else { format!("{list} and {more} more") }
 }
 
-/// The labels of a server's series as a profile.
-fn catalogue(address: &str, all: Vec<Series>) -> Result<Vec<u8>> {
+/// Converts the labels of a server's series to a profile.
+fn catalogue(address: &str, all: Vec<ServerSeries>) -> Result<Vec<u8>> {
     let mut b = ProfileBuilder::new();
     b.sample_type("series", "count");
     for series in all {

@@ -1,9 +1,9 @@
-//! Parca: its query service over HTTP, as `google.api.http` in its published `query.proto` lays it out below `/api`
-//! (<https://buf.build/parca-dev/parca>). Answers are JSON, in which a profile is a text in base64.
+//! Queries Parca's query service over HTTP. The `google.api.http` options in its published `query.proto` define the
+//! paths below `/api` (<https://buf.build/parca-dev/parca>). Answers are JSON, with profiles as base64 text.
 
 use serde::Deserialize;
 
-use super::{Api, Series, Session, time};
+use super::{Api, QuerySession, ServerSeries, time};
 use crate::base64;
 use crate::error::{Error, Result};
 
@@ -12,13 +12,13 @@ pub(super) const API: Api = Api { scheme: "parca", name: "Parca", types, profile
 #[derive(Deserialize)]
 struct TypesAnswer {
     #[serde(default)]
-    types: Vec<Type>,
+    types: Vec<ProfileType>,
 }
 
-/// As JSON leaves out what is empty.
+/// A profile type. JSON omits empty fields.
 #[derive(Deserialize, Default)]
 #[serde(default, rename_all = "camelCase")]
-struct Type {
+struct ProfileType {
     name: String,
     sample_type: String,
     sample_unit: String,
@@ -27,10 +27,10 @@ struct Type {
     delta: bool,
 }
 
-impl Type {
-    /// The name that queries begin with.
+impl ProfileType {
+    /// Returns the type's name as queries use it.
     fn full_name(self) -> String {
-        let Type { name, sample_type, sample_unit, period_type, period_unit, delta } = self;
+        let ProfileType { name, sample_type, sample_unit, period_type, period_unit, delta } = self;
         let delta = if delta { ":delta" } else { "" };
         format!("{name}:{sample_type}:{sample_unit}:{period_type}:{period_unit}{delta}")
     }
@@ -54,15 +54,15 @@ struct QueryAnswer {
     pprof: String,
 }
 
-fn types(session: &Session<'_>) -> Result<Vec<String>> {
+fn types(session: &QuerySession<'_>) -> Result<Vec<String>> {
     let answer: TypesAnswer = get(session, "/api/profiles/types", &window(session, ""))?;
-    Ok(answer.types.into_iter().map(Type::full_name).collect())
+    Ok(answer.types.into_iter().map(ProfileType::full_name).collect())
 }
 
-/// Parca does not tell which labels go together: each value of a label, and each type, is a series of its own.
-fn series(session: &Session<'_>) -> Result<Vec<Series>> {
+/// Returns each label value and each type as a separate series, because Parca does not report the labels of a series.
+fn series(session: &QuerySession<'_>) -> Result<Vec<ServerSeries>> {
     let window = window(session, "");
-    let mut all: Vec<Series> = types(session)?.into_iter().map(|name| vec![("type".to_owned(), name)]).collect();
+    let mut all: Vec<ServerSeries> = types(session)?.into_iter().map(|name| vec![("type".to_owned(), name)]).collect();
     let labels: LabelsAnswer = get(session, "/api/profiles/labels", &window)?;
     for label in labels.label_names {
         let path = format!("/api/profiles/labels/{}/values", percent_encoded(&label));
@@ -72,31 +72,31 @@ fn series(session: &Session<'_>) -> Result<Vec<Series>> {
     Ok(all)
 }
 
-fn profile(session: &Session<'_>, profile_type: &str) -> Result<Vec<u8>> {
+fn profile(session: &QuerySession<'_>, profile_type: &str) -> Result<Vec<u8>> {
     let selector = session.query.selector.as_deref().unwrap_or("{}");
-    let mut question = vec![
+    let mut params = vec![
         ("mode".to_owned(), "MODE_MERGE".to_owned()),
         ("report_type".to_owned(), "REPORT_TYPE_PPROF".to_owned()),
         ("merge.query".to_owned(), format!("{profile_type}{selector}")),
     ];
-    question.extend(window(session, "merge."));
-    let answer: QueryAnswer = get(session, "/api/profiles/query", &question)?;
+    params.extend(window(session, "merge."));
+    let answer: QueryAnswer = get(session, "/api/profiles/query", &params)?;
     base64::decode(answer.pprof.as_bytes())
-        .ok_or_else(|| Error::malformed("the profile that the server answers is not base64"))
+        .ok_or_else(|| Error::malformed("the profile in the server's answer is not base64"))
 }
 
-/// The times of a question.
-fn window(session: &Session<'_>, prefix: &str) -> Vec<(String, String)> {
+/// Returns the parameters for the query's time range.
+fn window(session: &QuerySession<'_>, prefix: &str) -> Vec<(String, String)> {
     let time = |name: &str, moment| (format!("{prefix}{name}"), time::show(moment));
     vec![time("start", session.query.from), time("end", session.query.until)]
 }
 
-fn get<T: for<'de> Deserialize<'de>>(session: &Session<'_>, path: &str, question: &[(String, String)]) -> Result<T> {
-    let params: Vec<String> = question.iter().map(|(key, value)| format!("{key}={}", percent_encoded(value))).collect();
+fn get<T: for<'de> Deserialize<'de>>(session: &QuerySession<'_>, path: &str, params: &[(String, String)]) -> Result<T> {
+    let params: Vec<String> = params.iter().map(|(key, value)| format!("{key}={}", percent_encoded(value))).collect();
     session.json(&format!("{path}?{}", params.join("&")), None)
 }
 
-/// A text as a part of a web address.
+/// Percent-encodes a text for use in a URL.
 fn percent_encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,5 +1,5 @@
-//! What servers are asked, and what is made of their answers, good and hostile. Answers of the real Pyroscope are in
-//! `tests/servers.rs`.
+//! Tests the requests to servers and the handling of good and hostile answers. Answers of a real Pyroscope are tested
+//! in `tests/servers.rs`.
 
 use std::cell::RefCell;
 
@@ -33,7 +33,7 @@ fn types(names: &[&str]) -> Answer {
     json(&format!(r#"{{"labelsSet":[{}]}}"#, sets.collect::<Vec<_>>().join(",")))
 }
 
-/// A profile of one sample.
+/// Returns a profile with one sample.
 fn profile() -> Vec<u8> {
     let mut b = ProfileBuilder::new();
     b.sample_type("cpu", "nanoseconds");
@@ -42,17 +42,17 @@ fn profile() -> Vec<u8> {
     built.and_then(|p| p.to_bytes(&options)).unwrap_or_default()
 }
 
-/// What an address gives where the server gives such answers, in this order, and what it was asked.
+/// Fetches an address from a server that gives these answers in this order. Returns the result and the requests.
 fn ask_with(address: &str, token: Option<Token>, answers: Vec<Answer>) -> (Result<Vec<u8>, String>, Vec<Request>) {
     let credentials = Credentials { token, outdated: None };
-    let (asked, answers) = (RefCell::new(Vec::new()), RefCell::new(answers.into_iter()));
+    let (requests, answers) = (RefCell::new(Vec::new()), RefCell::new(answers.into_iter()));
     let query = ServerQuery::parse(address, NOW).unwrap_or_else(|e| panic!("{address}: {e}"));
     let fetched = query.fetch(&credentials, 1 << 20, &|request| {
-        asked.borrow_mut().push(request);
+        requests.borrow_mut().push(request);
         Ok(answers.borrow_mut().next().unwrap_or_else(|| panic!("a question too many")))
     });
     assert!(answers.into_inner().next().is_none(), "too few questions");
-    (fetched.map_err(|e| e.to_string()), asked.into_inner())
+    (fetched.map_err(|e| e.to_string()), requests.into_inner())
 }
 
 fn refusal(address: &str, answers: Vec<Answer>) -> String {
@@ -60,58 +60,58 @@ fn refusal(address: &str, answers: Vec<Answer>) -> String {
 }
 
 #[test]
-fn pyroscope_is_asked_for_a_sum() {
+fn pyroscope_queries_request_a_merged_profile() {
     let address = r#"pyroscope://h:1/p/{a="b c"}?type=cpu&from=-2h&until=-1h&tenant=me"#;
-    let (fetched, asked) = ask_with(address, None, vec![types(&[SAMPLES, CPU, CPU]), proto(profile())]);
+    let (fetched, requests) = ask_with(address, None, vec![types(&[SAMPLES, CPU, CPU]), proto(profile())]);
     assert_eq!(fetched, Ok(profile()));
-    let urls: Vec<&str> = asked.iter().map(|request| request.url.as_str()).collect();
-    let at = |method: &str| format!("https://h:1/p/querier.v1.QuerierService/{method}");
-    assert_eq!(urls, [at("Series"), at("SelectMergeProfile")]);
+    let urls: Vec<&str> = requests.iter().map(|request| request.url.as_str()).collect();
+    let url = |method: &str| format!("https://h:1/p/querier.v1.QuerierService/{method}");
+    assert_eq!(urls, [url("Series"), url("SelectMergeProfile")]);
     let question: serde_json::Value =
-        serde_json::from_slice(asked[0].body.as_deref().unwrap_or_default()).unwrap_or_default();
-    let wanted = serde_json::json!({"matchers": ["{a=\"b c\"}"], "labelNames": ["__profile_type__"],
+        serde_json::from_slice(requests[0].body.as_deref().unwrap_or_default()).unwrap_or_default();
+    let expected = serde_json::json!({"matchers": ["{a=\"b c\"}"], "labelNames": ["__profile_type__"],
         "start": NOW - 7_200_000, "end": NOW - 3_600_000});
-    assert_eq!(question, wanted);
-    // Fields 1 and 2 are texts, 3 and 4 the times.
-    let body = asked[1].body.clone().unwrap_or_default();
+    assert_eq!(question, expected);
+    // Fields 1 and 2 are texts, and fields 3 and 4 are the times.
+    let body = requests[1].body.clone().unwrap_or_default();
     let mut fields = crate::profile::wire::Fields::new(&body, 0);
     let mut read = Vec::new();
     while let Ok(Some((field, value))) = fields.next() {
         let text = value.bytes().map(|b| String::from_utf8_lossy(b).into_owned());
         read.push((field, text.or_else(|_| value.int().map(|n| n.to_string())).unwrap_or_default()));
     }
-    let wanted =
+    let expected =
         [CPU.to_owned(), "{a=\"b c\"}".to_owned(), (NOW - 7_200_000).to_string(), (NOW - 3_600_000).to_string()];
-    assert_eq!(read, (1..).zip(wanted).collect::<Vec<_>>());
-    for request in &asked {
+    assert_eq!(read, (1..).zip(expected).collect::<Vec<_>>());
+    for request in &requests {
         assert!(request.headers.contains(&("X-Scope-OrgID", "me".to_owned())), "{:?}", request.headers);
         assert!(request.headers.iter().all(|(name, _)| *name != "Authorization"));
     }
-    // A whole name needs no question, and an answer may be packed.
+    // A full type name needs no request for types, and an answer may be compressed.
     let packed = Profile::from_bytes("made", &profile(), &LoadOptions::default());
     let packed = packed.and_then(|p| p.to_bytes(&WriteOptions::new())).unwrap_or_default();
     assert!(packed.starts_with(&[0x1f, 0x8b]));
-    let (fetched, asked) = ask_with(&format!("pyroscope://h/{{}}?type={CPU}"), None, vec![proto(packed)]);
-    assert_eq!((fetched, asked.len()), (Ok(profile()), 1));
+    let (fetched, requests) = ask_with(&format!("pyroscope://h/{{}}?type={CPU}"), None, vec![proto(packed)]);
+    assert_eq!((fetched, requests.len()), (Ok(profile()), 1));
 }
 
 #[test]
-fn parca_is_asked_for_a_sum() {
+fn parca_queries_request_a_merged_profile() {
     let name = "parca_agent:samples:count:cpu:nanoseconds:delta";
     let list = r#"{"types":[{"name":"parca_agent","sampleType":"samples","sampleUnit":"count","periodType":"cpu",
         "periodUnit":"nanoseconds","delta":true},{"name":"memory","sampleType":"inuse_space","sampleUnit":"bytes",
         "periodType":"space","periodUnit":"bytes"}]}"#;
     let answer = format!(r#"{{"total":"0","pprof":"{}"}}"#, base64::encode(&profile()));
-    let (fetched, asked) =
+    let (fetched, requests) =
         ask_with(r#"parca://localhost:7070/{a=~"b&c"}?type=samples"#, None, vec![json(list), json(&answer)]);
     assert_eq!(fetched, Ok(profile()));
     let window = "start=2026-03-01T11%3A00%3A00Z&end=2026-03-01T12%3A00%3A00Z";
-    assert_eq!(asked[0].url, format!("http://localhost:7070/api/profiles/types?{window}"));
+    assert_eq!(requests[0].url, format!("http://localhost:7070/api/profiles/types?{window}"));
     let name = name.replace(':', "%3A");
     let query = format!("mode=MODE_MERGE&report_type=REPORT_TYPE_PPROF&merge.query={name}%7Ba%3D~%22b%26c%22%7D");
     let window = window.replace("start", "merge.start").replace("end", "merge.end");
-    assert_eq!(asked[1].url, format!("http://localhost:7070/api/profiles/query?{query}&{window}"));
-    assert!(asked.iter().all(|request| request.body.is_none()));
+    assert_eq!(requests[1].url, format!("http://localhost:7070/api/profiles/query?{query}&{window}"));
+    assert!(requests.iter().all(|request| request.body.is_none()));
     assert!(
         refusal("parca://h/{}?type=a:b:c:d:e", vec![json("{}")]).contains("matches no profile of the type a:b:c:d:e")
     );
@@ -119,34 +119,34 @@ fn parca_is_asked_for_a_sum() {
 }
 
 #[test]
-fn a_type_has_short_names_and_must_be_the_only_one() {
-    let of = |wanted: &str, names: &[&str]| {
-        let address = format!("pyroscope://h/{{}}{wanted}");
+fn a_short_type_name_must_match_exactly_one_type() {
+    let choose = |type_param: &str, names: &[&str]| {
+        let address = format!("pyroscope://h/{{}}{type_param}");
         let query = ServerQuery::parse(&address, NOW).unwrap_or_else(|e| panic!("{address}: {e}"));
         query.choose_type(|| Ok(names.iter().map(|&n| n.to_owned()).collect())).map_err(|e| e.to_string())
     };
-    for wanted in ["?type=cpu", "?type=process_cpu:cpu", "?type=cpu:nanoseconds", &format!("?type={CPU}")] {
-        assert_eq!(of(wanted, &[SAMPLES, CPU]), Ok(CPU.to_owned()), "{wanted}");
+    for type_param in ["?type=cpu", "?type=process_cpu:cpu", "?type=cpu:nanoseconds", &format!("?type={CPU}")] {
+        assert_eq!(choose(type_param, &[SAMPLES, CPU]), Ok(CPU.to_owned()), "{type_param}");
     }
-    assert_eq!(of("", &[CPU]), Ok(CPU.to_owned()));
-    let several = of("?type=process_cpu", &[SAMPLES, CPU]);
-    assert_eq!(several, Err(format!("type=process_cpu fits several; write one of {CPU}, {SAMPLES}")));
+    assert_eq!(choose("", &[CPU]), Ok(CPU.to_owned()));
+    let several = choose("?type=process_cpu", &[SAMPLES, CPU]);
+    assert_eq!(several, Err(format!("type=process_cpu matches several types; write one of {CPU}, {SAMPLES}")));
     assert_eq!(
-        of("", &[SAMPLES, CPU]),
-        Err(format!("say which type with ?type=NAME (a part will do): {CPU}, {SAMPLES}"))
+        choose("", &[SAMPLES, CPU]),
+        Err(format!("choose a type with ?type=NAME (a part will do): {CPU}, {SAMPLES}"))
     );
-    // Part of a word is none of the name, and the period's type is another thing.
+    // A part of a word does not match, and the period's type is not part of the type's name.
     for unknown in ["?type=cp", "?type=process", "?type=nanoseconds", "?type=cpu:count"] {
-        let said = of(unknown, &[SAMPLES, CPU]).err().unwrap_or_default();
-        assert_eq!(said, format!("no {} is there; these are: {CPU}, {SAMPLES}", &unknown[1..]));
+        let message = choose(unknown, &[SAMPLES, CPU]).err().unwrap_or_default();
+        assert_eq!(message, format!("no profile type matches {}; available types: {CPU}, {SAMPLES}", &unknown[1..]));
     }
     let many: Vec<String> = (0..50).map(|i| format!("{i:02}:a:b:c:d")).collect();
-    let said = of("", &many.iter().map(String::as_str).collect::<Vec<_>>()).err().unwrap_or_default();
-    assert!(said.ends_with("19:a:b:c:d and 30 more"), "{said}");
+    let message = choose("", &many.iter().map(String::as_str).collect::<Vec<_>>()).err().unwrap_or_default();
+    assert!(message.ends_with("19:a:b:c:d and 30 more"), "{message}");
 }
 
 #[test]
-fn a_catalogue_is_a_profile_of_series() {
+fn address_without_selector_loads_the_series_as_a_profile() {
     let series = |service: &str, kind: &str| {
         format!(
             r#"{{"labels":[{{"name":"__profile_type__","value":"{kind}"}},{{"name":"__name__","value":"x"}},
@@ -155,8 +155,8 @@ fn a_catalogue_is_a_profile_of_series() {
     };
     let answer =
         format!(r#"{{"labelsSet":[{},{},{}]}}"#, series("shop", CPU), series("shop", SAMPLES), series("db", CPU));
-    let (fetched, asked) = ask_with("pyroscope://h", None, vec![json(&answer)]);
-    assert_eq!(asked.len(), 1);
+    let (fetched, requests) = ask_with("pyroscope://h", None, vec![json(&answer)]);
+    assert_eq!(requests.len(), 1);
     let profile = fetched.map(|bytes| Profile::from_bytes("x", &bytes, &LoadOptions::default()));
     let Ok(Ok(profile)) = profile else { panic!("no profile") };
     assert_eq!((profile.n_samples(), profile.total(0)), (3, Some(3)));
@@ -170,49 +170,49 @@ fn a_catalogue_is_a_profile_of_series() {
     }
     labels.sort();
     labels.dedup();
-    let wanted = [("service_name", "db"), ("service_name", "shop"), ("type", CPU), ("type", SAMPLES)];
-    assert_eq!(labels, wanted.map(|(key, value)| (key.to_owned(), value.to_owned())));
+    let expected = [("service_name", "db"), ("service_name", "shop"), ("type", CPU), ("type", SAMPLES)];
+    assert_eq!(labels, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));
     let answers = vec![
         json(r#"{"types":[{"name":"a"}]}"#),
         json(r#"{"labelNames":["x/y"]}"#),
         json(r#"{"labelValues":["1","2"]}"#),
     ];
-    let (fetched, asked) = ask_with("parca://h", None, answers);
+    let (fetched, requests) = ask_with("parca://h", None, answers);
     let profile = fetched.map(|bytes| Profile::from_bytes("x", &bytes, &LoadOptions::default()).map(|p| p.n_samples()));
     assert!(matches!(profile, Ok(Ok(3))), "{profile:?}");
-    assert!(asked[2].url.contains("/labels/x%2Fy/values?start="), "{}", asked[2].url);
+    assert!(requests[2].url.contains("/labels/x%2Fy/values?start="), "{}", requests[2].url);
 }
 
 #[test]
-fn a_refusal_says_what_to_do() {
+fn refusals_explain_what_to_do() {
     let address = &format!("pyroscope://h/{{}}?type={CPU}");
-    let of = |answer: Answer| refusal(address, vec![answer]);
+    let refusal_of = |answer: Answer| refusal(address, vec![answer]);
     let page = "<!DOCTYPE html>\n<title>secret page</title>";
     let redirected = |status: u16| Answer { status, location: "https://login.example/?a".into(), ..Answer::default() };
-    for (answer, wanted) in [
+    for (answer, expected) in [
         (
             proto(Vec::new()),
             "{} matches no profile of the type process_cpu:cpu:nanoseconds:cpu:nanoseconds from \
-            2026-03-01T11:00:00Z until 2026-03-01T12:00:00Z; pprofdiff labels 'pyroscope://h' lists what there is",
+            2026-03-01T11:00:00Z until 2026-03-01T12:00:00Z; list all series: pprofdiff labels 'pyroscope://h'",
         ),
         (proto(vec![0x0a, 0x00, 0x32, 0x00]), "matches no profile"),
-        (proto(vec![0xff; 30]), "what the server answers is not a profile"),
+        (proto(vec![0xff; 30]), "the server's answer is not a profile"),
         (
             status(200, "text/html", page),
-            "https://h answers as no Pyroscope does (200, text/html); a path of it stands before",
+            "https://h does not answer like Pyroscope (200, text/html); put the server's path",
         ),
-        (status(200, "", ""), "answers as no Pyroscope does (200, something unnamed)"),
-        (json("{}"), "answers as no Pyroscope does (200, application/json"),
-        (status(404, "text/html", page), "answers as no Pyroscope does (404, text/html)"),
+        (status(200, "", ""), "does not answer like Pyroscope (200, no content type)"),
+        (json("{}"), "does not answer like Pyroscope (200, application/json"),
+        (status(404, "text/html", page), "does not answer like Pyroscope (404, text/html)"),
         (
             status(404, "application/json", r#"{"code":"not_found","message":"no tenant x"}"#),
             "answers 404: no tenant x",
         ),
         (
             status(404, "text/plain; charset=utf-8", "404 page not found"),
-            "answers as no Pyroscope does (404, text/plain",
+            "does not answer like Pyroscope (404, text/plain",
         ),
-        (status(404, "application/json", r#"{"code":5,"message":"Not Found"}"#), "answers as no Pyroscope does (404"),
+        (status(404, "application/json", r#"{"code":5,"message":"Not Found"}"#), "does not answer like Pyroscope (404"),
         (redirected(302), "redirects to \"https://login.example/?***\", which is not followed"),
         (redirected(307), "redirects to"),
         (redirected(308), "redirects to"),
@@ -227,40 +227,40 @@ fn a_refusal_says_what_to_do() {
         (status(500, "application/json", "{\"message\":"), "the server answers 500"),
         (status(503, "text/plain", &"x".repeat(9999)), "the server answers 503: xxx"),
     ] {
-        let said = of(answer);
-        assert!(said.contains(wanted) && !said.contains("secret page") && said.len() < 600, "{said}");
+        let message = refusal_of(answer);
+        assert!(message.contains(expected) && !message.contains("secret page") && message.len() < 600, "{message}");
     }
     let Some(bomb) = crate::profile::pack(&vec![0; 9 << 20], &WriteOptions::new()).ok() else { panic!("no bomb") };
-    assert!(of(proto(bomb.clone())).contains("limit of 1048576 bytes"));
-    assert!(of(Answer { status: 500, body: bomb, ..Answer::default() }).ends_with("the server answers 500"));
-    // What is asked before the profile.
+    assert!(refusal_of(proto(bomb.clone())).contains("limit of 1048576 bytes"));
+    assert!(refusal_of(Answer { status: 500, body: bomb, ..Answer::default() }).ends_with("the server answers 500"));
+    // These answers arrive before the request for the profile.
     let short = |answer| refusal("pyroscope://h/{a=\"b\"}?type=cpu", vec![answer]);
     assert!(short(json("{}")).contains("{a=\"b\"} matches no profile from 2026"));
-    assert!(short(json("[1]")).contains("https://h/querier.v1.QuerierService/Series answers is not understood"));
-    assert!(short(json(&"[".repeat(100_000))).contains("is not understood"));
-    assert!(short(types(&[SAMPLES])).contains("no type=cpu is there"));
+    assert!(short(json("[1]")).contains("can't parse the answer of https://h/querier.v1.QuerierService/Series"));
+    assert!(short(json(&"[".repeat(100_000))).contains("can't parse the answer"));
+    assert!(short(types(&[SAMPLES])).contains("no profile type matches type=cpu"));
 }
 
 #[test]
-fn tokens_are_for_the_host_that_was_named() {
+fn tokens_are_sent_only_to_the_named_host() {
     let token = |address: &str, is_named: bool, set: &[(&str, &str)]| {
         let query = ServerQuery::parse(address, NOW).unwrap_or_else(|e| panic!("{address}: {e}"));
         let variable = |name: &str| set.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        let found = query.credentials(is_named, variable);
-        found.map(|found| found.token.map(|token| token.header())).map_err(|e| e.to_string())
+        let credentials = query.credentials(is_named, variable);
+        credentials.map(|credentials| credentials.token.map(|token| token.header())).map_err(|e| e.to_string())
     };
     let general = &[("PPROFDIFF_TOKEN", "t")];
-    let own = &[("PPROFDIFF_TOKEN", "t"), ("PPROFDIFF_TOKEN_A__B_EXAMPLE", "own")];
+    let with_host_token = &[("PPROFDIFF_TOKEN", "t"), ("PPROFDIFF_TOKEN_A__B_EXAMPLE", "own")];
     let bearer = |token: &str| Ok(Some(format!("Bearer {token}")));
     assert_eq!(token("pyroscope://a-b.Example:4040", true, general), bearer("t"));
-    assert_eq!(token("pyroscope://a-b.Example:4040", true, own), bearer("own"));
-    assert_eq!(token("pyroscope://other", true, own), bearer("t"));
+    assert_eq!(token("pyroscope://a-b.Example:4040", true, with_host_token), bearer("own"));
+    assert_eq!(token("pyroscope://other", true, with_host_token), bearer("t"));
     assert_eq!(token("pyroscope://localhost", true, general), bearer("t"));
-    // What a manifest or an agent names, and what all can read, is sent no token but its own.
+    // A host that a manifest or an agent names, and a host that others can listen to, gets only its own token.
     assert_eq!(token("pyroscope://a-b.example", false, general), Ok(None));
-    assert_eq!(token("pyroscope://a-b.example", false, own), bearer("own"));
+    assert_eq!(token("pyroscope://a-b.example", false, with_host_token), bearer("own"));
     assert_eq!(token("pyroscope+http://a-b.example", true, general), Ok(None));
-    let plain = token("pyroscope+http://a-b.example", true, own).err().unwrap_or_default();
+    let plain = token("pyroscope+http://a-b.example", true, with_host_token).err().unwrap_or_default();
     assert!(plain.contains("the token in PPROFDIFF_TOKEN_A__B_EXAMPLE is not sent over plain http"), "{plain}");
     let six = &[("PPROFDIFF_TOKEN_0___0___0___0___0___0___0___1", "six")];
     assert_eq!(token("pyroscope://[::1]", true, six), bearer("six"));
@@ -271,20 +271,21 @@ fn tokens_are_for_the_host_that_was_named() {
         token("pyroscope://h", true, &[("PPROFDIFF_TOKEN", "Aladdin:open-sesame")]),
         Ok(Some("Basic QWxhZGRpbjpvcGVuLXNlc2FtZQ==".to_owned()))
     );
-    let said = token("pyroscope://h", true, &[("PPROFDIFF_TOKEN", "se\r\ncret")]).err().unwrap_or_default();
-    assert!(said.contains("the token in PPROFDIFF_TOKEN has a blank") && !said.contains("cret"), "{said}");
-    // It is in the header of each request, and in no error.
-    let made = |secret: &str| Token { variable: "PPROFDIFF_TOKEN".into(), secret: secret.into() };
+    let message = token("pyroscope://h", true, &[("PPROFDIFF_TOKEN", "se\r\ncret")]).err().unwrap_or_default();
+    assert!(message.contains("the token in PPROFDIFF_TOKEN has a space") && !message.contains("cret"), "{message}");
+    // The token is in the header of each request but in no error.
+    let token_with = |secret: &str| Token { variable: "PPROFDIFF_TOKEN".into(), secret: secret.into() };
     let refused = status(401, "text/plain", "bad token");
-    let (fetched, asked) = ask_with("pyroscope://h/{}?type=cpu", Some(made("s3cret")), vec![types(&[CPU]), refused]);
-    assert!(asked.iter().all(|r| r.headers.contains(&("Authorization", "Bearer s3cret".to_owned()))));
+    let (fetched, requests) =
+        ask_with("pyroscope://h/{}?type=cpu", Some(token_with("s3cret")), vec![types(&[CPU]), refused]);
+    assert!(requests.iter().all(|r| r.headers.contains(&("Authorization", "Bearer s3cret".to_owned()))));
     assert_eq!(fetched, Err("the server refuses the token of PPROFDIFF_TOKEN (401: bad token)".to_owned()));
 }
 
 #[test]
 fn no_two_hosts_share_a_variable() {
     let mut hosts: Vec<String> = vec!["[::1]".into(), "[1::]".into(), "[a:b::]".into(), "0.0.0.0.0.0.0.1".into()];
-    // All names of up to six characters.
+    // The loop builds all names of up to six of these characters.
     for length in 1..=6 {
         for number in 0..4usize.pow(length) {
             let char_at = |place: u32| ['a', '-', '.', '_'][number / 4usize.pow(place) % 4];
@@ -321,21 +322,21 @@ fn an_outdated_variable_gets_a_hint_to_rename_it() {
         let refused = |_: Request| Ok(status(401, "text/plain", "who?"));
         query.fetch(&credentials, 1 << 20, &refused).err().map(|e| e.to_string()).unwrap_or_default()
     };
-    let renamed = "; PPROFDIFF_TOKEN_A_B_EXAMPLE belongs to another host, since hyphens are now __: rename it to \
+    let renamed = "; PPROFDIFF_TOKEN_A_B_EXAMPLE belongs to another host because hyphens are now __: rename it to \
                    PPROFDIFF_TOKEN_A__B_EXAMPLE";
     for set in [&["PPROFDIFF_TOKEN_A_B_EXAMPLE"][..], &["PPROFDIFF_TOKEN_A_B_EXAMPLE", "PPROFDIFF_TOKEN"]] {
-        let said = refusal(set);
-        assert!(said.ends_with(renamed), "{said}");
+        let message = refusal(set);
+        assert!(message.ends_with(renamed), "{message}");
     }
     for set in [&[][..], &["PPROFDIFF_TOKEN_A_B_EXAMPLE", "PPROFDIFF_TOKEN_A__B_EXAMPLE"]] {
-        let said = refusal(set);
-        assert!(said.contains("(401: who?)") && !said.contains("rename"), "{said}");
+        let message = refusal(set);
+        assert!(message.contains("(401: who?)") && !message.contains("rename"), "{message}");
     }
 }
 
 #[test]
 fn a_token_that_a_server_repeats_is_hidden() {
-    let long = "x".repeat(MAX_WORDS - 10);
+    let long = "x".repeat(MAX_QUOTED_CHARS - 10);
     for (secret, echo) in [
         ("s3cret-token", "s3cret-token"),
         ("me:s3cret/pass", "s3cret%2Fpass"),
@@ -352,8 +353,8 @@ fn a_token_that_a_server_repeats_is_hidden() {
             json(&format!("{{\"labelsSet\":\"{echo}\"}}")),
             types(&[&format!("{echo}:a:b:c:d"), "x:a:b:c:d"]),
         ] {
-            let said = ask_with("pyroscope://h/{}?type=cpu", token(), vec![answer]).0.err().unwrap_or_default();
-            assert!(!said.is_empty() && !said.contains(&echo[..8]), "{said}");
+            let message = ask_with("pyroscope://h/{}?type=cpu", token(), vec![answer]).0.err().unwrap_or_default();
+            assert!(!message.is_empty() && !message.contains(&echo[..8]), "{message}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Points in time as addresses say them, in milliseconds since 1970, and as errors show them.
+//! Parses the times of addresses into milliseconds since 1970, and formats them for errors.
 
 use crate::error::{Error, Result};
 
 const SECOND: i64 = 1000;
 const DAY: i64 = 86_400 * SECOND;
-/// The first moment of the year 10000.
+/// The first millisecond of the year 10000.
 const END_OF_TIME: i64 = 253_402_300_800 * SECOND;
-/// From here on a bare number counts milliseconds: as seconds it would be the year 5138.
+/// From this value on, a bare number counts milliseconds. In seconds it would be in the year 5138.
 const MIN_MILLISECONDS: i64 = 100_000_000_000;
 
-/// `now`, `-1h30m`, `now-7d`, RFC 3339, or seconds or milliseconds since 1970.
+/// Parses `now`, `-1h30m`, `now-7d`, RFC 3339, or seconds or milliseconds since 1970.
 pub(super) fn parse(text: &str, now: i64) -> Result<i64> {
     let relative = text.strip_prefix("now").unwrap_or(text);
     let moment = if relative.is_empty() && !text.is_empty() {
@@ -23,11 +23,11 @@ pub(super) fn parse(text: &str, now: i64) -> Result<i64> {
         rfc3339(text)
     };
     moment.filter(|moment| (0..END_OF_TIME).contains(moment)).ok_or_else(|| {
-        Error::query(format!("{text:?} is no time; write now, -1h, 2026-03-01T12:00:00Z, or seconds since 1970"))
+        Error::query(format!("{text:?} is not a time; write now, -1h, 2026-03-01T12:00:00Z, or seconds since 1970"))
     })
 }
 
-/// `1h30m`: numbers with one of the units w, d, h, m and s.
+/// Parses a duration such as `1h30m`: numbers with one of the units w, d, h, m and s.
 fn duration(text: &str) -> Option<i64> {
     let (mut rest, mut sum) = (text, 0i64);
     while !rest.is_empty() {
@@ -46,23 +46,24 @@ fn duration(text: &str) -> Option<i64> {
     (!text.is_empty()).then_some(sum)
 }
 
-/// `2026-03-01T12:00:00.5+02:00`. The offset must be there: a time without one is another moment on each machine.
+/// Parses `2026-03-01T12:00:00.5+02:00`. The offset is required, because a time without one means a different moment on
+/// each machine.
 fn rfc3339(text: &str) -> Option<i64> {
-    let number = |at: usize, len: usize| {
-        let digits = text.get(at..at + len)?;
+    let number = |index: usize, len: usize| {
+        let digits = text.get(index..index + len)?;
         digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse::<i64>().ok())?
     };
-    let is = |at: usize, chars: &str| text.get(at..=at).is_some_and(|c| chars.contains(c));
+    let has_mark = |index: usize, chars: &str| text.get(index..=index).is_some_and(|c| chars.contains(c));
     let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
     let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
-    let marks = is(4, "-") && is(7, "-") && is(10, "Tt ") && is(13, ":") && is(16, ":");
+    let marks = has_mark(4, "-") && has_mark(7, "-") && has_mark(10, "Tt ") && has_mark(13, ":") && has_mark(16, ":");
     let days_of_month = match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     };
-    // A second 60 is a leap second, which no clock of servers counts.
+    // Second 60 is a leap second. It is read as the next minute's first second, because Unix time has no leap seconds.
     let fits = (1..=12).contains(&month) && (1..=days_of_month).contains(&day) && hour < 24 && minute < 60;
     if !marks || !fits || second > 60 {
         return None;
@@ -77,8 +78,8 @@ fn rfc3339(text: &str) -> Option<i64> {
     let offset = match zone.as_bytes() {
         b"Z" | b"z" => 0,
         [sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] if [h1, h2, m1, m2].iter().all(|b| b.is_ascii_digit()) => {
-            let two = |tens: &u8, ones: &u8| i64::from(tens - b'0') * 10 + i64::from(ones - b'0');
-            let minutes = two(h1, h2) * 60 + two(m1, m2);
+            let two_digits = |tens: &u8, ones: &u8| i64::from(tens - b'0') * 10 + i64::from(ones - b'0');
+            let minutes = two_digits(h1, h2) * 60 + two_digits(m1, m2);
             if *sign == b'+' { minutes } else { -minutes }
         }
         _ => return None,
@@ -87,17 +88,18 @@ fn rfc3339(text: &str) -> Option<i64> {
     Some(days_before(year, month, day) * DAY + seconds * SECOND + millis)
 }
 
-/// Days from 1970-01-01 to a date, with years that begin in March, so that a leap day is the last one.
+/// Returns the days from 1970-01-01 to a date. Years start in March in this calculation, so a leap day is the last day
+/// of its year.
 fn days_before(year: i64, month: i64, day: i64) -> i64 {
     let year = if month > 2 { year } else { year - 1 };
-    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + of_year - 719_468
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    year * 365 + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + day_of_year - 719_468
 }
 
-/// As RFC 3339 in UTC, with milliseconds where there are some.
+/// Formats a time as RFC 3339 in UTC, with milliseconds unless they are zero.
 pub(super) fn show(millis: i64) -> String {
     let (days, rest) = (millis.div_euclid(DAY), millis.rem_euclid(DAY));
-    // A year is at most this, and then at most one less: 400 years have 146,097 days.
+    // This is the latest possible year, and the year is at most one less: 400 years have 146,097 days.
     let mut year = 1970 + (days * 400).div_euclid(146_097) + 1;
     while days_before(year, 1, 1) > days {
         year -= 1;
@@ -114,11 +116,11 @@ pub(super) fn show(millis: i64) -> String {
 mod tests {
     use super::{END_OF_TIME, parse, show};
 
-    /// 2026-03-01T12:00:00Z, as GNU's `date` says it.
+    /// 2026-03-01T12:00:00Z; GNU `date` gives the same value.
     const NOW: i64 = 1_772_366_400_000;
 
     #[test]
-    fn times_are_read_as_people_write_them() {
+    fn relative_absolute_and_numeric_times_are_parsed() {
         let cases = [
             ("now", NOW),
             ("-1h", NOW - 3_600_000),
@@ -143,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_an_error() {
+    fn invalid_times_are_rejected() {
         for text in [
             "",
             "-",
@@ -172,15 +174,15 @@ mod tests {
             "２０２６",
         ] {
             let error = parse(text, NOW).err().map(|e| e.to_string()).unwrap_or_default();
-            assert!(error.contains("is no time; write now, -1h"), "{text:?}: {error}");
+            assert!(error.contains("is not a time; write now, -1h"), "{text:?}: {error}");
         }
     }
 
     #[test]
-    fn what_is_shown_is_read_as_the_same_moment() {
+    fn formatted_times_parse_to_the_same_moment() {
         assert_eq!(show(NOW), "2026-03-01T12:00:00Z");
         assert_eq!(show(NOW + 7), "2026-03-01T12:00:00.007Z");
-        // Each day of four centuries' ends, and steps that meet all others.
+        // Steps of about 13 days reach all years until the end of time.
         for moment in (0..END_OF_TIME).step_by(86_400_000 * 13 + 12_345_678).chain([0, END_OF_TIME - 1]) {
             assert_eq!(parse(&show(moment), NOW).ok(), Some(moment), "{moment}");
         }

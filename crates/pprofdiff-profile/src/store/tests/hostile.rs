@@ -67,8 +67,8 @@ fn a_killed_commit_is_completed_by_the_next_add_or_compaction() {
         let ids: Vec<String> = partition.profiles().unwrap().iter().map(|stored| stored.id().to_owned()).collect();
         assert_eq!(ids.len(), if is_compaction { 2 } else { 3 }, "{case}");
         assert_eq!(seen_by_engines(&partition), [&ids, &ids, &ids].map(Clone::clone), "{case}");
-        let wanted = if is_compaction { 3 } else { 7 } + if repair == "add" { 8 } else { 0 };
-        assert_eq!(total(&store), wanted, "{case}");
+        let expected = if is_compaction { 3 } else { 7 } + if repair == "add" { 8 } else { 0 };
+        assert_eq!(total(&store), expected, "{case}");
     }
 }
 
@@ -77,7 +77,7 @@ fn a_commit_that_fails_leaves_nothing_in_any_table() {
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let partition = Partition::new(&store, keys("1"));
-    let id = Content::new(&counting(2)).unwrap().id(&keys("1")).unwrap();
+    let id = StoredContent::new(&counting(2)).unwrap().id(&keys("1")).unwrap();
     store.add(&counting(1), &keys("1"), &Costs::default()).unwrap();
     // A folder takes the place of the second file.
     let place = partition.file(&FUNCTIONS, &id);
@@ -222,8 +222,9 @@ fn compaction_follows_no_link() {
         }
     }
     let kept = || {
-        let of = |folder: &Path| fs::read_dir(folder).unwrap().filter(|e| e.as_ref().unwrap().path().is_file()).count();
-        assert_eq!((of(victim.path()), of(&foreign)), (4, 4));
+        let n_files =
+            |folder: &Path| fs::read_dir(folder).unwrap().filter(|e| e.as_ref().unwrap().path().is_file()).count();
+        assert_eq!((n_files(victim.path()), n_files(&foreign)), (4, 4));
     };
     for link in ["_tmp", "_series", "functions", "samples/service=api%2Fv1%20%C3%BC/build=2", "functions/x"] {
         let dir = tempfile::tempdir().unwrap();
@@ -278,7 +279,7 @@ fn sweeping_keeps_foreign_files() {
     let store = store(dir.path());
     let added = [1, 2].map(|value| store.add(&counting(value), &keys("1"), &Costs::default()).unwrap());
     let partition = Partition::new(&store, keys("1"));
-    let (own, other) = (partition.file(&FUNCTIONS, &added[0].id), "0123456789abcdef".repeat(2));
+    let (valid_file, other) = (partition.file(&FUNCTIONS, &added[0].id), "0123456789abcdef".repeat(2));
     store.write_derived(&other, b"x".to_vec());
     let series = dir.path().join("_series");
     let ours = series.join(&other);
@@ -292,7 +293,7 @@ fn sweeping_keeps_foreign_files() {
     ];
     for path in &foreign {
         // Copies of valid table files, under names that they do not own.
-        fs::copy(&own, path).unwrap();
+        fs::copy(&valid_file, path).unwrap();
         make_old(path);
     }
     make_old(&ours);
@@ -361,8 +362,8 @@ fn pipes_and_devices_are_refused_at_once() {
         stored.costs(LIMIT).map(drop)
     };
     read().unwrap();
-    let of_tables = TABLES.map(|table| partition.file(table, &added.id));
-    for path in of_tables.into_iter().chain([compacted, dir.path().join(MARKER_FILE)]) {
+    let table_files = TABLES.map(|table| partition.file(table, &added.id));
+    for path in table_files.into_iter().chain([compacted, dir.path().join(MARKER_FILE)]) {
         let whole = fs::read(&path).ok();
         for target in [Path::new("/dev/zero"), &pipe] {
             let _ = fs::remove_file(&path);
@@ -399,13 +400,13 @@ fn rows_count_with_their_decoded_size() {
     assert!(added.bytes < 40_000, "{}", added.bytes);
     let [stored] = &Partition::new(&store, keys("1")).profiles().unwrap()[..] else { panic!() };
     // Two 8-byte values, one list and one text per sample, plus the pages.
-    let least = 200_000 * (2 * 8 + 4 + 8 + 16);
-    for limit in [10, 100_000, least] {
+    let min_size = 200_000 * (2 * 8 + 4 + 8 + 16);
+    for limit in [10, 100_000, min_size] {
         let error = stored.load(limit).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
         assert!(error.to_string().contains("--inflated-limit"), "{error}");
     }
-    assert!(bytes_of(&stored.load(2 * least).unwrap()) == bytes_of(&profile));
+    assert!(bytes_of(&stored.load(2 * min_size).unwrap()) == bytes_of(&profile));
     // Costs are limited, too. The smallest profile still exceeds a limit of zero.
     let added = store.add(&counting(1), &keys("2"), &Costs::default()).unwrap();
     let [small] = &Partition::new(&store, keys("2")).profiles().unwrap()[..] else { panic!() };
@@ -419,7 +420,7 @@ fn a_panic_of_the_library_is_an_error_and_prints_nothing() {
     const CHILD: &str = "PPROFDIFF_TEST_STORE_PANIC";
     if std::env::var(CHILD).is_ok() {
         for _ in 0..2 {
-            let panicked = table::guarded::<()>(|| panic!("of the library"));
+            let panicked = table::catch_panics::<()>(|| panic!("of the library"));
             assert!(panicked.unwrap_err().to_string().contains("can't be decoded"));
         }
         let other = std::panic::catch_unwind(|| panic!("of another"));
