@@ -26,7 +26,7 @@ use pprofdiff_profile::random::HashMap;
 /// The maximum number of events per run.
 const MAX_EVENTS: f64 = 1e9;
 /// The number of costliest frames that determine the variation between runs.
-const MAX_TELLING: usize = 1_000;
+const MAX_FRAMES: usize = 1_000;
 
 /// An exact whole number of halves. The median of an even number of runs may lie between two integers.
 ///

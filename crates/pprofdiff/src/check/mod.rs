@@ -451,7 +451,7 @@ impl Rules {
         // Chance decides the side on which these frames are visible, so they cannot fail. They do not pass either if
         // they exceed a limit.
         let of_inlined = inlined.iter().map(|subject| (subject, None, true));
-        for ((frame, sides), p, is_inlined) in of_kept.chain(of_inlined) {
+        for ((frame, sides), p, is_inlined) in p_values.chain(of_inlined) {
             let p_adjusted = p.map(|p| test.adjusted(p));
             let mut outcome = test.outcome(sides, p_adjusted);
             if is_inlined {

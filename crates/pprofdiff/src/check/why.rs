@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pprofdiff_profile::random::HashSet;
 
-use super::rule::{Rule, Subject};
+use super::rule::{CheckRule, Subject};
 use super::{Outcome, RuleCheck};
 use crate::diff::Sort;
 use crate::explain::{Cause, Explanation};
@@ -18,7 +18,7 @@ const MIN_PART: f64 = 0.05;
 /// can exceed a limit, so a cause that reduces cost is dropped. No cause concerns a subject that fell, even if it fell
 /// by less than a limit below 0 demands.
 pub(super) fn explain_rule(
-    rule: &Rule,
+    rule: &CheckRule,
     found: &RuleCheck,
     all: &Explanation,
     runs: &MeasuredRuns,
@@ -33,7 +33,7 @@ pub(super) fn explain_rule(
         Subject::Each(_) => names.contains(label(f).as_str()),
     };
     let frames = 0..runs.frames().len() as u32;
-    let is_in_rule: Vec<bool> = frames.clone().map(is_in_rule).collect();
+    let in_rule: Vec<bool> = frames.clone().map(is_in_rule).collect();
     let grew_by = |chosen: &[bool]| {
         let [base, new] = runs.of_any(chosen, Sort::Cum);
         new.mean() - base.mean()
