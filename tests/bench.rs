@@ -633,7 +633,7 @@ fn a_side_of_runs_stands_where_a_profile_does() {
         [&["convert", "runs", "-o", "x.folded"][..], &["merge", "runs", "-o", "x.pb.gz"], &["top", "runs", "all.pb.gz"]]
     {
         let line = shop.failure(args);
-        assert!(line.contains("these are runs of two sides; for one of them name runs/base or runs/new"), "{line}");
+        assert!(line.contains("these are runs of two sides; for one side name runs/base or runs/new"), "{line}");
     }
     assert!(shop.failure(&["top", "other/base"]).contains("other/base"));
 }
