@@ -13,9 +13,9 @@
 //! # }
 //! ```
 //!
-//! A [`Diff`] holds the profiles of two sides. A [`Selection`] is the part that remains after filters. A [`Measure`] is one
-//! sample type of a selection, and produces tables, graphs and listings. The root exports the types that most callers
-//! need, and modules contain the rest:
+//! A [`Diff`] holds the profiles of two sides. A [`Selection`] is the part that remains after filters. A [`Measure`] is
+//! one sample type of a selection, and produces tables, graphs and listings. The root exports the types that most
+//! callers need, and modules contain the rest:
 //!
 //! - views of a measure: [`top`] (the table of frames), [`edges`] (callers and callees), [`stacks`], [`labels`],
 //!   [`graph`] and [`flame`];
@@ -28,8 +28,8 @@
 //! - modules of `pprofdiff-profile`, which reads and writes profiles: [`input`], `output`, [`builder`], [`samples`],
 //!   [`columns`], `proto`, [`mod@delta`], [`units`] and [`text`].
 //!
-//! The crate `pprofdiff-report` contains reports and their formats. This crate starts no thread. It uses a rayon pool if
-//! the caller runs it inside one (`pool.install(|| ...)`), and otherwise works on the calling thread.
+//! The crate `pprofdiff-report` contains reports and their formats. This crate starts no thread. It uses a rayon pool
+//! if the caller runs it inside one (`pool.install(|| ...)`), and otherwise works on the calling thread.
 
 pub mod batch;
 #[cfg(feature = "check")]

@@ -5,17 +5,17 @@ use crate::diff::{Diff, Matching, Measure, Moves, Query, Selection};
 use crate::{Result, explain};
 
 impl Diff {
-    /// Selects the samples and frames of a query by its filters, granularity and `no_inlines`: evaluates the filters and
-    /// interns the frames. [`Matching::Moved`] additionally costs as much as an explanation. It reads all samples of the
-    /// sample type that `explain` uses by default, so that all views of a pair agree about moves.
+    /// Selects the samples and frames of a query by its filters, granularity and `no_inlines`: evaluates the filters
+    /// and interns the frames. [`Matching::Moved`] additionally costs as much as an explanation. It reads all samples
+    /// of the sample type that `explain` uses by default, so that all views of a pair agree about moves.
     ///
     /// # Errors Returns an error for an invalid regular expression. The profiles were checked when they were loaded.
     pub fn select(&self, query: &Query) -> Result<Selection> {
         self.select_with(query, &self.moves(query.matching)?)
     }
 
-    /// Selects like [`Diff::select`], for views of several runs. [`Matching::Auto`] becomes `Stable`, so that numbers of a
-    /// run or a build in names do not separate functions, even if a side is a single profile.
+    /// Selects like [`Diff::select`], for views of several runs. [`Matching::Auto`] becomes `Stable`, so that numbers
+    /// of a run or a build in names do not separate functions, even if a side is a single profile.
     ///
     /// # Errors Returns the errors of [`Diff::select`].
     pub(crate) fn select_of_runs(&self, query: &Query) -> Result<Selection> {
