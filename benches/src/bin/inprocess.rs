@@ -146,7 +146,7 @@ fn main() {
     };
     for name in std::io::stdin().lines() {
         let name = name.unwrap();
-        let (_, work) = works.iter().find(|(n, _)| *n == name).expect("the name of a work");
+        let (_, work) = works.iter().find(|(n, _)| *n == name).expect("the name of an operation");
         let (start, cpu) = (Instant::now(), cpu_seconds());
         work();
         println!("{} {}", start.elapsed().as_secs_f64(), cpu_seconds() - cpu);

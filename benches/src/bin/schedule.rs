@@ -58,7 +58,7 @@ fn timed(f: impl FnOnce()) -> Duration {
 fn main() {
     let names: Vec<String> = std::env::args().skip(1).collect();
     let two = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
-    println!("Milliseconds on so many cores; in brackets, times the longer inflation.\n");
+    println!("Milliseconds by number of cores; in brackets, the ratio to the longer inflation.\n");
     println!("| pair, work | {} | two threads |", CORES.map(|n| n.to_string()).join(" | "));
     println!("|---|{}", "---|".repeat(CORES.len() + 1));
     for size in [S, M, L].into_iter().filter(|size| names.is_empty() || names.iter().any(|name| name == size.name)) {

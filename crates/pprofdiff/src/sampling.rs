@@ -408,7 +408,10 @@ fn decide_heap(typed: &Typed<'_>, space: &str, objects: &str) -> KnownBasis {
         let why = format!("no sampling rate (period), but no stack has less than {smallest}, which suggests sampling");
         return decided(Basis::Unknown, why);
     }
-    decided(Basis::Objects, "no sampling rate, and small allocations exist, so each counts as recorded".to_owned())
+    decided(
+        Basis::Objects,
+        "no sampling rate, and small allocations are present, so each counts as recorded".to_owned(),
+    )
 }
 
 /// The relation of a sample type to other types, as far as sampling depends on it.
@@ -662,7 +665,7 @@ impl Measure {
         let unknown = sampling.iter().find(|side| side.model == Model::Unknown)?;
         Some(format!(
             "the number of samples behind {} is unknown ({}), so one run per side cannot tell a change from chance; \
-             record several runs, or a sample type that counts samples, or state the profile's period",
+             record several runs per side, or profiles that state a period or count their samples",
             self.summary().sample_type,
             unknown.by
         ))

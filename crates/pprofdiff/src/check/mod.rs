@@ -688,7 +688,7 @@ fn empty_runs(runs: &MeasuredRuns, diff: &Diff) -> Result<Option<String>> {
         return Ok(Some(format!("the total of {kind} is 0 in {n} of the {count} new profiles: {names}")));
     }
     let which =
-        if count == 1 { String::new() } else { format!(", as in {} count the {count} new profiles", empty.len()) };
+        if count == 1 { String::new() } else { format!(", as in {} of the {count} new profiles", empty.len()) };
     let detail = format!("the total of {kind} is 0{which}; there is nothing to check");
     Err(Error::new(ErrorKind::Incompatible, detail).in_input(first))
 }

@@ -292,7 +292,7 @@ mod tests {
                 for i in -400..=400 {
                     let x = f64::from(i) / 50.0;
                     let penalty = deviance(b, n, r * x.exp()) + x * x / variance;
-                    assert!(g <= penalty + 1e-6, "{b} {n} {r} {variance} penalty {x}: {g} > {penalty}");
+                    assert!(g <= penalty + 1e-6, "{b} {n} {r} {variance} at {x}: {g} > {penalty}");
                 }
                 near(penalised(n, b, 1.0 / r, variance), g, 1e-6);
                 last = g;
