@@ -68,11 +68,11 @@ impl RunRandom {
 }
 
 /// Formats a rate in percent with its 95 % interval (Wilson 1927).
-fn rate(n: usize, of: usize) -> String {
-    let (n, of, z) = (n as f64, of as f64, 1.96);
-    let p = n / of;
-    let middle = (p + z * z / (2.0 * of)) / (1.0 + z * z / of);
-    let half = z * (p * (1.0 - p) / of + z * z / (4.0 * of * of)).sqrt() / (1.0 + z * z / of);
+fn rate(n: usize, trials: usize) -> String {
+    let (n, trials, z) = (n as f64, trials as f64, 1.96);
+    let p = n / trials;
+    let middle = (p + z * z / (2.0 * trials)) / (1.0 + z * z / trials);
+    let half = z * (p * (1.0 - p) / trials + z * z / (4.0 * trials * trials)).sqrt() / (1.0 + z * z / trials);
     format!("{:.1} ({:.1} to {:.1})", 100.0 * p, 100.0 * (middle - half).max(0.0), 100.0 * (middle + half))
 }
 

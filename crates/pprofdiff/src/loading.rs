@@ -131,7 +131,11 @@ impl Loading {
     pub fn to_options(&self) -> Result<LoadOptions> {
         let parse_limit = |text: OsString| {
             let number = text.to_str().and_then(|text| text.trim().parse().ok());
-            number.ok_or_else(|| Error::query(format!("{LIMIT_VARIABLE} must be a number of bytes, not {text:?}")))
+            number.ok_or_else(|| {
+                Error::query(format!(
+                    "{LIMIT_VARIABLE} must be a whole number of bytes such as 1000000000, not {text:?}"
+                ))
+            })
         };
         let variable = || std::env::var_os(LIMIT_VARIABLE).filter(|text| !text.is_empty()).map(parse_limit).transpose();
         let mut options = LoadOptions::default();

@@ -173,7 +173,7 @@ pub(crate) struct MeasuredRuns {
     /// The value of one event on the base and on the new side, after scaling.
     pub event: [f64; 2],
     /// The variance between runs of other programs.
-    known: f64,
+    known_variance: f64,
     /// The less certain sampling model of both sides.
     pub model: Model,
 }
@@ -184,7 +184,7 @@ impl MeasuredRuns {
     ///
     /// # Errors Returns an error for a normalization by zero, or to values that no longer fit.
     pub(crate) fn new(measure: Measure, normalize: Normalize) -> Result<MeasuredRuns> {
-        let (events, known) = explain::sampling(&measure)?;
+        let (events, known_variance) = explain::sampling(&measure)?;
         let profiles = measure.profile_sums();
         let scales = scales(&measure, normalize)?;
         let scaled_total = |(p, scale): (&ProfileSums, &Scale)| (p.is_base, scale.apply(p.total));
@@ -199,10 +199,10 @@ impl MeasuredRuns {
         // A side without events uses the event value of the opposite side.
         let or = |event: f64, fallback: f64| [event, fallback].into_iter().find(|event| *event > 0.0).unwrap_or(1.0);
         // Above this number of events, counting noise is negligible, and more events would only cause rounding.
-        let least = total[0].max.max(total[1].max) as f64 / MAX_EVENTS;
-        let event = [or(event[0], event[1]), or(event[1], event[0])].map(|event| event.max(least));
+        let min_event = total[0].max.max(total[1].max) as f64 / MAX_EVENTS;
+        let event = [or(event[0], event[1]), or(event[1], event[0])].map(|event| event.max(min_event));
         let model = measure.sampling_model();
-        Ok(MeasuredRuns { measure, is_base, profiles, scales, total, event, known, model })
+        Ok(MeasuredRuns { measure, is_base, profiles, scales, total, event, known_variance, model })
     }
 
     #[cfg(feature = "check")]
@@ -302,7 +302,7 @@ impl MeasuredRuns {
         costliest.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         costliest.truncate(MAX_FRAMES);
         let runs = costliest.iter().filter_map(|&(_, frame)| self.of_frame(frame, cost));
-        Spread::of_frames(runs.map(|sides| self.events(&sides)), self.known, paired)
+        Spread::of_frames(runs.map(|sides| self.events(&sides)), self.known_variance, paired)
     }
 }
 

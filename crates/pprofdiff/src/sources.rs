@@ -34,7 +34,7 @@ pub struct SourceDirs {
 #[derive(Debug)]
 pub struct SourceFiles<'d> {
     dirs: &'d SourceDirs,
-    found: RefCell<HashMap<(bool, String), Option<SourceText>>>,
+    texts_by_path: RefCell<HashMap<(bool, String), Option<SourceText>>>,
     /// The contents of files by their real paths.
     texts: RefCell<HashMap<PathBuf, Arc<str>>>,
 }
@@ -51,7 +51,7 @@ impl SourceDirs {
 
     /// Returns the files below the folders.
     pub fn files(&self) -> SourceFiles<'_> {
-        SourceFiles { dirs: self, found: RefCell::default(), texts: RefCell::default() }
+        SourceFiles { dirs: self, texts_by_path: RefCell::default(), texts: RefCell::default() }
     }
 }
 
@@ -101,11 +101,11 @@ impl SourceFiles<'_> {
 impl SourceCode for SourceFiles<'_> {
     fn find(&self, base: bool, path: &str) -> Option<SourceText> {
         let key = (base, path.to_owned());
-        if let Some(text) = self.found.borrow().get(&key) {
+        if let Some(text) = self.texts_by_path.borrow().get(&key) {
             return text.clone();
         }
         let text = self.look(base, path);
-        self.found.borrow_mut().insert(key, text.clone());
+        self.texts_by_path.borrow_mut().insert(key, text.clone());
         text
     }
 }

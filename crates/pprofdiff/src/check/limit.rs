@@ -257,13 +257,13 @@ impl<'a> Test<'a> {
             Limit::Increase(..) => 100.0 * self.in_unit() / value,
             Limit::Value(..) | Limit::Share(_) => return None,
         };
-        let least = match only {
+        let smallest = match only {
             Some(sides) => self.spread.detectable_alone(&runs.events(sides), runs.per_event(), chance),
             None => self.spread.detectable(value / runs.event[0], runs.per_event(), m, chance),
         };
-        let least = 100.0 * least;
+        let smallest = 100.0 * smallest;
         // A limit below zero demands a reduction, so a detectable growth has no meaning for it.
-        (least.is_finite() && percent.is_finite() && percent >= 0.0).then_some((least, percent))
+        (smallest.is_finite() && percent.is_finite() && percent >= 0.0).then_some((smallest, percent))
     }
 
     /// Returns the growth under the null hypothesis: the limit if it is below 0, else 1. The unit is events.

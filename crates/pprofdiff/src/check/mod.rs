@@ -263,7 +263,7 @@ impl Check {
     /// Returns true if a compared value exceeds its limit and is not on the allow-list, even if chance explains it.
     pub fn exceeds_a_limit(&self) -> bool {
         let mut findings = self.rules.iter().flat_map(|rule| &rule.findings);
-        findings.any(|found| matches!(found.outcome, Outcome::Inconclusive | Outcome::Fail))
+        findings.any(|finding| matches!(finding.outcome, Outcome::Inconclusive | Outcome::Fail))
     }
 }
 
@@ -511,7 +511,7 @@ impl Rules {
         let mut outcome = findings.iter().map(|f| f.outcome).max().unwrap_or(Outcome::Pass);
         let is_allowed = |frame: &Option<u32>| {
             let name = frame.map(|f| runs.frames().label(f));
-            findings.iter().any(|found| found.outcome == Outcome::Allowed && found.frame == name)
+            findings.iter().any(|finding| finding.outcome == Outcome::Allowed && finding.frame == name)
         };
         let would_be_missed = || match test.detectable(only) {
             Some((least, limit)) if least <= limit => false,
@@ -687,8 +687,7 @@ fn empty_runs(runs: &MeasuredRuns, diff: &Diff) -> Result<Option<String>> {
         let (n, names) = (empty.len(), empty.join(", "));
         return Ok(Some(format!("the total of {kind} is 0 in {n} of the {count} new profiles: {names}")));
     }
-    let which =
-        if count == 1 { String::new() } else { format!(", as in {} of the {count} new profiles", empty.len()) };
+    let which = if count == 1 { String::new() } else { format!(", as in {} of the {count} new profiles", empty.len()) };
     let detail = format!("the total of {kind} is 0{which}; there is nothing to check");
     Err(Error::new(ErrorKind::Incompatible, detail).in_input(first))
 }

@@ -19,11 +19,11 @@ const MIN_PART: f64 = 0.05;
 /// by less than a limit below 0 demands.
 pub(super) fn explain_rule(
     rule: &CheckRule,
-    found: &RuleCheck,
+    result: &RuleCheck,
     all: &Explanation,
     runs: &MeasuredRuns,
 ) -> Option<Arc<Explanation>> {
-    let failed = found.findings.iter().filter(|f| f.outcome == Outcome::Fail);
+    let failed = result.findings.iter().filter(|f| f.outcome == Outcome::Fail);
     let growth = failed.clone().map(|f| f.delta.to_f64()).fold(0.0, f64::max);
     let names: HashSet<&str> = failed.filter_map(|f| f.frame.as_deref()).collect();
     let label = |f| runs.frames().label(f);

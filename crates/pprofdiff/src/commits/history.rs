@@ -1,7 +1,7 @@
 //! Reads the commits of a range from `git log`, with their changes function by function. The log must contain whole
 //! files as diff context. Moved, reformatted or commented code is no change.
 
-use super::source::{Language, Outline, SourceFunction, SourceToken, calls, essence, language, loops};
+use super::source::{Language, Lexeme, Outline, SourceFunction, calls, essence, language, loops};
 use pprofdiff_profile::random::{HashMap, HashSet};
 
 /// The arguments of `git`, before the range. Each file is whole, so that the functions of both versions are visible.
@@ -184,8 +184,8 @@ fn differences<'a>(
     old.for_each(|word| *counts.entry(word).or_default() -= 1);
     new.for_each(|word| *counts.entry(word).or_default() += 1);
     let repeated = |sign: i64| {
-        let more = counts.iter().filter(move |(_, n)| **n * sign > 0);
-        let mut words: Vec<&str> = more.flat_map(|(word, n)| (0..n.abs()).map(move |_| *word)).collect();
+        let changed = counts.iter().filter(move |(_, n)| **n * sign > 0);
+        let mut words: Vec<&str> = changed.flat_map(|(word, n)| (0..n.abs()).map(move |_| *word)).collect();
         words.sort_unstable();
         words
     };
@@ -338,9 +338,7 @@ impl CommitChanges {
                 continue;
             }
             let Some(shown) = b.or(a) else { continue };
-            let tokens = |side: Option<&SideFunction<'_>>| {
-                side.map_or(&[] as &[SourceToken], |side| &side.function.tokens).to_vec()
-            };
+            let tokens = |f: Option<&SideFunction<'_>>| f.map_or(&[] as &[Lexeme], |f| &f.function.tokens).to_vec();
             let (tokens_a, tokens_b) = (tokens(a), tokens(b));
             let current_name = |name: &str| renamed.get(name).cloned().unwrap_or_else(|| name.to_owned());
             let called_a: Vec<String> = calls(&tokens_a).map(current_name).collect();
@@ -379,7 +377,7 @@ impl CommitChanges {
     fn outside(&mut self, patch: &Patch<'_>, before: &Outline, after: &Outline) {
         let Some(path) = patch.new_path.or(patch.old_path) else { return };
         let [old, new] = [before, after].map(|outline| essence(&outline.outside));
-        let texts = |tokens: &[&SourceToken]| tokens.iter().map(|t| t.text.clone()).collect::<Vec<_>>();
+        let texts = |tokens: &[&Lexeme]| tokens.iter().map(|t| t.text.clone()).collect::<Vec<_>>();
         if texts(&old) == texts(&new) || patch.old_path.is_none() || patch.new_path.is_none() {
             return;
         }

@@ -155,21 +155,19 @@ impl<'a> CommitRanking<'a> {
         for row in &self.stacks.rows {
             let recorded = self.stacks.frames_of(row);
             let frames: Vec<u32> = recorded.iter().map(|&frame| self.now[frame as usize]).collect();
-            let is_called = |is_of: &dyn Fn(&[String], usize) -> bool, position: usize| {
-                is_of(&evidence.functions, position)
-                    && (evidence.callers.is_empty() || position > 0 && is_of(&evidence.callers, position - 1))
+            let is_called = |is_of: &dyn Fn(&[String], usize) -> bool, index: usize| {
+                is_of(&evidence.functions, index)
+                    && (evidence.callers.is_empty() || index > 0 && is_of(&evidence.callers, index - 1))
             };
-            let is_now = |names: &[String], position: usize| {
-                self.names[frames[position] as usize].iter().any(|n| names.contains(n))
-            };
-            let is_named =
-                |names: &[String], position: usize| names.contains(&self.places[recorded[position] as usize].name);
-            let Some(position) = (0..frames.len()).rfind(|&position| is_called(&is_now, position)) else { continue };
+            let is_now =
+                |names: &[String], index: usize| self.names[frames[index] as usize].iter().any(|n| names.contains(n));
+            let is_named = |names: &[String], index: usize| names.contains(&self.places[recorded[index] as usize].name);
+            let Some(index) = (0..frames.len()).rfind(|&index| is_called(&is_now, index)) else { continue };
             let delta = row.weight.new as f64 - self.scale * row.weight.base as f64;
-            if (0..frames.len()).any(|position| is_called(&is_named, position)) {
+            if (0..frames.len()).any(|index| is_called(&is_named, index)) {
                 named += delta;
             }
-            stacks.push((frames, position, delta));
+            stacks.push((frames, index, delta));
         }
         let total: f64 = stacks.iter().map(|(.., delta)| delta).sum();
         if total * named < 0.0 || total.abs() < RENAMED * named.abs() {
@@ -179,16 +177,16 @@ impl<'a> CommitRanking<'a> {
         // A calls cause may be assigned to a caller far above it, for example because many functions below were
         // renamed. The cause itself may also be renamed. The deepest function with nearly all of the change then takes
         // its place.
-        let is_renamed = stacks.iter().any(|(frames, position, _)| self.names[frames[*position] as usize].len() > 1);
+        let is_renamed = stacks.iter().any(|(frames, index, _)| self.names[frames[*index] as usize].len() > 1);
         let Some(deepest) =
             deepest.filter(|_| (cause.kind == CauseKind::Calls || is_renamed) && cause.callee.is_none())
         else {
             return Some((roles, calls));
         };
-        for (frames, position, _) in &mut stacks {
-            *position = frames.iter().rposition(|frame| *frame == deepest).unwrap_or(usize::MAX);
+        for (frames, index, _) in &mut stacks {
+            *index = frames.iter().rposition(|frame| *frame == deepest).unwrap_or(usize::MAX);
         }
-        stacks.retain(|(_, position, _)| *position != usize::MAX);
+        stacks.retain(|(_, index, _)| *index != usize::MAX);
         let (roles, calls, _) = roles_in(&stacks, is_own_cost);
         Some((roles, calls))
     }

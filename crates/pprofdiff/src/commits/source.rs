@@ -38,7 +38,7 @@ const OWNERS: [&str; 11] =
 const AFTER_SIGNATURE: [&str; 3] = ["where", "throws", "noexcept"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SourceToken {
+pub(super) struct Lexeme {
     pub text: String,
     /// The line number, starting at 0.
     pub line: u32,
@@ -46,7 +46,7 @@ pub(super) struct SourceToken {
     pub is_first: bool,
 }
 
-impl SourceToken {
+impl Lexeme {
     pub(super) fn is_name(&self) -> bool {
         self.text.starts_with(|c: char| c.is_alphabetic() || c == '_' || c == '$')
     }
@@ -64,14 +64,14 @@ pub(super) struct SourceFunction {
     pub owner: Option<String>,
     /// The line range, starting at 0.
     pub lines: Range<u32>,
-    pub tokens: Vec<SourceToken>,
+    pub tokens: Vec<Lexeme>,
 }
 
 /// A source text, split into functions and the tokens outside of functions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Outline {
     pub functions: Vec<SourceFunction>,
-    pub outside: Vec<SourceToken>,
+    pub outside: Vec<Lexeme>,
 }
 
 impl Outline {
@@ -84,13 +84,13 @@ impl Outline {
     }
 }
 
-fn tokens(text: &str, language: Language) -> Vec<SourceToken> {
-    let mut all: Vec<SourceToken> = Vec::new();
+fn tokens(text: &str, language: Language) -> Vec<Lexeme> {
+    let mut all: Vec<Lexeme> = Vec::new();
     let mut chars = text.char_indices().peekable();
     let mut line = 0u32;
     let mut push = |start: usize, end: usize, line: u32, prefix: &str| {
-        let is_first = all.last().is_none_or(|last: &SourceToken| last.line != line);
-        all.push(SourceToken { text: format!("{prefix}{}", &text[start..end]), line, is_first });
+        let is_first = all.last().is_none_or(|last: &Lexeme| last.line != line);
+        all.push(Lexeme { text: format!("{prefix}{}", &text[start..end]), line, is_first });
     };
     while let Some((start, c)) = chars.next() {
         let rest = &text[start..];
@@ -154,7 +154,7 @@ fn quoted(rest: &str, quote: char, language: Language) -> (usize, usize) {
     (1, 0)
 }
 
-fn by_indentation(text: &str, tokens: &[SourceToken]) -> Outline {
+fn by_indentation(text: &str, tokens: &[Lexeme]) -> Outline {
     let lines: Vec<&str> = text.lines().collect();
     let indent = |line: u32| {
         let line = lines.get(line as usize).copied().unwrap_or_default();
@@ -214,7 +214,7 @@ fn by_indentation(text: &str, tokens: &[SourceToken]) -> Outline {
             // The nesting depth of a statement is part of its meaning.
             let level =
                 levels.len() - open.iter().filter(|(_, function, _)| function.is_none()).count().min(levels.len());
-            tokens_of_scope.push(SourceToken { text: format!("\n{level}"), line: token.line, is_first: true });
+            tokens_of_scope.push(Lexeme { text: format!("\n{level}"), line: token.line, is_first: true });
         }
         tokens_of_scope.push(token.clone());
     }
@@ -228,7 +228,7 @@ struct Brace {
     owner: Option<String>,
 }
 
-fn by_braces(tokens: &[SourceToken]) -> Outline {
+fn by_braces(tokens: &[Lexeme]) -> Outline {
     let mut outline = Outline::default();
     let mut function_of: Vec<Option<usize>> = vec![None; tokens.len()];
     let mut open: Vec<Brace> = Vec::new();
@@ -285,7 +285,7 @@ fn by_braces(tokens: &[SourceToken]) -> Outline {
 
 /// Returns the index at which the header of a brace begins: the last line that begins with a name outside of
 /// parentheses.
-fn header_start(tokens: &[SourceToken], from: usize, brace: usize) -> usize {
+fn header_start(tokens: &[Lexeme], from: usize, brace: usize) -> usize {
     let (mut depth, mut start, mut is_bound) = (0i32, from, false);
     for (i, token) in tokens.iter().enumerate().take(brace).skip(from) {
         let may_begin = !is_bound && (token.is_name() || token.text == "*" || token.text == "~");
@@ -307,7 +307,7 @@ enum Defined {
     Owner(String),
 }
 
-fn defined(header: &[SourceToken], is_inside: bool) -> Option<Defined> {
+fn defined(header: &[Lexeme], is_inside: bool) -> Option<Defined> {
     let text = |i: usize| header.get(i).map_or("", |t| t.text.as_str());
     let position = |words: &[&str]| header.iter().position(|t| words.contains(&t.text.as_str()));
     let function = |name: &str, owner: Option<String>| Some(Defined::Function { name: name.to_owned(), owner });
@@ -343,7 +343,7 @@ fn defined(header: &[SourceToken], is_inside: bool) -> Option<Defined> {
     if let Some(keyword) = position(&OWNERS).filter(|keyword| parenthesis.is_none_or(|p| *keyword < p) && !is_inside) {
         let names =
             header[keyword + 1..].iter().take_while(|t| t.text != "where" && t.text != ":" && t.text != "extends");
-        let names: Vec<&SourceToken> = names.collect();
+        let names: Vec<&Lexeme> = names.collect();
         let from = names.iter().position(|t| t.text == "for").map_or(0, |for_index| for_index + 1);
         let mut depth = 0;
         let mut candidates = names[from..].iter().filter(|t| {
@@ -369,16 +369,15 @@ fn defined(header: &[SourceToken], is_inside: bool) -> Option<Defined> {
 }
 
 /// Returns the tokens that comparisons use, without tokens that formatters add.
-pub(super) fn essence(tokens: &[SourceToken]) -> Vec<&SourceToken> {
-    let closes = |t: Option<&SourceToken>| {
-        t.is_none_or(|t| [")", "]", "}"].contains(&t.text.as_str()) || t.text.starts_with('\n'))
-    };
-    let kept = |(i, t): &(usize, &SourceToken)| t.text != ";" && !(t.text == "," && closes(tokens.get(i + 1)));
+pub(super) fn essence(tokens: &[Lexeme]) -> Vec<&Lexeme> {
+    let closes =
+        |t: Option<&Lexeme>| t.is_none_or(|t| [")", "]", "}"].contains(&t.text.as_str()) || t.text.starts_with('\n'));
+    let kept = |(i, t): &(usize, &Lexeme)| t.text != ";" && !(t.text == "," && closes(tokens.get(i + 1)));
     tokens.iter().enumerate().filter(kept).map(|(_, t)| t).collect()
 }
 
 /// Returns the called names, once per call.
-pub(super) fn calls(tokens: &[SourceToken]) -> impl Iterator<Item = &str> {
+pub(super) fn calls(tokens: &[Lexeme]) -> impl Iterator<Item = &str> {
     let is_called = |i: usize| {
         let next = |n: usize| tokens.get(i + n).map_or("", |t| t.text.as_str());
         // Rust macros, and functions with explicit types.
@@ -397,7 +396,7 @@ pub(super) fn calls(tokens: &[SourceToken]) -> impl Iterator<Item = &str> {
 }
 
 /// Returns the number of loop keywords.
-pub(super) fn loops(tokens: &[SourceToken]) -> usize {
+pub(super) fn loops(tokens: &[Lexeme]) -> usize {
     tokens.iter().filter(|t| LOOPS.contains(&t.text.as_str())).count()
 }
 

@@ -65,7 +65,8 @@ pub(crate) fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
 const ALPHA_OF_PAIR: f64 = 0.002;
 const ALPHA_OF_REPLICATES: f64 = 0.05;
 
-/// The weight of the shrunk variance between runs, in degrees of freedom, in addition to the degrees of freedom of the runs.
+/// The weight of the shrunk variance between runs, in degrees of freedom, in addition to the degrees of freedom of the
+/// runs.
 pub(crate) const PRIOR_DEGREES: u32 = 20;
 
 /// The precision of a measured variance between runs.
@@ -98,10 +99,10 @@ const FEWEST_CANDIDATES: usize = 100;
 /// candidates. Benjamini and Hochberg's procedure does not fit: candidates are nested, the report contains few of them,
 /// and a false alarm weighs more than a miss.
 pub(crate) fn threshold(candidates: usize, measured: Option<Measured>) -> f64 {
-    let over = |alpha: f64, fewest: usize| alpha / (2.0 * candidates.max(fewest) as f64);
+    let tail_probability = |alpha: f64, fewest: usize| alpha / (2.0 * candidates.max(fewest) as f64);
     let quantile = match measured {
-        Some(variance) => student_quantile(over(ALPHA_OF_REPLICATES, variance.fewest), variance.degrees()),
-        None => normal_quantile(over(ALPHA_OF_PAIR, FEWEST_CANDIDATES)),
+        Some(variance) => student_quantile(tail_probability(ALPHA_OF_REPLICATES, variance.fewest), variance.degrees()),
+        None => normal_quantile(tail_probability(ALPHA_OF_PAIR, FEWEST_CANDIDATES)),
     };
     quantile * quantile
 }
@@ -201,8 +202,8 @@ fn variance_at(b: f64, n: f64, r: f64, level: f64) -> f64 {
     let (t, log_r) = (b + n, r.ln());
     let part = |x: f64| if x > 0.0 { x * (x / t).ln() } else { 0.0 };
     let fixed = part(b) + part(n) - n * log_r;
-    let excess = |at: f64| {
-        let x = top * at;
+    let excess = |fraction: f64| {
+        let x = top * fraction;
         let odds = r * x.exp();
         let deviance = 2.0 * (fixed - n * x + t * odds.ln_1p());
         deviance - x * (b * odds - n) / (1.0 + odds) - level
@@ -213,19 +214,19 @@ fn variance_at(b: f64, n: f64, r: f64, level: f64) -> f64 {
     let mut stays = 0;
     while outer.0 - inner.0 > 1e-7 {
         let secant = (inner.0 * outer.1 - outer.0 * inner.1) / (outer.1 - inner.1);
-        let at: f64 = if secant > inner.0 && secant < outer.0 { secant } else { (inner.0 + outer.0) / 2.0 };
-        let value = excess(at);
+        let fraction: f64 = if secant > inner.0 && secant < outer.0 { secant } else { (inner.0 + outer.0) / 2.0 };
+        let value = excess(fraction);
         if value > 0.0 {
-            inner = (at, value);
+            inner = (fraction, value);
             outer.1 /= if stays > 0 { 2.0 } else { 1.0 };
             stays = 1;
         } else {
-            outer = (at, value);
+            outer = (fraction, value);
             inner.1 /= if stays < 0 { 2.0 } else { 1.0 };
             stays = -1;
         }
         if value.abs() < 1e-9 {
-            (inner.0, outer.0) = (at, at);
+            (inner.0, outer.0) = (fraction, fraction);
         }
     }
     let outer = outer.0;

@@ -61,7 +61,7 @@ pub(crate) struct Spread {
     /// The average variance of frames. It exceeds the typical variance if single runs of some frames stand out.
     average: f64,
     /// The variance between runs of other programs.
-    known: f64,
+    known_variance: f64,
     /// True if run i of the base is paired with run i of the new side.
     paired: bool,
 }
@@ -136,34 +136,36 @@ fn per_side(m: [usize; 2]) -> f64 {
 }
 
 impl Spread {
-    /// Estimates the variation from the frames of several runs. `known` is the variance between runs of other programs.
-    pub(crate) fn of_frames(frames: impl Iterator<Item = Events>, known: f64, paired: bool) -> Spread {
-        let by_others = Spread { tau2: known, degrees: DEGREES_OF_KNOWN, average: 0.0, known, paired };
-        let mut telling: Vec<Events> =
+    /// Estimates the variation from the frames of several runs. `known_variance` is the variance between runs of other
+    /// programs.
+    pub(crate) fn of_frames(frames: impl Iterator<Item = Events>, known_variance: f64, paired: bool) -> Spread {
+        let by_others =
+            Spread { tau2: known_variance, degrees: DEGREES_OF_KNOWN, average: 0.0, known_variance, paired };
+        let mut contributing: Vec<Events> =
             frames.filter(|runs| runs.iter().all(|side| side.iter().sum::<f64>() > TELLING)).collect();
         // Frames that always occur together are one frame.
-        telling.sort_unstable_by(|a, b| {
+        contributing.sort_unstable_by(|a, b| {
             a.iter().flatten().partial_cmp(b.iter().flatten()).unwrap_or(std::cmp::Ordering::Equal)
         });
-        telling.dedup();
+        contributing.dedup();
         // One run per side cannot distinguish noise from change.
-        if !telling.iter().all(|runs| by_others.is_replicated(runs)) {
+        if !contributing.iter().all(|runs| by_others.is_replicated(runs)) {
             return by_others;
         }
-        let runs: Vec<_> = telling.iter().map(|runs| variance_of_runs(runs, paired)).collect();
+        let runs: Vec<_> = contributing.iter().map(|runs| variance_of_runs(runs, paired)).collect();
         let average = average_excess(&runs);
-        if telling.len() < FEWEST {
+        if contributing.len() < FEWEST {
             return Spread { average, ..by_others };
         }
         let degrees = runs[0].1;
-        let fewest = least_prior(telling[0].each_ref().map(Vec::len), paired).max(1.0);
+        let fewest = least_prior(contributing[0].each_ref().map(Vec::len), paired).max(1.0);
         // The logarithm of a variance relative to its expectation has a known mean and variance (Smyth 2004).
         let fit = |tau2: f64| {
             let logs: Vec<f64> = runs.iter().map(|(v, _, counted)| (v / (tau2 + counted)).max(1e-4).ln()).collect();
             let center = mean(&logs);
             let spread = logs.iter().map(|x| (x - center).powi(2)).sum::<f64>() / (logs.len() as f64 - 1.0);
-            let more = spread - log_variance(degrees);
-            let prior = if more > 0.0 { 2.0 * trigamma_inverse(more) } else { MAX_DEGREES };
+            let excess = spread - log_variance(degrees);
+            let prior = if excess > 0.0 { 2.0 * trigamma_inverse(excess) } else { MAX_DEGREES };
             let prior = prior.clamp(fewest, MAX_DEGREES);
             let expected = |degrees: f64| digamma(degrees / 2.0) - (degrees / 2.0).ln();
             (center - expected(degrees) + expected(prior), prior)
@@ -177,7 +179,7 @@ impl Spread {
                 high = middle;
             }
         }
-        Spread { tau2: high, degrees: fit(high).1, average, known, paired }
+        Spread { tau2: high, degrees: fit(high).1, average, known_variance, paired }
     }
 
     /// Returns the variance of a subject's cost between runs, beyond counting, and its degrees of freedom.
@@ -186,16 +188,19 @@ impl Spread {
             return (self.tau2, self.degrees);
         }
         let (variance, degrees, counted) = variance_of_runs(runs, self.paired);
-        let drawn = (self.degrees * (self.tau2 + counted) + degrees * variance) / (self.degrees + degrees);
-        ((drawn - counted).max(self.least(degrees, per_side(runs.each_ref().map(Vec::len)))), self.degrees + degrees)
+        let shrunk = (self.degrees * (self.tau2 + counted) + degrees * variance) / (self.degrees + degrees);
+        (
+            (shrunk - counted).max(self.min_variance(degrees, per_side(runs.each_ref().map(Vec::len)))),
+            self.degrees + degrees,
+        )
     }
 
     /// Returns the minimum variance of a frame, given the degrees of freedom of its own runs and their number per side.
     /// Frames that come and go can make the average as large as the variance of a frame itself. So the average is
     /// capped where more runs would need a larger change than one run per side. A frame's own variance has no cap.
-    fn least(&self, own_degrees: f64, runs: f64) -> f64 {
+    fn min_variance(&self, own_degrees: f64, runs: f64) -> f64 {
         let average = self.average * DEGREES_OF_AVERAGE / (DEGREES_OF_AVERAGE + own_degrees);
-        (self.tau2 / 4.0).max(average.min(self.known * runs))
+        (self.tau2 / 4.0).max(average.min(self.known_variance * runs))
     }
 
     /// Returns the probability that a build that grew by `ratio` appears to have grown by at least this amount.
@@ -239,8 +244,8 @@ impl Spread {
         let m = runs.each_ref().map(Vec::len);
         let (variance, own_degrees, counted) = variance_of_runs(runs, self.paired);
         let prior = prior_of_one(m, self.paired);
-        let drawn = (prior * (self.known + counted) + own_degrees * variance) / (prior + own_degrees);
-        Some((between_run_variance(drawn, m).sqrt().max(1e-12), prior + own_degrees))
+        let shrunk = (prior * (self.known_variance + counted) + own_degrees * variance) / (prior + own_degrees);
+        Some((between_run_variance(shrunk, m).sqrt().max(1e-12), prior + own_degrees))
     }
 
     /// Returns the two-sided probability that builds that differ by `ratio` appear to differ by at least this amount.
@@ -287,8 +292,8 @@ impl Spread {
         let center = sum / m;
         let squares: f64 = runs.iter().map(|x| (x / center - 1.0).powi(2)).sum();
         let (counted, degrees) = (1.0 / center, self.degrees + m - 1.0);
-        let drawn = (self.degrees * (self.tau2 + counted) + squares) / degrees;
-        let variance = (drawn - counted).max(self.least(m - 1.0, m)).max(1e-12) / m;
+        let shrunk = (self.degrees * (self.tau2 + counted) + squares) / degrees;
+        let variance = (shrunk - counted).max(self.min_variance(m - 1.0, m)).max(1e-12) / m;
         // Minimizes the sum of the Poisson deviance and of the penalty for a run that differs. The slope of that sum
         // grows with x. Differences of large counts are computed before their logs, to keep precision.
         let slope = |x: f64| expected * x.exp_m1() - (sum - expected) + x / variance;
@@ -305,7 +310,7 @@ impl Spread {
     /// with `events` events per run of the base. `chance` is the accepted probability of a false positive. `ratio` is
     /// the ratio of events at equal cost.
     pub(crate) fn detectable(&self, events: f64, ratio: f64, m: [usize; 2], chance: f64) -> f64 {
-        let tau2 = self.tau2.max(self.least(self.own_degrees(m), per_side(m)));
+        let tau2 = self.tau2.max(self.min_variance(self.own_degrees(m), per_side(m)));
         let [base, new] = m.map(|m| m as f64);
         let degrees = self.degrees + self.own_degrees(m);
         least_growth(events * base, ratio * new / base, between_run_variance(tau2, m), required(chance, degrees))
@@ -444,14 +449,14 @@ mod tests {
     /// single subject, on either side.
     #[test]
     fn another_run_never_raises_the_required_change() {
-        let known = 0.0049;
+        let known_variance = 0.0049;
         let needed = |m: [usize; 2], paired: bool, chance: f64, events: f64| {
             let is_replicated = m[0] + m[1] > 2;
             let prior = if is_replicated { least_prior(m, paired).max(1.0) } else { DEGREES_OF_KNOWN };
-            let spread = Spread { tau2: known, degrees: prior, average: 0.0, known, paired };
+            let spread = Spread { tau2: known_variance, degrees: prior, average: 0.0, known_variance, paired };
             let frame = spread.detectable(events, 1.0, m, chance);
             // Runs with the variance of other programs: equally far above and below the mean.
-            let deviation = (known + 1.0 / events).sqrt();
+            let deviation = (known_variance + 1.0 / events).sqrt();
             let side = |m: usize| {
                 let step = if m < 2 { 0.0 } else { deviation * ((m - 1) as f64 / (m - m % 2) as f64).sqrt() };
                 let sign = |i: usize| if m % 2 == 1 && i + 1 == m { 0.0 } else { 1.0 - 2.0 * (i % 2) as f64 };
@@ -487,12 +492,13 @@ mod tests {
         let mut chance = Uniform(11);
         let (m, tau) = ([5, 5], 0.05);
         let one_in = 0.01 / 100.0;
-        let known = Spread { tau2: tau * tau, degrees: 20.0, average: 0.0, known: 0.0049, paired: false };
+        let true_spread =
+            Spread { tau2: tau * tau, degrees: 20.0, average: 0.0, known_variance: 0.0049, paired: false };
         // Also for a frame with few events.
         for cost in [500.0, 15.0] {
             let mut costs = costs();
             costs[0] = cost;
-            let factor = 1.0 + known.detectable(cost, 1.0, m, one_in);
+            let factor = 1.0 + true_spread.detectable(cost, 1.0, m, one_in);
             let mut found = 0;
             for _ in 0..300 {
                 let frames = chance.frames(&costs, tau, m, factor);
@@ -592,7 +598,7 @@ mod tests {
 
     #[test]
     fn p_above_falls_with_the_distance_of_the_limit() {
-        let spread = Spread { tau2: 0.0025, degrees: 20.0, average: 0.0, known: 0.0049, paired: false };
+        let spread = Spread { tau2: 0.0025, degrees: 20.0, average: 0.0, known_variance: 0.0049, paired: false };
         let runs = [1000.0, 1010.0, 990.0];
         assert!(spread.p_above(&runs, 800.0) < 1e-3 && spread.p_above(&runs, 1200.0) == 1.0);
         let near = spread.p_above(&runs, 999.9);

@@ -120,23 +120,23 @@ impl Noise {
     fn own_noise_of(&self, n: usize, bends: &Bends) -> OwnNoise {
         let n = n as f64;
         let variance = bends.beside_counting().unwrap_or(self.typical);
-        let drawn = ((DEGREES * self.typical + n * variance) / (DEGREES + n)).max(self.typical / 4.0);
-        let excess = drawn * bends.typical;
-        OwnNoise { tau: drawn.sqrt(), beside_counting: excess / (1.0 + excess) }
+        let shrunk = ((DEGREES * self.typical + n * variance) / (DEGREES + n)).max(self.typical / 4.0);
+        let excess = shrunk * bends.typical;
+        OwnNoise { tau: shrunk.sqrt(), beside_counting: excess / (1.0 + excess) }
     }
 
     /// Returns the level changes of a frame that exceed chance, each with its p-value.
-    pub(crate) fn steps(&self, levels: &[f64], sums: &Sums, own: OwnNoise) -> Vec<(usize, f64)> {
+    pub(crate) fn steps(&self, levels: &[f64], sums: &Sums, frame_noise: OwnNoise) -> Vec<(usize, f64)> {
         let is_alone = self.memory.is_empty();
         let level = if is_alone { single_level(levels.len()) } else { WANDERING };
         let wandering = (levels.len() >= FEWEST_ALONE).then_some(level);
-        steps(levels, sums, |builds| self.memory(own, builds), wandering)
+        steps(levels, sums, |builds| self.memory(frame_noise, builds), wandering)
     }
 
     /// Returns the ratio of the variance of a mean of `builds` builds to its variance under independence.
-    pub(crate) fn memory(&self, own: OwnNoise, builds: usize) -> f64 {
+    pub(crate) fn memory(&self, frame_noise: OwnNoise, builds: usize) -> f64 {
         let longest = self.memory.iter().find(|(length, _)| *length >= builds).or(self.memory.last());
-        let part = own.beside_counting;
+        let part = frame_noise.beside_counting;
         (1.0 + part * longest.map_or(0.0, |(_, excess)| *excess)) * (1.0 + part * self.tails)
     }
 }
@@ -247,15 +247,15 @@ fn memory(frames: &[Vec<f64>], bends: &[Bends], noise: &Noise) -> Vec<(usize, f6
     let all: Vec<(&Vec<f64>, &Bends)> = frames.iter().zip(bends).collect();
     // For each frame: the variance of the difference of neighbouring means by length, and the part beyond counting.
     let courses = parallel::map(&all, |(counts, bends)| {
-        let own = noise.own_noise_of(n, bends);
-        let levels: Vec<f64> = counts.iter().map(|&count| leveled(count, own.tau)).collect();
+        let frame_noise = noise.own_noise_of(n, bends);
+        let levels: Vec<f64> = counts.iter().map(|&count| leveled(count, frame_noise.tau)).collect();
         let sums = Sums::new(&cut_spikes(&levels).0);
         let variance = |&m: &usize| {
             let all = n + 1 - 2 * m;
             let squares = |i: usize| sums.difference((i + m, i + 2 * m), (i, i + m)).powi(2) / 2.0;
             (0..all).map(squares).sum::<f64>() / all as f64 * m as f64
         };
-        (lengths.iter().map(variance).collect::<Vec<f64>>(), own.beside_counting)
+        (lengths.iter().map(variance).collect::<Vec<f64>>(), frame_noise.beside_counting)
     });
     let mut memory = Vec::new();
     for (place, m) in lengths.into_iter().enumerate() {
@@ -294,28 +294,26 @@ mod tests {
             (-2.0 * self.uniform().ln()).sqrt() * (std::f64::consts::TAU * self.uniform()).cos()
         }
 
-        fn course(&mut self, kind: NoiseKind, n: usize) -> Vec<f64> {
+        fn course(&mut self, kind: Jitter, n: usize) -> Vec<f64> {
             let (phase, period) =
                 (self.uniform() * std::f64::consts::TAU, [8.0, 12.0, 24.0][(self.uniform() * 3.0) as usize]);
             let mut last = match kind {
-                NoiseKind::Lasting(r) => self.normal() / (1.0 - r * r).sqrt(),
+                Jitter::Lasting(r) => self.normal() / (1.0 - r * r).sqrt(),
                 _ => 0.0,
             };
             let one = |i: usize| match kind {
-                NoiseKind::None => 0.0,
-                NoiseKind::White => self.normal(),
-                NoiseKind::Lasting(r) => {
+                Jitter::None => 0.0,
+                Jitter::White => self.normal(),
+                Jitter::Lasting(r) => {
                     last = r * last + self.normal();
                     last
                 }
-                NoiseKind::Walk => {
+                Jitter::Walk => {
                     last += 0.4 * self.normal();
                     last
                 }
-                NoiseKind::Wave => {
-                    1.4 * (phase + std::f64::consts::TAU * i as f64 / period).sin() + 0.3 * self.normal()
-                }
-                NoiseKind::Heavy => {
+                Jitter::Wave => 1.4 * (phase + std::f64::consts::TAU * i as f64 / period).sin() + 0.3 * self.normal(),
+                Jitter::Heavy => {
                     let wide = (self.normal().powi(2) + self.normal().powi(2)) / 2.0;
                     (self.normal() / wide.sqrt().max(1e-3)).clamp(-60.0, 60.0)
                 }
@@ -325,7 +323,7 @@ mod tests {
     }
 
     #[derive(Clone, Copy, Debug, PartialEq)]
-    enum NoiseKind {
+    enum Jitter {
         None,
         White,
         /// A first-order autoregression.
@@ -339,16 +337,16 @@ mod tests {
     /// Simulated frames by builds. The first `few` frames have noise of the kind `own`, and later frames have white
     /// noise. All frames share noise of the kind `common`. `deviations` are the standard deviations of both.
     struct Histories {
-        own: NoiseKind,
+        own: Jitter,
         few: usize,
-        common: NoiseKind,
+        common: Jitter,
         deviations: [f64; 2],
         frames: usize,
         builds: usize,
     }
 
     impl Histories {
-        fn new(own: NoiseKind, common: NoiseKind) -> Histories {
+        fn new(own: Jitter, common: Jitter) -> Histories {
             Histories { own, few: usize::MAX, common, deviations: [0.05; 2], frames: 20, builds: 40 }
         }
 
@@ -356,7 +354,7 @@ mod tests {
             let common = random.course(self.common, self.builds);
             let frame = |f: usize| {
                 let cost = 10f64.powf(6.5 + 2.5 * random.uniform());
-                let own = random.course(if f < self.few { self.own } else { NoiseKind::White }, self.builds);
+                let own = random.course(if f < self.few { self.own } else { Jitter::White }, self.builds);
                 let count =
                     |(own, common): (&f64, &f64)| cost * (self.deviations[0] * own + self.deviations[1] * common).exp();
                 own.iter().zip(&common).map(count).collect()
@@ -390,14 +388,14 @@ mod tests {
     #[test]
     fn the_common_factor_is_removed_but_not_its_steps() {
         let mut random = SplitMix(3);
-        let mut frames = Histories::new(NoiseKind::White, NoiseKind::Wave).one(&mut random);
+        let mut frames = Histories::new(Jitter::White, Jitter::Wave).one(&mut random);
         let wave = Noise::learn(&frames, Vec::clone);
         let common = |noise: &Noise| noise.calming.iter().map(|calming| -calming.ln()).collect::<Vec<f64>>();
         assert!(common(&wave).iter().map(|c| c * c).sum::<f64>() / 40.0 > 0.04 * 0.04, "{:?}", wave.calming);
-        let mut frames_of = |common| Histories::new(NoiseKind::White, common).one(&mut random);
-        let free = Noise::learn(&frames_of(NoiseKind::None), Vec::clone);
+        let mut frames_of = |common| Histories::new(Jitter::White, common).one(&mut random);
+        let free = Noise::learn(&frames_of(Jitter::None), Vec::clone);
         assert!(common(&free).iter().all(|c| c.abs() < 0.03), "{:?}", free.calming);
-        frames = frames_of(NoiseKind::None);
+        frames = frames_of(Jitter::None);
         frames.iter_mut().for_each(|counts| counts[20..].iter_mut().for_each(|count| *count *= 1.3));
         let step = Noise::learn(&frames, Vec::clone);
         assert!(common(&step).iter().all(|c| c.abs() < 0.05), "{:?}", step.calming);
@@ -406,10 +404,9 @@ mod tests {
     #[test]
     fn memory_and_heavy_tails_are_detected() {
         let mut random = SplitMix(5);
-        let mut learn = |own| Noise::learn(&Histories::new(own, NoiseKind::None).one(&mut random), Vec::clone);
+        let mut learn = |own| Noise::learn(&Histories::new(own, Jitter::None).one(&mut random), Vec::clone);
         let own = OwnNoise { tau: 0.05, beside_counting: 1.0 };
-        let (white, lasting, heavy) =
-            (learn(NoiseKind::White), learn(NoiseKind::Lasting(0.7)), learn(NoiseKind::Heavy));
+        let (white, lasting, heavy) = (learn(Jitter::White), learn(Jitter::Lasting(0.7)), learn(Jitter::Heavy));
         assert!(white.memory(own, 10) < 1.5, "{:?}", white.memory);
         // The variance of a mean of ten is 4.1 times the variance under independence. Bends show a quarter of the
         // variance.
@@ -425,21 +422,21 @@ mod tests {
         const TRIES: u64 = 400;
         let seeds = || (0..TRIES).map(|i| SplitMix(2 * i + 100_001));
         let size = |histories: Histories, frames, builds| Histories { frames, builds, ..histories };
-        let (white, none) = (NoiseKind::White, NoiseKind::None);
+        let (white, none) = (Jitter::White, Jitter::None);
         for (name, histories) in [
             ("white", Histories::new(white, none)),
-            ("common AR .7", Histories::new(white, NoiseKind::Lasting(0.7))),
-            ("common wave", Histories::new(white, NoiseKind::Wave)),
-            ("common walk", Histories::new(white, NoiseKind::Walk)),
-            ("AR .7 of each frame", Histories::new(NoiseKind::Lasting(0.7), none)),
-            ("AR .9 of each frame", Histories::new(NoiseKind::Lasting(0.9), none)),
-            ("waves of each frame", Histories::new(NoiseKind::Wave, none)),
-            ("walks of each frame", Histories::new(NoiseKind::Walk, none)),
-            ("t2", Histories::new(NoiseKind::Heavy, none)),
-            ("t2, 120 frames, 60 builds", size(Histories::new(NoiseKind::Heavy, none), 120, 60)),
-            ("AR .7 of 3 of 20 frames", Histories { few: 3, ..Histories::new(NoiseKind::Lasting(0.7), none) }),
-            ("AR .7, 5 frames", size(Histories::new(NoiseKind::Lasting(0.7), none), 5, 40)),
-            ("AR .7, 16 builds", size(Histories::new(NoiseKind::Lasting(0.7), none), 20, 16)),
+            ("common AR .7", Histories::new(white, Jitter::Lasting(0.7))),
+            ("common wave", Histories::new(white, Jitter::Wave)),
+            ("common walk", Histories::new(white, Jitter::Walk)),
+            ("AR .7 of each frame", Histories::new(Jitter::Lasting(0.7), none)),
+            ("AR .9 of each frame", Histories::new(Jitter::Lasting(0.9), none)),
+            ("waves of each frame", Histories::new(Jitter::Wave, none)),
+            ("walks of each frame", Histories::new(Jitter::Walk, none)),
+            ("t2", Histories::new(Jitter::Heavy, none)),
+            ("t2, 120 frames, 60 builds", size(Histories::new(Jitter::Heavy, none), 120, 60)),
+            ("AR .7 of 3 of 20 frames", Histories { few: 3, ..Histories::new(Jitter::Lasting(0.7), none) }),
+            ("AR .7, 5 frames", size(Histories::new(Jitter::Lasting(0.7), none), 5, 40)),
+            ("AR .7, 16 builds", size(Histories::new(Jitter::Lasting(0.7), none), 20, 16)),
         ] {
             let is_false =
                 |random: &mut SplitMix| steps_of(&histories.one(random)).iter().any(|steps| !steps.is_empty());
@@ -452,12 +449,12 @@ mod tests {
             ("7 %, white", Histories::new(white, none), 1.07, false),
             ("10 %, white", Histories::new(white, none), 1.1, false),
             ("15 %, white", Histories::new(white, none), 1.15, false),
-            ("5 %, frames 2 %, machine AR .7", machine(NoiseKind::Lasting(0.7), 0.02, 0.05), 1.05, false),
+            ("5 %, frames 2 %, machine AR .7", machine(Jitter::Lasting(0.7), 0.02, 0.05), 1.05, false),
             ("10 % in all, frames 2 %, machine 3 %", machine(white, 0.02, 0.03), 1.1, true),
-            ("20 %, AR .7 of each frame", Histories::new(NoiseKind::Lasting(0.7), none), 1.2, false),
-            ("40 %, AR .7 of each frame", Histories::new(NoiseKind::Lasting(0.7), none), 1.4, false),
-            ("20 %, t2", Histories::new(NoiseKind::Heavy, none), 1.2, false),
-            ("40 %, t2", Histories::new(NoiseKind::Heavy, none), 1.4, false),
+            ("20 %, AR .7 of each frame", Histories::new(Jitter::Lasting(0.7), none), 1.2, false),
+            ("40 %, AR .7 of each frame", Histories::new(Jitter::Lasting(0.7), none), 1.4, false),
+            ("20 %, t2", Histories::new(Jitter::Heavy, none), 1.2, false),
+            ("40 %, t2", Histories::new(Jitter::Heavy, none), 1.4, false),
         ] {
             let is_found = |random: &mut SplitMix| {
                 let mut frames = histories.one(random);

@@ -70,7 +70,7 @@ impl Sums {
 /// A possible start of the last segment, with the data that every end needs.
 #[derive(Clone, Copy)]
 struct Start {
-    at: usize,
+    index: usize,
     /// The minimum cost of all values before the start. For a block: up to the end of the block.
     cost: f64,
     sums: (f64, f64),
@@ -100,18 +100,18 @@ pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
     let parts: Vec<f64> = (0..=n).map(|length| 1.0 / length.max(1) as f64).collect();
     let cost = |start: &Start, end: usize| {
         let (to, sum) = (sums.0[end], sums.0[end].0 - start.sums.0);
-        start.cost + to.1 - start.sums.1 - sum * sum * parts[end - start.at]
+        start.cost + to.1 - start.sums.1 - sum * sum * parts[end - start.index]
     };
-    let block = |starts: &[Start], at: usize| {
-        let cost = starts.iter().map(|start| cost(start, at)).fold(f64::INFINITY, f64::min);
-        Start { at, cost, sums: sums.0[at] }
+    let block = |starts: &[Start], index: usize| {
+        let cost = starts.iter().map(|start| cost(start, index)).fold(f64::INFINITY, f64::min);
+        Start { index, cost, sums: sums.0[index] }
     };
     // `last` holds the start of the last segment by end. `costs` holds the minimum cost up to the end, including the
     // price of the next segment.
     let (mut last, mut costs) = (vec![0; n + 1], vec![0.0; n + 1]);
     let mut starts: Vec<Start> = Vec::with_capacity(n);
     let (mut blocks, mut wide): (Vec<Start>, Vec<Start>) = (Vec::new(), Vec::new());
-    let mut near = Start { at: 0, cost: 0.0, sums: sums.0[0] };
+    let mut near = Start { index: 0, cost: 0.0, sums: sums.0[0] };
     let mut live: Vec<Start> = Vec::new();
     for first in (least..=n).step_by(ENDS) {
         let until = n.min(first + ENDS - 1);
@@ -131,17 +131,17 @@ pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
         of_blocks(&blocks[wide.len() * BLOCK..], wide.len() * BLOCK, &mut look);
         look(&starts[blocks.len() * BLOCK..]);
         for end in first..=until {
-            let at = end - least;
-            if at == 0 || at >= least {
-                let start = Start { at, cost: costs[at], sums: sums.0[at] };
+            let index = end - least;
+            if index == 0 || index >= least {
+                let start = Start { index, cost: costs[index], sums: sums.0[index] };
                 starts.push(start);
                 if start.cost <= limit {
                     live.push(start);
                 }
                 if starts.len().is_multiple_of(BLOCK) {
-                    blocks.push(block(&starts[starts.len() - BLOCK..], at));
+                    blocks.push(block(&starts[starts.len() - BLOCK..], index));
                     if blocks.len().is_multiple_of(BLOCK) {
-                        wide.push(block(&blocks[blocks.len() - BLOCK..], at));
+                        wide.push(block(&blocks[blocks.len() - BLOCK..], index));
                     }
                 }
             }
@@ -149,20 +149,20 @@ pub(crate) fn changes(sums: &Sums, price: f64, least: usize) -> Vec<usize> {
             let mut best = (cost(&near, end), near);
             for start in &live {
                 let start_cost = cost(start, end);
-                if start_cost.total_cmp(&best.0).then(start.at.cmp(&best.1.at)).is_lt() {
+                if start_cost.total_cmp(&best.0).then(start.index.cmp(&best.1.index)).is_lt() {
                     best = (start_cost, *start);
                 }
             }
             near = best.1;
-            last[end] = near.at;
+            last[end] = near.index;
             costs[end] = best.0 + price;
         }
     }
     let mut changes = Vec::new();
-    let mut at = last[n];
-    while at > 0 {
-        changes.push(at);
-        at = last[at];
+    let mut index = last[n];
+    while index > 0 {
+        changes.push(index);
+        index = last[index];
     }
     changes.reverse();
     changes
@@ -340,11 +340,12 @@ pub(crate) fn steps(
     loop {
         let p: Vec<f64> = (0..starts.len())
             .map(|i| {
-                let (from, at, to) = around(&starts, i, n);
-                let squares = sums.squares(from, at) + sums.squares(at, to);
-                let drawn = (DEGREES + squares) / (DEGREES + (to - from) as f64 - 2.0);
-                let part = |length: usize| memory(length).max(drawn) / length as f64;
-                let t = sums.difference((at, to), (from, at)).abs() / (part(at - from) + part(to - at)).sqrt();
+                let (from, change, to) = around(&starts, i, n);
+                let squares = sums.squares(from, change) + sums.squares(change, to);
+                let shrunk = (DEGREES + squares) / (DEGREES + (to - from) as f64 - 2.0);
+                let part = |length: usize| memory(length).max(shrunk) / length as f64;
+                let t = sums.difference((change, to), (from, change)).abs()
+                    / (part(change - from) + part(to - change)).sqrt();
                 // The two-sided probability, times the number of pairs of builds that could have bounded a level.
                 let levels = (n * n) as f64 / 2.0;
                 (2.0 * student_tail(t, (n as f64 + DEGREES) as u32) * levels).min(1.0)
@@ -405,17 +406,17 @@ mod tests {
         let n = sums.0.len() - 1;
         let (mut last, mut costs) = (vec![0; n + 1], vec![0.0; n + 1]);
         for end in least..=n {
-            let is_start = |&at: &usize| at == 0 || at >= least;
-            let cost = |at: usize| {
-                let (from, to) = (sums.0[at], sums.0[end]);
+            let is_start = |&index: &usize| index == 0 || index >= least;
+            let cost = |index: usize| {
+                let (from, to) = (sums.0[index], sums.0[end]);
                 let sum = to.0 - from.0;
-                costs[at] + to.1 - from.1 - sum * sum * (1.0 / (end - at) as f64)
+                costs[index] + to.1 - from.1 - sum * sum * (1.0 / (end - index) as f64)
             };
             let best = (0..=end - least).filter(is_start).min_by(|&a, &b| cost(a).total_cmp(&cost(b))).unwrap();
             (last[end], costs[end]) = (best, cost(best) + price);
         }
         let mut changes: Vec<usize> =
-            std::iter::successors(Some(last[n]), |&at| Some(last[at])).take_while(|&at| at > 0).collect();
+            std::iter::successors(Some(last[n]), |&index| Some(last[index])).take_while(|&index| index > 0).collect();
         changes.reverse();
         changes
     }
@@ -430,19 +431,19 @@ mod tests {
         let (mut walk, mut found) = (0.0, 0);
         for round in 0..700 {
             let n = [0, 1, 3, 6, 40, 97, 600][round % 7];
-            let at = (uniform() * n as f64) as usize;
+            let index = (uniform() * n as f64) as usize;
             let noise = |u: f64, v: f64| (-2.0 * (u + 1e-12).ln()).sqrt() * (std::f64::consts::TAU * v).cos();
             let mut value = |i: usize| {
                 let white = noise(uniform(), uniform());
                 walk += white;
                 match round / 7 % 7 {
                     0 => white,
-                    1 => white + if i >= at { 1.5 } else { 0.0 },
+                    1 => white + if i >= index { 1.5 } else { 0.0 },
                     2 => white + 0.02 * i as f64,
                     3 => walk,
                     // Many costs are equal.
-                    4 => (white + if i >= at { 3.0 } else { 0.0 }).round(),
-                    5 => f64::from(u8::from(i >= at)) + (i % 40) as f64,
+                    4 => (white + if i >= index { 3.0 } else { 0.0 }).round(),
+                    5 => f64::from(u8::from(i >= index)) + (i % 40) as f64,
                     _ => 1e6 + white * 1e-3,
                 }
             };
@@ -460,12 +461,12 @@ mod tests {
     #[test]
     fn all_correlations_together_equal_each_correlation_alone() {
         let plain = |left: &[f64]| {
-            let of = |r: f64| {
+            let squares_at = |r: f64| {
                 let first = 1.0 - r * r;
                 let squares = left.windows(2).map(|two| (two[1] - r * two[0]).powi(2)).sum::<f64>();
                 (squares + first * left[0] * left[0]).max(1e-9) / first.powf(1.0 / left.len() as f64)
             };
-            (0..20).map(|k| of(f64::from(k) / 20.0)).fold(f64::INFINITY, f64::min)
+            (0..20).map(|k| squares_at(f64::from(k) / 20.0)).fold(f64::INFINITY, f64::min)
         };
         let mut left = vec![0.3];
         for i in 0..500 {
