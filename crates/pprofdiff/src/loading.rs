@@ -126,8 +126,9 @@ impl Loading {
     /// Converts to the options of the loader. Missing values come from the environment, or from the defaults of
     /// [`LoadOptions`].
     ///
-    /// # Errors Returns an error for a variable that is not a number, a limit above 4 GiB minus one, an unknown format,
-    /// or a type without a unit.
+    /// # Errors
+    /// Returns an error for a variable that is not a number, a limit above 4 GiB minus one, an unknown format, or a
+    /// type without a unit.
     pub fn to_options(&self) -> Result<LoadOptions> {
         let parse_limit = |text: OsString| {
             let number = text.to_str().and_then(|text| text.trim().parse().ok());
@@ -172,7 +173,8 @@ impl Loading {
     /// Converts like [`Loading::to_options`], for uses that load no base. Binaries and times of the base are errors
     /// there, because they would be ignored.
     ///
-    /// # Errors Returns an error for an option of the base, and the errors of [`Loading::to_options`].
+    /// # Errors
+    /// Returns an error for an option of the base, and the errors of [`Loading::to_options`].
     pub fn to_options_without_base(&self) -> Result<LoadOptions> {
         if !self.base_binary.is_empty() {
             return Err(Error::query("base_binary is for a comparison of two sides; for one profile use binary"));

@@ -105,7 +105,8 @@ pub struct RecordedSide {
 impl RecordedSide {
     /// Returns the side that a path names. Returns `None` if the path exists, or lies in no folder of runs.
     ///
-    /// # Errors Returns the errors of [`Recording::read_sides`].
+    /// # Errors
+    /// Returns the errors of [`Recording::read_sides`].
     pub fn named(path: &Path) -> Result<Option<RecordedSide>> {
         #[cfg(feature = "store")]
         if let Some(selection) = crate::store::Selection::named(path)? {
@@ -136,7 +137,8 @@ impl RecordedSide {
 
     /// Returns the profiles of a side as builds by their keys. For a store, the builds are the values of the open key.
     ///
-    /// # Errors Returns an error if more than one key is open.
+    /// # Errors
+    /// Returns an error if more than one key is open.
     pub fn builds(path: &Path) -> Result<Option<Vec<(String, Source)>>> {
         #[cfg(feature = "store")]
         if let Some(selection) = crate::store::Selection::named(path)? {
@@ -156,8 +158,8 @@ impl RecordedSide {
 
     /// Resolves a path to a single profile: a file, or the sum of a side's runs.
     ///
-    /// # Errors Returns an error for a folder of runs, because it has two sides, and the errors of
-    /// [`RecordedSide::named`].
+    /// # Errors
+    /// Returns an error for a folder of runs, because it has two sides, and the errors of [`RecordedSide::named`].
     pub fn source_of(path: &Path) -> Result<Source> {
         if Recording::is_in(path) {
             let sides = SIDES.map(|side| path.join(side).display().to_string()).join(" or ");
@@ -169,7 +171,8 @@ impl RecordedSide {
 
     /// Resolves a path to a side of a diff: a file, or a side's runs.
     ///
-    /// # Errors Returns the errors of [`RecordedSide::source_of`].
+    /// # Errors
+    /// Returns the errors of [`RecordedSide::source_of`].
     pub fn sources_of(path: &Path) -> Result<Vec<Source>> {
         match RecordedSide::named(path)? {
             Some(side) => Ok(side.to_sources()),
@@ -206,8 +209,9 @@ impl Recording {
 
     /// Reads the description of a folder.
     ///
-    /// # Errors Returns an error for a missing file, invalid TOML, a different schema version, or a profile outside of
-    /// the folder.
+    /// # Errors
+    /// Returns an error for a missing file, invalid TOML, a different schema version, or a profile outside of the
+    /// folder.
     pub fn read(dir: &Path) -> Result<Recording> {
         let path = dir.join(RUNS_FILE);
         let name = path.display().to_string();
@@ -242,7 +246,8 @@ impl Recording {
 
     /// Returns the compared profiles of a folder, for the base and for the new side.
     ///
-    /// # Errors Returns the errors of [`Recording::read`], and an error for a side without runs.
+    /// # Errors
+    /// Returns the errors of [`Recording::read`], and an error for a side without runs.
     pub fn read_sides(dir: &Path) -> Result<[Vec<PathBuf>; 2]> {
         let sides = Recording::read(dir)?.sides(dir);
         if sides.iter().any(Vec::is_empty) {

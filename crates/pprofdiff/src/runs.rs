@@ -133,7 +133,7 @@ impl Runs {
         Runs { median, min: sorted[0], max: sorted[sorted.len() - 1], values }
     }
 
-    /// Returns a single run.
+    /// Summarizes a single run.
     #[cfg(feature = "check")]
     pub(crate) fn of_one(value: i64) -> Runs {
         Runs::new(vec![value])
@@ -151,8 +151,8 @@ impl Runs {
     }
 }
 
-/// The minimum number of events of a frame in all runs of at least one side, for tests of each frame. Samples of rarer
-/// frames come in bursts, and the model does not describe bursts.
+/// The minimum number of events of a frame, summed over the runs of a side. A frame below it on both sides is not
+/// tested: samples of rare frames come in bursts, and the model does not describe bursts.
 const FEWEST_EVENTS: f64 = 30.0;
 
 /// The maximum number of callers to search for the host of an inlined function.
@@ -182,7 +182,8 @@ impl MeasuredRuns {
     /// Measures the runs. Each run of the new side is scaled separately, to the median of the base's totals or
     /// durations, or by the given factor.
     ///
-    /// # Errors Returns an error for a normalization by zero, or to values that no longer fit.
+    /// # Errors
+    /// Returns an error for a normalization by zero, or to values that no longer fit.
     pub(crate) fn new(measure: Measure, normalize: Normalize) -> Result<MeasuredRuns> {
         let (events, known_variance) = explain::sampling(&measure)?;
         let profiles = measure.profile_sums();
@@ -342,7 +343,8 @@ impl Measure {
     /// the rows, and one for the total. Values are the means of [`Measure::top`]. For p-values, each run is normalized
     /// separately. The function needs a second pass over the samples.
     ///
-    /// # Errors Returns an error for a single profile, for profiles that add up, and for a normalization by zero.
+    /// # Errors
+    /// Returns an error for a single profile, for profiles that add up, and for a normalization by zero.
     pub fn top_of_runs(&self, sort: Sort) -> Result<Top> {
         let summary = self.summary();
         if summary.base.is_none() {

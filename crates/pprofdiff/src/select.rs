@@ -9,7 +9,8 @@ impl Diff {
     /// and interns the frames. [`Matching::Moved`] additionally costs as much as an explanation. It reads all samples
     /// of the sample type that `explain` uses by default, so that all views of a pair agree about moves.
     ///
-    /// # Errors Returns an error for an invalid regular expression. The profiles were checked when they were loaded.
+    /// # Errors
+    /// Returns an error for an invalid regular expression. The profiles were checked when they were loaded.
     pub fn select(&self, query: &Query) -> Result<Selection> {
         self.select_with(query, &self.moves(query.matching)?)
     }
@@ -17,7 +18,8 @@ impl Diff {
     /// Selects like [`Diff::select`], for views of several runs. [`Matching::Auto`] becomes `Stable`, so that numbers
     /// of a run or a build in names do not separate functions, even if a side is a single profile.
     ///
-    /// # Errors Returns the errors of [`Diff::select`].
+    /// # Errors
+    /// Returns the errors of [`Diff::select`].
     pub(crate) fn select_of_runs(&self, query: &Query) -> Result<Selection> {
         self.select_matched(query, query.matching.resolved(true), &self.moves(query.matching)?)
     }
@@ -32,7 +34,8 @@ impl Diff {
 
     /// Runs a query: [`Diff::select`] and one [`Selection::measure`].
     ///
-    /// # Errors Returns the errors of both.
+    /// # Errors
+    /// Returns the errors of both.
     pub fn measure(&self, query: &Query) -> Result<Measure> {
         // The sample type is checked first, so that an unknown type costs nothing.
         self.find_sample_type(query.sample_type.as_deref())?;

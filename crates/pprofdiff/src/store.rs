@@ -11,8 +11,8 @@ pub use pprofdiff_profile::store::{
 
 /// Adds a profile to a store, together with the costs of its functions.
 ///
-/// # Errors Returns the errors of [`Store::add`], and an error for a written diff, because it is not the profile of one
-/// build.
+/// # Errors
+/// Returns the errors of [`Store::add`], and an error for a written diff, because it is not the profile of one build.
 pub fn add(store: &Store, profile: &Arc<Profile>, keys: &[(String, String)]) -> Result<Added> {
     profile.one_sided()?;
     store.add(profile, keys, &costs(profile)?)

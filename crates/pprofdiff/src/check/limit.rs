@@ -54,8 +54,9 @@ impl<'a> Test<'a> {
     /// Prepares the test of a rule that makes `compared` comparisons in a check of `rules` rules. The rules share the
     /// error rate of the check evenly, and each rule divides its share among its comparisons.
     ///
-    /// # Errors Returns an error if the unit of the limit does not convert, or if the limit lacks a unit and the values
-    /// have one.
+    /// # Errors
+    /// Returns an error if the unit of the limit does not convert, or if the limit lacks a unit and the values have
+    /// one.
     pub(super) fn new(
         rule: &'a CheckRule,
         runs: &'a MeasuredRuns,
@@ -88,8 +89,8 @@ impl<'a> Test<'a> {
         match self.is_exceeded(sides) {
             false => Outcome::Pass,
             true if self.how.strict => Outcome::Fail,
-            // Complete counts have no sampling noise, so only runs differ: the closest runs of the sides must exceed
-            // it.
+            // Complete counts have no sampling noise, so only runs differ. Even the closest runs of both sides must
+            // exceed the limit.
             true if self.runs.model == Model::Exact && self.is_exceeded(&nearest(sides)) => Outcome::Fail,
             true if self.runs.model == Model::Exact => Outcome::Inconclusive,
             true if self.is_of_frames && self.runs.model == Model::Unknown => Outcome::Inconclusive,
@@ -100,7 +101,7 @@ impl<'a> Test<'a> {
     }
 
     /// Returns true if the probability of chance can be reported. If the number of samples is unknown, only
-    /// the runs of a total show it. Complete counts have no such probability.
+    /// the runs of a total show it. Complete counts never show it.
     pub(super) fn reports_chance(&self) -> bool {
         match self.runs.model {
             Model::Counted => true,
@@ -266,7 +267,8 @@ impl<'a> Test<'a> {
         (smallest.is_finite() && percent.is_finite() && percent >= 0.0).then_some((smallest, percent))
     }
 
-    /// Returns the growth under the null hypothesis: the limit if it is below 0, else 1. The unit is events.
+    /// Returns the growth under the null hypothesis: the limit if it is below 0, else 1. The result is a ratio of
+    /// events.
     fn ratio(&self, [base, _]: &Sides) -> f64 {
         let before = base.median.to_f64();
         let ratio = match self.limit {

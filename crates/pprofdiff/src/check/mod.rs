@@ -106,7 +106,7 @@ impl How {
     }
 }
 
-/// The probability that a check of two equal builds fails.
+/// The maximum probability that a check of two equal builds fails.
 pub const ALPHA: f64 = 0.01;
 
 /// An entry of the allow-list: a frame or a rule that may exceed its limit.
@@ -128,8 +128,8 @@ pub enum Outcome {
     Pass,
     /// The limit is exceeded, and the allow-list allows it.
     Allowed,
-    /// The limit is exceeded, but by no more than chance explains. If power is required, also: the runs could not
-    /// reveal a growth as large as the limit.
+    /// The limit is exceeded, but by no more than chance explains. If power is required, also used for runs that
+    /// could not reveal a growth as large as the limit.
     Inconclusive,
     /// The limit is exceeded.
     Fail,
@@ -196,8 +196,8 @@ pub struct Finding {
 pub struct RuleCheck {
     /// The text of the rule.
     pub rule: String,
-    /// The worst outcome of the findings. A rule that would pass is inconclusive if power is required and the runs have
-    /// too little, or if the filters remove every sample.
+    /// The worst outcome of the findings. A rule that would pass is inconclusive if power is required and the runs
+    /// could not reveal a growth as large as its limit, or if the filters remove every sample.
     pub outcome: Outcome,
     /// The sample type of the values.
     pub sample_type: String,
@@ -271,7 +271,7 @@ impl Rules {
     /// Reads the `check` table of a `pprofdiff.toml`.
     ///
     /// # Errors
-    /// Invalid TOML, unknown keys, or an invalid rule.
+    /// Returns an error for invalid TOML, unknown keys, or an invalid rule.
     pub fn from_toml(text: &str) -> Result<Rules> {
         rule::from_toml(text)
     }
@@ -279,7 +279,7 @@ impl Rules {
     /// Adds a rule: `[TYPE:]total|flat|cum[:any|:each=RE|:regex=RE]>LIMIT`.
     ///
     /// # Errors
-    /// An invalid rule.
+    /// Returns an error for an invalid rule.
     pub fn fail_on(&mut self, rule: &str) -> Result<()> {
         self.rules.push(rule.parse()?);
         Ok(())
@@ -302,7 +302,8 @@ impl Rules {
     /// totals or durations, or scales all runs by one factor. Sums are exact until then, and are rounded once to whole
     /// units. The rules apply to the rounded values.
     ///
-    /// # Errors Returns an error for:
+    /// # Errors
+    /// Returns an error for:
     /// - an empty list of rules, or a diff of a single profile;
     /// - a sample type that some profile lacks, or whose total is 0 in at least half of the new profiles;
     /// - a limit whose unit does not convert to the unit of the values, or a limit without a unit if the values have
@@ -611,7 +612,7 @@ impl Rules {
 /// The maximum number of frames to keep in memory while the explanation runs.
 const MANY_FRAMES: usize = 50_000;
 
-/// The measured runs of one sample type, which all rules on that type share.
+/// The measured runs of one sample type. All rules on that type share them.
 struct MeasuredType {
     /// The index of the sample type in the diff.
     number: usize,
@@ -619,7 +620,7 @@ struct MeasuredType {
     /// The totals of the samples that pass the filters. Percentages and floors refer to the unfiltered total, as in
     /// tables.
     total: Sides,
-    /// Chance decides which inlined functions a run shows, so functions that moved are matched.
+    /// True if chance decides which inlined functions a run shows. Functions that moved are then matched.
     flickers: bool,
     /// The frames whose presence is random. Computed by the first rule that needs them.
     by_chance: OnceCell<ByChance>,

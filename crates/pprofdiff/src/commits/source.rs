@@ -37,6 +37,7 @@ const OWNERS: [&str; 11] =
 /// Words that may continue a signature on a separate line.
 const AFTER_SIGNATURE: [&str; 3] = ["where", "throws", "noexcept"];
 
+/// A word, a sign or a quoted text of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Lexeme {
     pub text: String,

@@ -25,7 +25,7 @@ use super::distributions::student_tail;
 use super::distributions::{bisect, student_quantile};
 use super::gamma::{digamma, log_variance, trigamma_inverse};
 
-/// The minimum number of events per side of a frame that contributes to the variance between runs.
+/// The minimum number of events of a frame, on each side, for an estimate of the variation between runs.
 const TELLING: f64 = 15.0;
 /// The minimum number of such frames.
 const FEWEST: usize = 8;
@@ -67,8 +67,8 @@ pub(crate) struct Spread {
 }
 
 /// Returns the minimum degrees of freedom that a prior contributes, given the runs of both sides. It falls as the runs
-/// provide more information. It depends on the smaller side, because more runs on the other side alone shrink the error
-/// slowly.
+/// provide more information. It depends on the smaller side, because more runs on the larger side alone shrink the
+/// error slowly.
 fn least_prior(m: [usize; 2], paired: bool) -> f64 {
     let degrees = m[0].min(m[1]) as f64 - 1.0;
     (FEWEST_DEGREES - if paired { degrees } else { 2.0 * degrees }).max(0.0)
@@ -345,7 +345,7 @@ impl Spread {
         (first..=MAX_RUNS).find(|&m| deviance(m) > needed(m).powi(2))
     }
 
-    /// Returns the degrees of freedom of `m` runs per side by themselves.
+    /// Returns the degrees of freedom of `m` runs per side, without a prior.
     fn own_degrees(&self, m: [usize; 2]) -> f64 {
         (if self.paired { m[0] - 1 } else { m[0] + m[1] - 2 }) as f64
     }
