@@ -57,7 +57,7 @@ const ALL_ALLOCATIONS: &str = "allocations";
 /// The column that counts calls in profiles of instrumented programs. They record every call.
 const ALL_CALLS: &str = "calls";
 
-/// The knowledge about the number of samples.
+/// The kind of knowledge about the number of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
@@ -76,7 +76,7 @@ pub enum Model {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Sampling {
-    /// The knowledge about the number of samples.
+    /// The kind of knowledge about the number of samples.
     pub model: Model,
     /// The evidence, such as "counted by samples" or "one per 10ms, the period".
     pub by: String,
@@ -187,13 +187,13 @@ impl<'p> Typed<'p> {
     fn decide(&self) -> KnownBasis {
         let decided = |basis, by: String| KnownBasis { basis, by, rejected: None };
         if COMPLETE.contains(&self.kind.as_str()) {
-            return decided(Basis::Exact, format!("{} counts everything there is", self.kind));
+            return decided(Basis::Exact, format!("{} is a complete count", self.kind));
         }
         if self.kind == ALL_CALLS && self.unit == "count" {
             return decided(Basis::Exact, "calls are counted, not sampled".to_owned());
         }
         if let Some(event) = self.profile.sampled(self.column).and_then(|sampled| sampled.event()) {
-            return decided(Basis::Size(event), "each listed with its weight".to_owned());
+            return decided(Basis::Size(event), "each sample states its weight".to_owned());
         }
         if let Some((column, name)) = self.counting_column() {
             return decided(Basis::Column(column), format!("counted by {name}"));
@@ -247,7 +247,7 @@ impl<'p> Typed<'p> {
         };
         // Objects are sampled by their bytes, so a sample type of bytes would be present.
         if self.kind.ends_with("objects") {
-            let by = format!("allocations are sampled by bytes, and {} has no bytes", self.kind);
+            let by = format!("allocations are sampled by bytes, which the profile lacks for {}", self.kind);
             return KnownBasis { basis: Basis::Unknown, by, rejected };
         }
         let values = ColumnValues::of(self.profile, self.column);
@@ -348,7 +348,7 @@ impl<'p> Typed<'p> {
             }
         };
         let in_unit = period as f64 * factor;
-        let period_text = || format!("the period that the profile states, {period} {unit},");
+        let period_text = || format!("the profile's period of {period} {unit}");
         let total = self.profile.total(self.column).unwrap_or(0) as f64;
         match (period, self.nanos()) {
             (0, _) => Ok(None),
@@ -377,7 +377,7 @@ fn decide_heap(typed: &Typed<'_>, space: &str, objects: &str) -> KnownBasis {
     let rate = if is_of_bytes { typed.profile.period() } else { 0 };
     match rate {
         ..=-1 => {
-            let why = format!("the period that the profile states, {rate}, is negative");
+            let why = format!("the profile's period of {rate} is negative");
             return KnownBasis { basis: Basis::Unknown, by: why.clone(), rejected: Some(why) };
         }
         2.. => {
@@ -388,7 +388,7 @@ fn decide_heap(typed: &Typed<'_>, space: &str, objects: &str) -> KnownBasis {
         _ => {}
     }
     if let Some(event) = typed.profile.sampled(typed.column).and_then(|sampled| sampled.event()) {
-        return decided(Basis::Size(event), "each listed with its size".to_owned());
+        return decided(Basis::Size(event), "each allocation states its size".to_owned());
     }
     if typed.has(ALL_ALLOCATIONS) {
         return decided(Basis::Exact, "every allocation was recorded (period 0)".to_owned());
@@ -483,7 +483,7 @@ impl Sampling {
         Sampling { model, by, event, samples }
     }
 
-    /// Formats the model as one line of text: the knowledge, and the evidence.
+    /// Formats the model as one line of text: the number of samples, and the evidence.
     pub fn to_words(&self) -> String {
         match (self.model, self.samples) {
             (Model::Counted, Some(samples)) => format!("{samples:.0}, {}", self.by),

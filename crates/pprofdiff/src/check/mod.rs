@@ -667,8 +667,8 @@ fn comparable_counts(diff: &Diff, number: usize, normalize: Normalize) -> Result
     let others: Vec<&str> =
         types.iter().filter(|sample_type| !unit(sample_type)).map(|(kind, _)| kind.as_str()).collect();
     let advice = match others.first() {
-        Some(other) => format!("compare {other}, or give --normalize total"),
-        None => "give --normalize total".to_owned(),
+        Some(other) => format!("compare {other}, or use --normalize total"),
+        None => "use --normalize total".to_owned(),
     };
     let detail = format!(
         "{kind} were counted at different rates: a sample every {base} on the base and every {new} on the new side; {advice}"

@@ -24,8 +24,8 @@ const MAX_ABOVE: usize = 8;
 /// The minimum part of a cause's change that goes through a single function below the cause's function, for that
 /// function to take its place.
 const NEARLY_ALL: f64 = 0.9;
-/// The minimum difference between old and new cost of renamed or moved code, relative to the cost under unchanged
-/// names. A smaller difference is no change.
+/// The minimum change of a cause under the current names, relative to its change under the recorded names. A cause below
+/// it is a mere renaming.
 const RENAMED: f64 = 0.1;
 
 /// A function of the profiles, with its location in the sources.
@@ -174,7 +174,7 @@ impl<'a> CommitRanking<'a> {
             return None;
         }
         let (roles, calls, deepest) = roles_in(&stacks, is_own_cost);
-        // A calls cause may be assigned to a caller far above it, for example because many functions below were
+        // A `CauseKind::Calls` may name a caller far above the change, for example because many functions below were
         // renamed. The cause itself may also be renamed. The deepest function with nearly all of the change then takes
         // its place.
         let is_renamed = stacks.iter().any(|(frames, index, _)| self.names[frames[*index] as usize].len() > 1);

@@ -30,9 +30,9 @@ fn log_ratio(b: f64, n: f64, r: f64) -> f64 {
     }
 }
 
-/// Returns the deviance that remains if the log of the ratio may shift at a cost: the minimum of `deviance(b, n, r e^x)
-/// + x^2 / variance` over x. Without variance it equals the deviance. For many events it approaches the square of the
-/// log ratio divided by the variance.
+/// Returns the deviance that remains if the log of the ratio may shift by x at a cost of `x^2 / variance`: the minimum
+/// over x of `deviance(b, n, r e^x) + x^2 / variance`. Without variance it equals the deviance. For many events it
+/// approaches the square of the log ratio divided by the variance.
 pub(crate) fn penalised(b: f64, n: f64, r: f64, variance: f64) -> f64 {
     let variance = variance.max(1e-12);
     let top = log_ratio(b, n, r);
@@ -124,12 +124,12 @@ pub(crate) fn between_run_variance(tau2: f64, runs: [usize; 2]) -> f64 {
     tau2 * (1.0 / runs[0] as f64 + 1.0 / runs[1] as f64)
 }
 
-/// The probability of detecting a growth that counts as detectable.
+/// The probability of detecting a growth of the detectable size.
 const POWER: f64 = 0.9;
 
-/// Returns the number of standard deviations of a growth that is detected with the probability `POWER` beyond
-/// `threshold`, the largest deviation that counts as chance. `degrees` are the degrees of freedom of a measured
-/// variance between runs.
+/// Returns the distance from no change, in standard deviations, of a growth that is detected with the probability
+/// `POWER`. `threshold` is the largest distance that counts as chance. `degrees` are the degrees of freedom of a
+/// measured variance between runs.
 pub(crate) fn with_power(threshold: f64, degrees: Option<u32>) -> f64 {
     threshold + degrees.map_or_else(|| normal_quantile(1.0 - POWER), |degrees| student_quantile(1.0 - POWER, degrees))
 }

@@ -414,8 +414,8 @@ mod tests {
         assert!(heavy.tails > 0.6 && white.tails < 0.3 && lasting.tails < 0.3, "{} {}", heavy.tails, white.tails);
     }
 
-    /// Prints the tables of docs/statistics.md: `cargo test --release -p pprofdiff --lib noise:: -- --ignored
-    /// --nocapture`.
+    /// Prints the tables of docs/statistics.md:
+    /// `cargo test --release -p pprofdiff --lib noise:: -- --ignored --nocapture`.
     #[test]
     #[ignore = "prints the tables of docs/statistics.md"]
     fn prints_the_rates_of_false_and_true_steps() {

@@ -2,8 +2,8 @@
 //! counts of a program.
 //!
 //! Sources: optimal partitioning by B. Jackson et al., IEEE Signal Process. Lett. 12 (2005) 105, extended by pruning of
-//! start positions in blocks. Scale by F. J. Anscombe, Biometrika 35 (1948) 246, for counts with the variance c + (tau
-//! c)^2.
+//! start positions in blocks. Scale by F. J. Anscombe, Biometrika 35 (1948) 246, for counts with the variance
+//! `c + (tau c)^2`.
 
 use super::distributions::student_tail;
 use super::lines::{Line, LinePoints};
@@ -219,7 +219,7 @@ fn to_ordered(value: f64) -> i64 {
     bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
 
-/// Reverses [`to_ordered`].
+/// Converts a result of [`to_ordered`] back to the number.
 fn of_ordered(value: i64) -> f64 {
     f64::from_bits((value ^ (((value >> 63) as u64) >> 1) as i64) as u64)
 }

@@ -4,9 +4,9 @@
 //!
 //! The mixture of Student's t over a normal prior of the standardised mean with variance `1/c²` is a test martingale
 //! under a scale-invariant filtration (Lai 1976; Wang and Ramdas 2023, *Anytime-valid t-tests and confidence sequences
-//! for Gaussian means with unknown variance*, theorem 4.7). With `r = c²/(n + c²)` the martingale is `sqrt(r) ((1 +
-//! t²/(n-1)) / (1 + r t²/(n-1)))^(n/2)`. By Ville's inequality, at most a fraction `alpha` of sequences ever exceeds
-//! `1/alpha`, whatever their length.
+//! for Gaussian means with unknown variance*, theorem 4.7). With `r = c²/(n + c²)` the martingale is
+//! `sqrt(r) ((1 + t²/(n-1)) / (1 + r t²/(n-1)))^(n/2)`.
+//! By Ville's inequality, at most a fraction `alpha` of sequences ever exceeds `1/alpha`, whatever their length.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ impl RunCost {
     }
 }
 
-/// A frame whose change is statistically certain.
+/// A frame with a statistically significant change.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FrameChange {
