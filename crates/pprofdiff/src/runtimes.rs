@@ -248,11 +248,11 @@ pub(crate) struct Settings {
 impl Settings {
     pub(crate) fn from_toml(text: &str) -> Result<Settings> {
         #[derive(serde::Deserialize)]
-        struct ConfigFile {
+        struct ExplainConfig {
             #[serde(default)]
             explain: Settings,
         }
-        crate::check::toml::<ConfigFile>(text).map(|file| file.explain)
+        crate::check::toml::<ExplainConfig>(text).map(|file| file.explain)
     }
 }
 
@@ -305,7 +305,7 @@ mod tests {
     use super::{Asked, RUNTIMES, UserRules, classify, compiled};
 
     #[test]
-    fn every_row_is_valid_and_says_its_source() {
+    fn every_row_compiles_and_states_its_source() {
         for row in &RUNTIMES {
             let expressions = [
                 Some(row.detect.0),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn names_tell_the_language_and_what_a_frame_is() {
+    fn names_determine_the_runtime_and_the_class_of_a_frame() {
         let classes = |names: &[&str]| {
             let (runtime, classes) =
                 classify(&names.iter().map(|n| (*n).to_owned()).collect::<Vec<_>>(), &UserRules::default(), Asked::All);

@@ -115,7 +115,7 @@ mod tests {
 
     /// Saturated products still compare correctly.
     #[test]
-    fn the_ends_of_all_ranges_compare() {
+    fn saturated_values_compare_correctly() {
         let (largest, smallest) = (decimal("999999999999999999"), decimal("0.000000000000000001"));
         let (highest, lowest) = (Halves::from(i64::MAX), Halves::from(i64::MIN));
         assert!(smallest.is_exceeded_percentage(highest, highest) && !smallest.is_exceeded_percentage(lowest, highest));

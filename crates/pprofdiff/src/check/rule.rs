@@ -168,7 +168,7 @@ pub(super) fn percent(text: &str) -> Result<Decimal> {
 
 /// The contents of `pprofdiff.toml`. Tables other than `check` are read elsewhere.
 #[derive(Deserialize)]
-struct ConfigFile {
+struct CheckConfig {
     check: Option<CheckSettings>,
 }
 
@@ -216,7 +216,7 @@ pub(crate) fn toml<T: serde::de::DeserializeOwned>(text: &str) -> Result<T> {
 }
 
 pub(super) fn from_toml(text: &str) -> Result<Rules> {
-    let file: ConfigFile = toml(text)?;
+    let file: CheckConfig = toml(text)?;
     // The explanation of failed rules needs the functions that the file declares as the program's runtime.
     let explain = ExplainOptions::default().with_config(text)?;
     let mut rules = Rules { explain, ..Rules::default() };

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn at_the_variance_of_a_level_the_penalised_deviance_is_that_level() {
+    fn at_variance_at_the_penalised_deviance_equals_the_level() {
         for (b, n, r) in [(100.0, 150.0, 1.0), (1e6, 1.2e6, 1.1), (3.0, 30.0, 2.0), (40.0, 1.0, 0.5), (0.0, 9.0, 1.0)] {
             for level in [0.1, MEDIAN_OF_CHI2, 2.0] {
                 let variance = variance_at(b, n, r, level);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_have_half_on_either_side() {
+    fn medians_split_the_weight_in_half() {
         assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&mut [4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(weighted_median(vec![(5.0, 1.0), (1.0, 1.0), (2.0, 3.0)]), 2.0);
