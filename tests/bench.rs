@@ -104,7 +104,7 @@ fn a_change_is_found_and_its_commit_named() {
     assert!(stderr.contains("a change of the total: +35.7 %"), "{stderr}");
     assert!(stdout.contains("shop.validate") && stdout.contains("+5000"), "{stdout}");
     let short = shop.git(&["rev-parse", "--short", "HEAD"]);
-    let line = format!("   {} validate emails, shop/email.go:5: its own lines", short.trim());
+    let line = format!("   {} validate emails, shop/email.go:5: changes the function itself", short.trim());
     assert!(stdout.lines().any(|l| l == line), "{stdout}");
     assert!(stdout.contains("pprofdiff peek '^shop\\.validate$' ") && !stdout.contains("--base"), "{stdout}");
     // The folder says the same again, and knows what was run.
@@ -633,7 +633,7 @@ fn a_side_of_runs_stands_where_a_profile_does() {
         [&["convert", "runs", "-o", "x.folded"][..], &["merge", "runs", "-o", "x.pb.gz"], &["top", "runs", "all.pb.gz"]]
     {
         let line = shop.failure(args);
-        assert!(line.contains("these are runs of two sides; for one of them name runs/base or runs/new"), "{line}");
+        assert!(line.contains("these are runs of two sides; for one side name runs/base or runs/new"), "{line}");
     }
     assert!(shop.failure(&["top", "other/base"]).contains("other/base"));
 }
@@ -716,7 +716,7 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
     let go = ["--", "go", "test", "-bench", "Work", "-benchtime", "200ms", "."];
     let (output, stdout, stderr) = repository.run(&[&["bench", "HEAD~1..HEAD", "--runs", "8"][..], &go].concat());
     assert!(output.status.success() && stderr.contains("a change of the total: +"), "{stderr}");
-    assert!(stdout.contains("acme/shop.") && stdout.contains("more rounds, work.go:5: its own lines"), "{stdout}");
+    assert!(stdout.contains("acme/shop.") && stdout.contains("more rounds, work.go:5: changes the function itself"), "{stdout}");
     let runs = std::fs::read_to_string(repository.0.join("pprofdiff-runs/runs.toml")).unwrap();
     let operations: Vec<&str> = runs.lines().filter(|line| line.starts_with("operations = ")).collect();
     assert!(operations.len() >= 10 && operations.iter().all(|line| *line == operations[0]), "{runs}");

@@ -572,7 +572,7 @@ fn what_is_said_has_the_place_and_the_reason() {
     }
     let line = text.lines().nth(first.lines.0 as usize - 1).unwrap();
     assert!(line.contains("work(n) * 17") && first.lines.0 == first.lines.1, "{line:?} {:?}", first.lines);
-    assert_eq!((first.why.as_str(), ranked.of), ("its own lines", 20));
+    assert_eq!((first.why.as_str(), ranked.of), ("changes the function itself", 20));
 }
 
 /// A call of a function that is new, in Go, and of one that others call already, in Rust.

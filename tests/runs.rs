@@ -210,7 +210,7 @@ fn chance_is_asked_of_runs_of_two_sides() {
     let error = |diff: Diff| measure(diff).top_of_runs(Sort::Flat).unwrap_err().to_string();
     assert!(error(Diff::of_profile(&a).unwrap()).contains("there is only one profile"));
     assert!(
-        error(Diff::new(std::slice::from_ref(&a), &[b.clone(), a.clone()]).unwrap().summed()).contains("are no runs")
+        error(Diff::new(std::slice::from_ref(&a), &[b.clone(), a.clone()]).unwrap().summed()).contains("are not runs")
     );
     // One run a side has p-values, by what is known of other programs, and nothing to show a spread by.
     let top = measure(Diff::new(&[a], &[b]).unwrap()).top_of_runs(Sort::Flat).unwrap();

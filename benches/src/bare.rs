@@ -1,9 +1,10 @@
-//! The limit of the engine's design: inflate, tables that nothing checks, and one addition for each location of each
-//! sample. Ids are taken to be 1 to n, and samples to be written as usual; anything else panics or is wrong.
+//! The lower limit of the engine's design: decompression, unchecked tables, and one addition per location of each
+//! sample. It assumes ids from 1 to n and the usual encoding of samples. Other files cause a panic or wrong results.
 
 use std::path::Path;
 
-/// Of the last sample type, the sums of each location's function (by its number), and the number of functions' names.
+/// Returns the sums of the last sample type by function index, and the number of strings. Each location adds to the
+/// function of its innermost line.
 pub fn decode_and_add(file: &[u8]) -> (Vec<i64>, usize) {
     let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;
     let mut data = vec![0; size];
@@ -58,7 +59,7 @@ pub fn decode_and_add(file: &[u8]) -> (Vec<i64>, usize) {
     (sums, names.len())
 }
 
-/// The same of a file.
+/// Runs [`decode_and_add`] on a file.
 pub fn decode_and_add_file(path: &Path) -> (Vec<i64>, usize) {
     decode_and_add(&std::fs::read(path).unwrap())
 }

@@ -1,11 +1,14 @@
-//! Profiles to measure with: made up, deterministic, in the shape of what large services produce.
+//! Generated profiles for benchmarks. They are deterministic, and have the shape of profiles from large services.
 //!
-//! A made-up program is a layered call graph: every function has a few call sites, one of them hot, each
-//! of which leads to a function of a deeper layer (or, rarely, back to one above: recursion). A stack is a
-//! random walk down from a root. About one location in eight has an inlined callee. The new side is another
-//! build of the same program: of its stacks 8 % are gone and 8 % are new, every address is another,
-//! lines are shifted, ids are assigned anew. Snapshots are of one process: its counters grow. Builds of a history are as many
-//! versions of the program: few stacks go and come in each, values differ, and one function costs more from some build on.
+//! A generated program is a layered call graph. Every function has a few call sites, and one of them is hot. Each call
+//! site leads to a function of a deeper layer, or rarely back to a function above (recursion). A stack is a random walk
+//! down from a root. About one location in eight has an inlined callee.
+//!
+//! - The new side is another build of the same program: 8 % of its stacks are gone and 8 % are new, all addresses
+//!   differ, lines are shifted, and ids are assigned anew.
+//! - Snapshots come from one process, so its counters grow.
+//! - Builds of a history are versions of one program. A few stacks disappear and appear in each build, values vary, and
+//!   one function becomes more expensive from some build on.
 
 #[allow(clippy::unwrap_used)]
 pub mod bare;
@@ -17,14 +20,14 @@ use std::path::{Path, PathBuf};
 
 use prost::encoding::encode_varint;
 
-/// How large a profile is.
+/// The dimensions of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// Its name in tables.
+    /// The name in tables.
     pub name: &'static str,
     samples: u64,
     functions: u64,
-    /// Of a hundred calls of a function, how many take its hot path at least: what makes stacks compress.
+    /// The minimum number of calls per hundred that take a function's hot path. It determines how well stacks compress.
     hot: u64,
     depth: u64,
     values: usize,
@@ -39,19 +42,20 @@ pub const M: Size = Size { name: "M", samples: 50_000, functions: 10_400, hot: 6
 pub const L: Size =
     Size { name: "L", samples: 1_000_000, functions: 100_000, hot: 84, depth: 45, values: 2, labels: false };
 
-/// Call sites of a function.
+/// The number of call sites per function.
 const SITES: u64 = 3;
-/// Snapshots of a series.
+/// The number of snapshots in a series.
 pub const SNAPSHOTS: u64 = 10;
-/// Pairs of size S for what compares many.
+/// The number of size-S pairs for benchmarks of many pairs.
 pub const PAIRS: u64 = 200;
 
-/// A small fast generator (splitmix64): good enough to walk with, the same everywhere.
+/// A small, fast random number generator (splitmix64). Its quality suffices for random walks, and it gives equal
+/// results on all machines.
 #[derive(Clone, Copy)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -69,16 +73,16 @@ fn hash(parts: &[u64]) -> u64 {
     parts.iter().fold(0, |h, &p| Random(h ^ p.wrapping_mul(0x2545_f491_4f6c_dd1d)).bits())
 }
 
-/// Which side of a pair.
+/// A side of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Build {
-    /// The first build.
+pub enum PairSide {
+    /// The base.
     Base,
-    /// The second.
+    /// The new side.
     New,
 }
 
-/// Fields of a message, appended to bytes.
+/// Appends an integer field of a message. Zero is the default, and is omitted.
 fn int(out: &mut Vec<u8>, field: u64, v: u64) {
     if v != 0 {
         encode_varint(field << 3, out);
@@ -86,20 +90,21 @@ fn int(out: &mut Vec<u8>, field: u64, v: u64) {
     }
 }
 
+/// Appends a bytes field of a message.
 fn bytes(out: &mut Vec<u8>, field: u64, b: &[u8]) {
     encode_varint(field << 3 | 2, out);
     encode_varint(b.len() as u64, out);
     out.extend_from_slice(b);
 }
 
-/// Numbers things in the order of first use, from 1.
+/// Assigns ids to keys in the order of first use, starting at 1.
 #[derive(Default)]
-struct Order {
+struct IdOrder {
     ids: HashMap<u64, u64>,
     used: Vec<u64>,
 }
 
-impl Order {
+impl IdOrder {
     fn get(&mut self, key: u64) -> u64 {
         let used = &mut self.used;
         *self.ids.entry(key).or_insert_with(|| {
@@ -109,7 +114,7 @@ impl Order {
     }
 }
 
-/// A made-up program.
+/// A generated program.
 #[derive(Clone, Copy)]
 struct Program {
     size: Size,
@@ -117,8 +122,8 @@ struct Program {
 }
 
 impl Program {
-    /// The call sites of one stack, root first; a stack's number says all about it, whatever the build.
-    /// Returns what is left of its randomness.
+    /// Fills `stack` with the call sites of a stack, root first. The stack's index determines its content, whatever the
+    /// build. Returns the random generator for further properties of the stack.
     fn walk(self, index: u64, stack: &mut Vec<u64>) -> Random {
         let Size { functions, hot, depth, .. } = self.size;
         let layers = depth * 3 / 2;
@@ -131,7 +136,8 @@ impl Program {
             let site = function * SITES + call;
             stack.push(site);
             let mut h = Random(hash(&[self.seed, site]));
-            // Calls lead from one layer to the next; one in thirty to a function that is above already.
+            // Calls lead from one layer to the next. One call in thirty leads to a function that is already on the
+            // stack.
             function = match h.below(30) {
                 0 if stack.len() > 2 => stack[stack.len() - 2] / SITES,
                 _ => (8 + (layer % layers) * wide + h.below(wide)) % functions,
@@ -141,44 +147,45 @@ impl Program {
     }
 }
 
-/// What a stack cost: times that it was seen (or objects that it allocated), and objects still in use.
-struct Cost {
+/// The cost of a stack: the number of occurrences (or allocated objects), and the number of objects still in use.
+struct StackCost {
     count: u64,
     kept: u64,
 }
 
-/// One side of a pair as an inflated message.
-pub fn message(size: Size, build: Build, seed: u64) -> Vec<u8> {
-    let shift = if build == Build::New { size.samples * 8 / 100 } else { 0 };
+/// Returns one side of a pair as an uncompressed message.
+pub fn message(size: Size, build: PairSide, seed: u64) -> Vec<u8> {
+    let shift = if build == PairSide::New { size.samples * 8 / 100 } else { 0 };
     encode(Program { size, seed }, build as u64, shift..shift + size.samples, |_, random| {
-        let count = weight(random) + u64::from(build == Build::New) * random.below(20);
-        Cost { count, kept: count / 3 }
+        let count = weight(random) + u64::from(build == PairSide::New) * random.below(20);
+        StackCost { count, kept: count / 3 }
     })
 }
 
-/// Snapshot `time` of a process's heap, as an inflated message. Counters only grow, and half of them stand
-/// still; each time some stacks are new, which come first and so move all ids (as Go's do), a few of the
-/// oldest are gone, and others are missing this once.
+/// Returns snapshot `time` of a process's heap, as an uncompressed message. Counters only grow, and half of them stay
+/// constant. In each snapshot, some stacks are new. They come first and so shift all ids, as in Go's profiles. A few of
+/// the oldest stacks are gone, and others are missing in this snapshot only.
 pub fn snapshot(size: Size, time: u64, seed: u64) -> Vec<u8> {
     let step = size.samples / 100;
     let stacks = (time * step..size.samples + 2 * time * step).rev();
     encode(
         Program { size, seed },
-        Build::Base as u64,
+        PairSide::Base as u64,
         stacks.filter(|&i| !hash(&[i, time]).is_multiple_of(50)),
         |index, random| {
             let (weight, busy) = (weight(random), hash(&[index]) % 2);
             let count = weight * (8 + busy * time) / 8;
-            Cost { count, kept: if busy == 0 { count / 3 } else { hash(&[index, time, 1]) % (count + 1) } }
+            StackCost { count, kept: if busy == 0 { count / 3 } else { hash(&[index, time, 1]) % (count + 1) } }
         },
     )
 }
 
-/// The build of a history from which on a function costs more.
+/// The build of a history at which a function becomes more expensive.
 pub const STEP: u64 = 600;
 
-/// Build `number` of a history as an inflated message: after a thousand builds 8 % of the stacks are others, one in 25 is not
-/// seen, and values differ by up to 10 %, and by up to 3 % in common.
+/// Returns build `number` of a history as an uncompressed message. Over a thousand builds, 8 % of the stacks are
+/// replaced. In each build, one stack in 25 is missing. The values of single stacks vary by up to 10 %, and all values
+/// together by up to 3 %.
 pub fn history(size: Size, number: u64, seed: u64) -> Vec<u8> {
     let program = Program { size, seed };
     let begin = number * size.samples / 12_500;
@@ -186,30 +193,30 @@ pub fn history(size: Size, number: u64, seed: u64) -> Vec<u8> {
     let mut stack = Vec::new();
     program.walk(0, &mut stack);
     let slow = stack[stack.len() / 3] / SITES;
-    let all = 970 + hash(&[seed, number, 2]) % 61;
-    // Costs are asked for one after the other.
+    let common = 970 + hash(&[seed, number, 2]) % 61;
+    // Costs are requested one after another, so a single buffer suffices.
     let stack = std::cell::RefCell::new(stack);
     encode(program, number + 2, stacks, |index, random| {
         let mut stack = stack.borrow_mut();
         program.walk(index, &mut stack);
         let grown = number >= STEP && stack.iter().any(|site| site / SITES == slow);
-        let own = 900 + hash(&[seed, index, number, 3]) % 201;
-        let count = weight(random) * own * all * if grown { 13 } else { 10 } / 10_000_000;
-        Cost { count: count.max(1), kept: 0 }
+        let stack_factor = 900 + hash(&[seed, index, number, 3]) % 201;
+        let count = weight(random) * stack_factor * common * if grown { 13 } else { 10 } / 10_000_000;
+        StackCost { count: count.max(1), kept: 0 }
     })
 }
 
-/// Most stacks are rare, some are hot.
+/// Returns the weight of a stack. Most stacks are rare, and some are hot.
 fn weight(random: &mut Random) -> u64 {
     (random.below(1000) + 1) * (1 + random.below(40) / 39 * 50)
 }
 
-/// The base has the version 0, the new side 1; builds of a history have further ones.
+/// Encodes a message. Version 0 is the base, version 1 the new side, and larger versions are builds of a history.
 fn encode(
     program: Program,
     version: u64,
     stacks: impl Iterator<Item = u64>,
-    cost: impl Fn(u64, &mut Random) -> Cost,
+    cost: impl Fn(u64, &mut Random) -> StackCost,
 ) -> Vec<u8> {
     let Program { size, seed } = program;
     let mut strings: Vec<String> = vec![String::new()];
@@ -232,7 +239,7 @@ fn encode(
     let label_values = strings.len() as u64;
     strings.extend((0..40).map(|i| format!("/api/v1/resource{i}")));
 
-    let mut locations = Order::default();
+    let mut locations = IdOrder::default();
     let (mut m, mut inner, mut stack) = (Vec::new(), Vec::new(), Vec::new());
     for index in stacks {
         let mut random = program.walk(index, &mut stack);
@@ -243,7 +250,7 @@ fn encode(
         inner.clear();
         let object = 16 << random.below(8);
         let endpoint = (random.below(4) == 0).then_some(random.below(40));
-        let Cost { count, kept } = cost(index, &mut random);
+        let StackCost { count, kept } = cost(index, &mut random);
         let heap = [count, count * object, kept, kept * object];
         let cpu = [count, count * 10_000_000];
         let values: &[u64] = if size.values == 4 { &heap } else { &cpu };
@@ -275,7 +282,7 @@ fn encode(
     }
     bytes(&mut out, 3, &m);
 
-    let mut functions = Order::default();
+    let mut functions = IdOrder::default();
     for (i, &site) in locations.used.iter().enumerate() {
         let function = site / SITES;
         let h = hash(&[seed, site, 1]);
@@ -286,7 +293,7 @@ fn encode(
         let shift = match version {
             0 => 0,
             1 => hash(&[function / 20]) % 9,
-            // Files are edited every twenty builds.
+            // Files change every twenty builds.
             _ => hash(&[function / 20, version / 20]) % 9,
         };
         let mut line = |function: u64, number: u64| {
@@ -312,7 +319,7 @@ fn encode(
         ));
         let name = strings.len() as u64 - 1;
         let file = *files.entry(function / 20).or_insert_with(|| {
-            // By the file alone: which of its functions comes first differs from one snapshot to the next.
+            // The path depends on the file alone, because the first function of a file differs between snapshots.
             let file = function / 20;
             strings.push(format!("/src/fleet/service{}/internal/package{}/file{file}.go", file % 17, file % 211));
             strings.len() as u64 - 1
@@ -323,20 +330,20 @@ fn encode(
         bytes(&mut out, 5, &m);
     }
     strings.iter().for_each(|s| bytes(&mut out, 6, s.as_bytes()));
-    // A history has a build an hour.
+    // A history has one build per hour.
     let later = if version > 1 { version * 3_600_000_000_000 } else { version };
     int(&mut out, 9, 1_790_000_000_000_000_000 + later);
     int(&mut out, 10, 30_000_000_000);
     out
 }
 
-/// A message as a gzip file, at the level that Go writes.
+/// Compresses a message with gzip at level 6, as Go does.
 pub fn gzip(message: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     io::Write::write_all(&mut encoder, message).and_then(|()| encoder.finish()).expect("memory does not fail")
 }
 
-/// The limit: libdeflate into a fresh buffer, and nothing else.
+/// Decompresses a file with libdeflate into a fresh buffer, as the lower limit of loading times.
 #[allow(clippy::unwrap_used)]
 pub fn inflate(file: &[u8]) {
     let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;
@@ -345,10 +352,10 @@ pub fn inflate(file: &[u8]) {
     std::hint::black_box(&out);
 }
 
-/// Writes `path` unless it is there.
+/// Writes `path` unless it exists.
 fn made(path: PathBuf, message: impl FnOnce() -> Vec<u8>) -> io::Result<PathBuf> {
     if !path.exists() {
-        // Another process may make the same file at the same time.
+        // Another process may write the same file at the same time.
         let part = path.with_extension(format!("part{}", std::process::id()));
         std::fs::write(&part, gzip(&message()))?;
         std::fs::rename(part, &path)?;
@@ -356,20 +363,20 @@ fn made(path: PathBuf, message: impl FnOnce() -> Vec<u8>) -> io::Result<PathBuf>
     Ok(path)
 }
 
-/// The files of a pair, made if they are missing.
+/// Returns the files of a pair. Missing files are generated.
 pub fn pair(size: Size, seed: u64) -> io::Result<[PathBuf; 2]> {
     let dir = data_dir()?;
     let file =
         |side: &str, build| made(dir.join(format!("{}-{seed}.{side}.pb.gz", size.name)), || message(size, build, seed));
-    Ok([file("base", Build::Base)?, file("new", Build::New)?])
+    Ok([file("base", PairSide::Base)?, file("new", PairSide::New)?])
 }
 
-/// [`PAIRS`] pairs of size S, of as many programs.
+/// Returns [`PAIRS`] pairs of size S, one pair per program.
 pub fn many_pairs() -> io::Result<Vec<[PathBuf; 2]>> {
     (1..=PAIRS).map(|seed| pair(S, seed)).collect()
 }
 
-/// A series of [`SNAPSHOTS`] cumulative heap profiles of one process, the oldest first.
+/// Returns a series of [`SNAPSHOTS`] cumulative heap profiles of one process, oldest first.
 pub fn series(size: Size) -> io::Result<Vec<PathBuf>> {
     let dir = data_dir()?;
     (0..SNAPSHOTS)
@@ -377,14 +384,14 @@ pub fn series(size: Size) -> io::Result<Vec<PathBuf>> {
         .collect()
 }
 
-/// A pair of real profiles of the corpus: two builds of a program in Rust, with inlining.
+/// Returns a pair of real profiles from the corpus: two builds of a Rust program, with inlining.
 pub fn real_pair() -> [PathBuf; 2] {
     ["base", "new"]
         .map(|side| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/corpus/rust-cpu.{side}.pb.gz")))
 }
 
-/// Where measurements keep their files: in the target folder of the workspace. What another version of this file
-/// made is removed, since it may be something else.
+/// Returns the folder of benchmark files, in the target folder of the workspace. Files from a different version of this
+/// generator are removed, because their content may differ.
 pub fn data_dir() -> io::Result<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-data");
     let (mark, generator) = (dir.join("generator.rs"), include_str!("lib.rs"));

@@ -169,7 +169,7 @@ def test_runs_are_found_by_patterns(installed: Runner):
     assert done.outputs["outcome"] == "inconclusive", done.log
     assert "4.62s (3.67s to 4.77s, 3 runs)" in done.summary
     done = installed.run(**fixed, new="same 1.pb.gz")
-    assert "paired runs are as many on both sides, not 3 and 1" in done.log
+    assert "paired runs need the same number of runs on both sides, not 3 and 1" in done.log
 
 
 def test_the_table_is_of_the_sample_type_that_is_asked_for(installed: Runner):

@@ -436,7 +436,7 @@ def test_a_folder_of_runs_is_two_sides_and_each_side_a_profile(tmp_path: Path):
         pprofdiff.load_runs(runs, input_format="pprof")
     with pytest.raises(TypeError):
         pprofdiff.load_runs(runs, no_such_option=1)
-    with pytest.raises(pprofdiff.PprofError, match="a side has no run"):
+    with pytest.raises(pprofdiff.PprofError, match="needs at least one run per side"):
         pprofdiff.load_runs(runs_of(tmp_path / "half", base=b"main 1\n"))
 
 

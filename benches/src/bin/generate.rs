@@ -1,6 +1,6 @@
-//! Writes the profiles to measure with to `target/bench-data`, and says what is in them.
+//! Writes the benchmark profiles to `target/bench-data`, and prints a table of their contents.
 //!
-//! What is there already is kept, unless another version of the generator made it.
+//! Existing files are kept, unless a different version of the generator wrote them.
 
 use std::path::Path;
 
