@@ -1,4 +1,4 @@
-//! Show source lines with their costs, of functions that match.
+//! The view `list`: source lines of matching functions with their costs.
 
 use super::{Matched, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
 use crate::report::Report;
@@ -8,7 +8,7 @@ use pprofdiff::options::Scope;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "list",
-    about: "Show source lines with their costs, of functions that match",
+    about: "Show the source lines of matching functions with their costs",
     scope: Scope::Rows,
     matched: Some(Matched { what: "function", about: "Matched against each function's name" }),
     shown_by: ShownBy::Json,

@@ -1,4 +1,4 @@
-//! Write a page for a browser.
+//! The view `page`: an interactive HTML page.
 
 use super::{Question, ViewSpec};
 use crate::page::{PageOptions, page};
@@ -6,7 +6,7 @@ use crate::report::Report;
 use pprofdiff::Result;
 use pprofdiff::list::{SourceCode, SourceDirs};
 
-pub(crate) const VIEW: ViewSpec = ViewSpec { name: "page", about: "Write a page for a browser", ..ViewSpec::BASE };
+pub(crate) const VIEW: ViewSpec = ViewSpec { name: "page", about: "Write an interactive HTML page", ..ViewSpec::BASE };
 
 pub(crate) fn answer(asked: &Question<'_>, options: &PageOptions, sources: Option<&SourceDirs>) -> Result<Report> {
     let files = sources.map(SourceDirs::files);

@@ -1,4 +1,4 @@
-//! Show the callers and callees of frames that match.
+//! The view `peek`: callers and callees of matching frames.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use pprofdiff::{Pair, Result, Sort};
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "peek",
-    about: "Show the callers and callees of frames that match",
+    about: "Show the callers and callees of matching frames",
     scope: Scope::Sums,
     of: Of::SeveralTypes,
     matched: Matched::FRAMES,
@@ -30,10 +30,10 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     ..ViewSpec::BASE
 };
 
-/// Callers and callees of some frames.
+/// The kind of tables with the edges of matching frames.
 pub(crate) static PEEK: Kind = Kind { name: "peek", ..EDGES };
 
-/// Callers and callees: one edge a row, grouped by node.
+/// The common part of tables with one edge between caller and callee per row, grouped by node.
 pub(crate) const EDGES: Kind = Kind {
     row: "edge",
     counted: Counted::Nodes,
@@ -63,7 +63,7 @@ pub(crate) fn answer(asked: &Question<'_>, regex: &str, sort: Sort, limit: usize
 }
 
 impl Table {
-    /// Callers and callees of the frames that an expression matches: see [`Table::tree`].
+    /// Builds a table of the callers and callees of matching frames. See [`Table::tree`] for the columns.
     pub fn peek(of: &Edges) -> Table {
         Table::edges(of, &PEEK)
     }
@@ -94,21 +94,21 @@ impl Table {
         Table { nodes, ..Table::new(kind, &of.summary, data) }
     }
 
-    /// Callers and callees by the sample types of one selection.
+    /// Builds one table of edges with the costs of several sample types, which share a selection.
     pub(crate) fn all_edges(edges: &[Edges], kind: &'static Kind) -> Table {
-        if let [one] = edges {
-            return Table::edges(one, kind);
+        if let [single] = edges {
+            return Table::edges(single, kind);
         }
-        let parts = edges.iter().map(|of| {
+        let parts = edges.iter().map(|type_edges| {
             let key = |e: &Edge| [e.node, e.other, u32::from(e.relation == Relation::Callee)].into();
-            let nodes = of.nodes.iter().map(|row| row.frame).collect();
-            Part { table: Table::edges(of, kind), keys: of.edges.iter().map(key).collect(), nodes }
+            let nodes = type_edges.nodes.iter().map(|row| row.frame).collect();
+            Part { table: Table::edges(type_edges, kind), keys: type_edges.edges.iter().map(key).collect(), nodes }
         });
         join(parts.collect(), true)
     }
 }
 
-/// Blocks in pprof's manner: the callers, the node with its flat and cum, the callees.
+/// Writes blocks like pprof's `-peek`: the callers, the node with its flat and cum cost, the callees.
 fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Result<()> {
     let nodes = || table.nodes.shown.iter().map(|&number| &table.nodes.all[number as usize]);
     if !table.beside.is_empty() {
@@ -119,7 +119,7 @@ fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::
     let pairs: Vec<Pair> = (0..table.len()).map(|row| weights.pair(row)).chain(nodes().map(|n| n.cum)).collect();
     let cost = CostFormat::new(&table.summary, pairs.into_iter());
     let numbers = &Cells { cost, summary: &table.summary, full: true };
-    let own = CostFormat::new(&table.summary, nodes().map(|n| n.flat));
+    let flat_cost = CostFormat::new(&table.summary, nodes().map(|n| n.flat));
     let mut rows_of: HashMap<u32, Vec<usize>> = HashMap::default();
     for (row, &node) in table.nodes.of_row.iter().enumerate() {
         rows_of.entry(node).or_default().push(row);
@@ -143,8 +143,8 @@ fn write_edges(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::
             let node = &table.nodes.all[number as usize];
             let label = table.nodes.labels.get(number as usize).unwrap_or_default();
             let flat = match table.summary.base {
-                Some(_) => own.change(node.flat, "->"),
-                None => own.sides.format(node.flat.new),
+                Some(_) => flat_cost.change(node.flat, "->"),
+                None => flat_cost.sides.format(node.flat.new),
             };
             let mut cells = numbers.format(node.cum);
             cells.push(format!("  {label}   (flat {flat})").into());
