@@ -138,5 +138,5 @@ fn list_shows_source_lines_of_functions() {
 
     assert!(failure(&["list", "no such function", &base]).contains("no function matches"));
     assert!(failure(&["list", "(", &base]).contains("regular expression of list"));
-    assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("it can as text, json"));
+    assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("supported formats: text, json"));
 }

@@ -77,7 +77,7 @@ impl Report {
         }
     }
 
-    /// Returns the report as a table, or `None` if it has no tabular form.
+    /// Returns the report as a table, or `None` if it cannot be shown as one.
     pub fn table(&self) -> Option<Cow<'_, Table>> {
         match self {
             Report::Table(table) | Report::Traces(table) => Some(Cow::Borrowed(table)),

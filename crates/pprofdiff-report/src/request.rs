@@ -110,9 +110,9 @@ impl Request {
     /// Returns the description of the requested view for error messages.
     fn describe_view(&self) -> String {
         let suffix = match &self.view {
-            View::Top { significant: true, .. } => " suffix significant rows",
+            View::Top { significant: true, .. } => " of significant rows",
             _ if self.query.extra_sample_types.is_empty() => "",
-            _ => " suffix several sample types",
+            _ => " of several sample types",
         };
         format!("{}{suffix}", self.view.name())
     }

@@ -47,7 +47,7 @@ impl Table {
     /// The columns to show. Growth and share stand beside one delta, that of the cost which the rows are ordered by. Of
     /// several sample types, only that cost is shown.
     pub(crate) fn shown_columns(&self) -> Vec<ShownColumn<'_>> {
-        let lead = self.led().first().map(|c| c.cost.measured);
+        let lead = self.lead_costs().first().map(|c| c.cost.measured);
         let several = !self.beside.is_empty();
         let is_shown = |measured: Measured| !several || Some(measured) == lead;
         let costs: Vec<(CostColumns<'_>, CostFormat)> =
@@ -128,7 +128,7 @@ impl Table {
             Some(Cell::Ratio(figure)) => Some(figure),
             _ => None,
         };
-        let mean = self.led().first().map_or(Default::default(), |costs| costs.pair(row));
+        let mean = self.lead_costs().first().map_or(Default::default(), |costs| costs.pair(row));
         let left_out = || self.in_role(Role::LeftOut).map(|c| c.cell(row));
         match statistic {
             RunStatistic::BaseSd => spread_text(figure(statistic), mean.base),

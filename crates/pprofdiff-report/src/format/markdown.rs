@@ -1,4 +1,4 @@
-//! A table in GitHub's Markdown, for pull requests and notes: numbers scaled as in text.
+//! Tables in GitHub's Markdown, for pull requests and notes. Numbers are scaled as in text.
 
 use std::io::{self, Write};
 
@@ -39,7 +39,7 @@ impl Table {
     /// Writes the table as Markdown: a line with the totals, then the rows.
     ///
     /// # Errors
-    /// The writer's.
+    /// Fails if `out` fails.
     pub fn write_markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         let s = &self.summary;
         if let Some(builds) = &self.builds {
@@ -48,12 +48,12 @@ impl Table {
         }
         if self.builds.is_none() {
             for s in self.sample_types() {
-                let of = match (s.is_of_runs(), s.sum) {
+                let suffix = match (s.is_of_runs(), s.sum) {
                     (true, _) => " (means of runs)",
                     (false, true) => " (sums)",
                     _ => "",
                 };
-                writeln!(out, "**{}**{of}: {}\n", escape(&s.sample_type), escape(&total(&s, "→")))?;
+                writeln!(out, "**{}**{suffix}: {}\n", escape(&s.sample_type), escape(&total(&s, "→")))?;
             }
         }
         s.warnings.iter().try_for_each(|w| writeln!(out, "> {}\n", escape(w)))?;

@@ -2,7 +2,7 @@
 //! Hierarchical System Structures"). Sweeps up and down move each point to the mean position of its neighbours on the
 //! previous layer, until the number of crossings stops falling.
 
-use super::layers::{Layered, Line};
+use super::layers::{LayerLine, Layered};
 
 /// The number of sweeps without fewer crossings after which the search stops.
 const PATIENCE: usize = 4;
@@ -18,7 +18,7 @@ pub(super) fn order(graph: &Layered) -> Vec<Vec<usize>> {
     while in_vain < PATIENCE {
         in_vain += 1;
         let is_biased = sweep % 4 >= 2;
-        let mut arrange_layer = |layer: usize, lines: &[Vec<Line>]| {
+        let mut arrange_layer = |layer: usize, lines: &[Vec<LayerLine>]| {
             layers[layer] = arrange(&members[layer], lines, &place, is_biased);
             number(&layers[layer], &mut place);
         };
@@ -65,7 +65,7 @@ fn first_order(graph: &Layered, members: &[Vec<usize>]) -> Vec<Vec<usize>> {
 
 /// Orders a layer by the weighted mean position of each point's neighbours. Ties are broken by point number, in
 /// descending order if `is_biased`. Points without neighbours keep about the position of their number.
-fn arrange(members: &[usize], lines: &[Vec<Line>], place: &[usize], is_biased: bool) -> Vec<usize> {
+fn arrange(members: &[usize], lines: &[Vec<LayerLine>], place: &[usize], is_biased: bool) -> Vec<usize> {
     let (mut pulled, mut free) = (Vec::with_capacity(members.len()), Vec::new());
     for (i, &point) in members.iter().enumerate() {
         let (mut sum, mut weight) = (0.0, 0u32);

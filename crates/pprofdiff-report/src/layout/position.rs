@@ -3,7 +3,7 @@
 //! by side as close as their sizes permit. This is done four times, from the top and the bottom and from the left and
 //! the right; each point gets the mean of the two middle results.
 
-use super::Point;
+use super::LayoutPoint;
 use super::layers::Layered;
 
 const NODE_GAP: f64 = 22.0;
@@ -13,7 +13,7 @@ const BEND_GAP: f64 = 10.0;
 const LAYER_GAP: f64 = 17.0;
 
 /// Returns the centre of each point. `layers` holds the points of each layer in order.
-pub(super) fn position(graph: &Layered, layers: &[Vec<usize>]) -> Vec<Point> {
+pub(super) fn position(graph: &Layered, layers: &[Vec<usize>]) -> Vec<LayoutPoint> {
     horizontal(graph, layers).into_iter().zip(vertical(graph, layers)).collect()
 }
 

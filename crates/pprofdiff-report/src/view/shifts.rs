@@ -9,7 +9,7 @@ use crate::series::{RUNS, build_columns, frame_columns};
 use crate::table::build::costs;
 use crate::table::schema::{Holds, build, frame, key, label, spec};
 use crate::table::{Cost, Data, Kind, Measured, Role, Table, Texts};
-use crate::text::{Shown, TextOptions, change_cells, grid, heads};
+use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
 use pprofdiff::explain::{Cause, ExplainOptions};
 use pprofdiff::random::{HashMap, HashSet};
 use pprofdiff::series::{FEWEST_BUILDS, Ranked, Series, Shift, ShiftKind};
@@ -161,7 +161,7 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
         out,
         "± is where 95 of 100 such changes lie; a step stays, what passed went away again, a drift came bit by bit\n"
     )?;
-    let costs: Vec<_> = table.led().into_iter().map(|costs| (costs, table.format(&costs))).collect();
+    let costs: Vec<_> = table.lead_costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
     let [(costs, format)] = &costs[..] else { return Ok(()) };
     let mut head = heads("", true, ["before", "after", "change"], true);
     head.extend(["±", "kind", "since", "between", "until", "frame"].map(str::to_owned));
@@ -173,7 +173,7 @@ fn write_shifts(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
             let (earliest, latest) = (table.text_of("earliest", row), table.text_of("latest", row));
             let between = if earliest == latest { "-".to_owned() } else { format!("{earliest}..{latest}") };
             cells.push(table.text_of("kind", row).into());
-            cells.extend([table.build("since", row), between, table.build("until", row)].map(Shown::from));
+            cells.extend([table.build("since", row), between, table.build("until", row)].map(TextCell::from));
             cells.push(table.label(row).into());
             push(cells)
         })

@@ -8,7 +8,7 @@ use crate::series::{build_columns, frame_columns};
 use crate::table::build::{costs, statuses};
 use crate::table::schema::{Holds, Spec, build, frame, label, spec};
 use crate::table::{Cost, Data, Kind, Measured, Role, Table};
-use crate::text::{Shown, TextOptions, change_cells, grid, heads};
+use crate::text::{TextCell, TextOptions, change_cells, grid, heads};
 use pprofdiff::Sort;
 use pprofdiff::series::{Builds, Ranked, Series, Step};
 
@@ -83,7 +83,7 @@ pub(super) fn write_steps(
     options: TextOptions,
 ) -> io::Result<()> {
     writeln!(out, "{rows}; growth is a row's own, \"of total\" its step in the earlier build's total\n")?;
-    let costs: Vec<_> = table.led().into_iter().map(|costs| (costs, table.format(&costs))).collect();
+    let costs: Vec<_> = table.lead_costs().into_iter().map(|costs| (costs, table.format(&costs))).collect();
     let [first, second] = &costs[..] else { return Ok(()) };
     let sides = ["before", "after", "step"];
     let mut head = heads(first.0.cost.measured.name(), true, sides, true);
@@ -98,9 +98,9 @@ pub(super) fn write_steps(
             let still = table.text_of("from", row) == table.text_of("to", row);
             cells.extend(["from", "to"].map(|name| match still {
                 true => "-".into(),
-                false => Shown::from(table.build(name, row)),
+                false => TextCell::from(table.build(name, row)),
             }));
-            cells.extend(seen.iter().map(|(_, name)| Shown::from(table.text_of(name, row))));
+            cells.extend(seen.iter().map(|(_, name)| TextCell::from(table.text_of(name, row))));
             cells.push(table.label(row).into());
             push(cells)
         })

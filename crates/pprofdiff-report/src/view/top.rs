@@ -9,7 +9,7 @@ use crate::table::beside::{Part, join};
 use crate::table::build::{costs, statuses};
 use crate::table::schema::{Holds, Shape, Spec, frame, label, spec};
 use crate::table::{Data, Kind, Measured, Role, RunStatistic, Table};
-use crate::text::{Shown, TextOptions, grid};
+use crate::text::{TextCell, TextOptions, grid};
 use pprofdiff::options::Scope;
 use pprofdiff::top::{Chance, LeftOut, TopRow};
 use pprofdiff::{Error, Result, Sort, Top};
@@ -130,7 +130,7 @@ fn write_top(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Re
     if !table.beside.is_empty() {
         return table.write_beside(out, options);
     }
-    let mut costs = table.led();
+    let mut costs = table.lead_costs();
     if table.summary.base.is_none() {
         // As pprof: there is room for both as they are.
         costs.sort_by_key(|c| c.cost.measured == Measured::Cum);
@@ -146,7 +146,7 @@ fn write_top(table: &Table, out: &mut dyn Write, options: TextOptions) -> io::Re
     head.push("frame".to_owned());
     grid(out, options, &head, |push| {
         (0..table.len()).try_for_each(|row| {
-            let mut shown: Vec<Shown> = Vec::new();
+            let mut shown: Vec<TextCell> = Vec::new();
             for (i, (costs, cells)) in columns.iter().enumerate() {
                 shown.extend(cells.format(costs.pair(row)));
                 shown.extend(

@@ -7,7 +7,7 @@ use crate::numbers::{counted_of, share, share_text};
 use crate::series::{build_columns, frame_columns};
 use crate::table::schema::{build, frame, label};
 use crate::table::{Data, Kind, Measured, Table};
-use crate::text::{OF_TOTAL, Shown, TextOptions, grid};
+use crate::text::{OF_TOTAL, TextCell, TextOptions, grid};
 use pprofdiff::random::HashMap;
 use pprofdiff::series::{FrameValue, Series};
 use pprofdiff::{Error, Result};
@@ -106,7 +106,7 @@ fn write_values(table: &Table, out: &mut dyn Write, options: TextOptions) -> io:
         (0..table.len()).try_for_each(|row| {
             let key = table.text_of("build", row);
             let total = totals.get(key).copied().unwrap_or(0);
-            let mut cells: Vec<Shown> = Vec::with_capacity(6);
+            let mut cells: Vec<TextCell> = Vec::with_capacity(6);
             for (costs, format) in &costs {
                 let v = costs.new[row];
                 cells.push(format.sides.format(v).into());
