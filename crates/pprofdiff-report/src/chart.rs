@@ -331,7 +331,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         "field": "frame", "type": "nominal", "title": null, "sort": null, "scale": {"domain": legend},
         "legend": {"orient": "bottom", "direction": "vertical", "labelLimit": LINES[0], "symbolType": "stroke"},
     });
-    let subject = match timelines.what {
+    let subject = match timelines.row_noun {
         LASTING => "the largest lasting changes",
         _ => "the frames that moved most",
     };
@@ -339,7 +339,7 @@ pub fn series_chart(series: &Series, sort: Sort, n: usize) -> String {
         "$schema": SCHEMA,
         "title": title(
             &format!("{subject}, by {cost}"),
-            lines_of(&header(s, &series.builds), counted_of(timelines.rows.len(), timelines.of, timelines.what)),
+            lines_of(&header(s, &series.builds), counted_of(timelines.rows.len(), timelines.rows_total, timelines.row_noun)),
         ),
         "width": LINES[0],
         "height": LINES[1],

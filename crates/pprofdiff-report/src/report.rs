@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 #[cfg(feature = "html")]
 use crate::page::Page;
-use crate::table::{Counted, Table};
+use crate::table::{LimitUnit, Table};
 #[cfg(feature = "check")]
 use pprofdiff::check::Check;
 use pprofdiff::explain::Explanation;
@@ -70,7 +70,7 @@ impl Report {
     /// Returns true if the view has an expression and no frame or function matches it.
     pub fn matches_nothing(&self) -> bool {
         match self {
-            Report::Table(table) if table.kind.counted == Counted::Nodes => table.nodes.shown.is_empty(),
+            Report::Table(table) if table.kind.limit_unit == LimitUnit::Nodes => table.nodes.shown.is_empty(),
             Report::Table(table) => table.is_empty(),
             Report::Listing(listing) => listing.routines.is_empty(),
             _ => false,

@@ -8,7 +8,7 @@ use crate::format::Style;
 use crate::format::text::FORMAT;
 use crate::numbers::counted;
 use crate::report::Report;
-use crate::table::{Counted, Table};
+use crate::table::{LimitUnit, Table};
 use pprofdiff::Pair;
 use pprofdiff::list::Listing;
 use pprofdiff::random::{HashMap, HashSet};
@@ -226,7 +226,7 @@ impl Report {
         };
         Ok(match self {
             // The callers and callees of the first frame, then whole frames.
-            Report::Table(table) if table.kind.counted == Counted::Nodes => {
+            Report::Table(table) if table.kind.limit_unit == LimitUnit::Nodes => {
                 let (nodes, first) = (table.nodes.shown.len(), table.head(1));
                 let edges = first.most_edges();
                 let text = move |parts: usize, style: Style| match parts.checked_sub(edges) {

@@ -11,7 +11,7 @@ use super::{
 use crate::layout::LayoutBudget;
 use crate::numbers::counted;
 use crate::series::{extent, failed_builds};
-use crate::timelines::{LASTING, Timeline, Timelines};
+use crate::timelines::{FrameTimeline, LASTING, Timelines};
 use pprofdiff::explain::Explanation;
 use pprofdiff::series::{Builds, ChangePoint, Series};
 use pprofdiff::{LoadOptions, Result, Sort, units, work};
@@ -92,14 +92,14 @@ pub(crate) fn series_page(
         let all = points.len() + without;
         warnings.push(format!("the page has graphs of {} of {all} changes, the largest", points.len()));
     }
-    if rows.len() < timelines.of {
-        let what = counted(timelines.of, timelines.what);
+    if rows.len() < timelines.rows_total {
+        let what = counted(timelines.rows_total, timelines.row_noun);
         warnings.push(format!("the page has {} of {what}, the largest", rows.len()));
     }
     say_left_out(&explained, &mut warnings);
     let column_of = |build: usize| builds.all[..build].iter().filter(|b| b.error.is_none()).count();
     let part_of = |row: usize| points.iter().position(|point| point.rows.contains(&row));
-    let row = |(i, (row, frame)): (usize, (&Timeline, &u64))| {
+    let row = |(i, (row, frame)): (usize, (&FrameTimeline, &u64))| {
         json!({
             "frame": frame,
             "kind": row.kind.map(|kind| kind.name()),
@@ -121,9 +121,9 @@ pub(crate) fn series_page(
         "shown": shown,
         "courses": {
             "extent": visible(&extent(builds)),
-            "of": timelines.of,
+            "of": timelines.rows_total,
             "cost": if sort == Sort::Flat { "flat" } else { "cum" },
-            "lasting": timelines.what == LASTING,
+            "lasting": timelines.row_noun == LASTING,
             "type": visible(&summary.sample_type),
             "units": units::family(&summary.unit),
             "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use super::{Of, Question, ShownBy, View, ViewSpec};
 use crate::report::Report;
-use crate::table::beside::{Numbers, Part, join};
+use crate::table::beside::{TextNumbers, TypePart, join};
 use crate::table::build::{costs, statuses};
 use crate::table::schema::{key, label};
-use crate::table::{Counted, Data, Kind, Measured, Table};
+use crate::table::{Data, Kind, LimitUnit, Measured, Table};
 use crate::text::{TextOptions, grid};
 use pprofdiff::labels::Labels;
 use pprofdiff::options::Scope;
@@ -29,7 +29,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
 pub(crate) static LABELS: Kind = Kind {
     name: "labels",
     row: "label value",
-    counted: Counted::RowsOfEach("key"),
+    limit_unit: LimitUnit::RowsOfEach("key"),
     columns: |shape| {
         let mut all = vec![key("key"), label("value"), key("unit")];
         all.extend(shape.costs(&[Measured::Weight]));
@@ -70,14 +70,14 @@ impl Table {
         if let [single] = labels {
             return Table::labels(single);
         }
-        let mut texts = Numbers::default();
+        let mut texts = TextNumbers::default();
         let parts = labels.iter().map(|type_labels| {
             let keys = type_labels.rows.iter().map(|row| {
                 let unit = type_labels.unit(row).map_or(u32::MAX, |unit| texts.number(&unit));
                 [texts.number(&type_labels.key(row)), texts.number(&type_labels.value(row)), unit].into()
             });
             let keys = keys.collect();
-            Part { table: Table::labels(type_labels), keys, nodes: Vec::new() }
+            TypePart { table: Table::labels(type_labels), keys, nodes: Vec::new() }
         });
         join(parts.collect(), true)
     }

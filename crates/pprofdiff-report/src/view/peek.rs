@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::{Matched, Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
 use crate::numbers::CostFormat;
 use crate::report::Report;
-use crate::table::beside::{Part, join};
+use crate::table::beside::{TypePart, join};
 use crate::table::build::{costs, dictionary};
-use crate::table::schema::{Shape, Spec, key, label};
-use crate::table::{Counted, Data, Kind, Measured, Node, Nodes, Table, Texts};
+use crate::table::schema::{Spec, TableShape, key, label};
+use crate::table::{Data, Kind, LimitUnit, Measured, NodeCost, Table, TableNodes, Texts};
 use crate::text::{Cells, TextOptions, grid};
 use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::options::Scope;
@@ -36,7 +36,7 @@ pub(crate) static PEEK: Kind = Kind { name: "peek", ..EDGES };
 /// The common part of tables with one edge between caller and callee per row, grouped by node.
 pub(crate) const EDGES: Kind = Kind {
     row: "edge",
-    counted: Counted::Nodes,
+    limit_unit: LimitUnit::Nodes,
     columns,
     text: write_edges,
     row_label: |table, row| {
@@ -51,7 +51,7 @@ pub(crate) const EDGES: Kind = Kind {
     ..Kind::BASE
 };
 
-fn columns(shape: &Shape<'_>) -> Vec<Spec> {
+fn columns(shape: &TableShape<'_>) -> Vec<Spec> {
     let mut all = vec![label("node"), label("other"), key("relation")];
     all.extend(shape.costs(&[Measured::Weight]));
     all
@@ -85,8 +85,8 @@ impl Table {
         for (i, row) in of.nodes.iter().enumerate() {
             number[row.frame as usize] = i as u32;
         }
-        let nodes = Nodes {
-            all: Arc::new(of.nodes.iter().map(|r| Node { flat: r.flat, cum: r.cum }).collect()),
+        let nodes = TableNodes {
+            all: Arc::new(of.nodes.iter().map(|r| NodeCost { flat: r.flat, cum: r.cum }).collect()),
             labels: labels.shared(nodes.map(label)),
             shown: (0..of.nodes.len() as u32).collect(),
             of_row: edges.iter().map(|e| number[e.node as usize]).collect(),
@@ -102,7 +102,7 @@ impl Table {
         let parts = edges.iter().map(|type_edges| {
             let key = |e: &Edge| [e.node, e.other, u32::from(e.relation == Relation::Callee)].into();
             let nodes = type_edges.nodes.iter().map(|row| row.frame).collect();
-            Part { table: Table::edges(type_edges, kind), keys: type_edges.edges.iter().map(key).collect(), nodes }
+            TypePart { table: Table::edges(type_edges, kind), keys: type_edges.edges.iter().map(key).collect(), nodes }
         });
         join(parts.collect(), true)
     }

@@ -7,7 +7,7 @@ use super::{Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
 use crate::chart::stack_name;
 use crate::numbers::whole;
 use crate::report::Report;
-use crate::table::beside::{Numbers, Part, join};
+use crate::table::beside::{TextNumbers, TypePart, join};
 use crate::table::build::{costs, dictionary, statuses};
 use crate::table::schema::{Holds, spec};
 use crate::table::{Cell, Data, Kind, Lists, Measured, Role, Table};
@@ -82,7 +82,7 @@ impl Table {
 
     /// Whole stacks by several sample types of one selection.
     pub(crate) fn all_stacks(stacks: &[Stacks]) -> Table {
-        let mut labels = Numbers::default();
+        let mut labels = TextNumbers::default();
         let parts = stacks.iter().map(|of| {
             let keys = of.rows.iter().map(|row| {
                 let mut key = of.frames_of(row).to_vec();
@@ -94,7 +94,7 @@ impl Table {
                 key.into()
             });
             let keys = keys.collect();
-            Part { table: Table::stacks(of, usize::MAX), keys, nodes: Vec::new() }
+            TypePart { table: Table::stacks(of, usize::MAX), keys, nodes: Vec::new() }
         });
         join(parts.collect(), false)
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use super::{Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
 use crate::report::Report;
-use crate::table::beside::{Part, join};
+use crate::table::beside::{TypePart, join};
 use crate::table::build::{costs, statuses};
-use crate::table::schema::{Holds, Shape, Spec, frame, label, spec};
+use crate::table::schema::{Holds, Spec, TableShape, frame, label, spec};
 use crate::table::{Data, Kind, Measured, Role, RunStatistic, Table};
 use crate::text::{TextCell, TextOptions, grid};
 use pprofdiff::options::Scope;
@@ -35,7 +35,7 @@ pub(crate) static TOP: Kind =
 pub(crate) static DIFF: Kind =
     Kind { name: "diff", row: "frame", has_sides: |two_sided| two_sided, columns, text: write_top, ..Kind::BASE };
 
-fn columns(shape: &Shape<'_>) -> Vec<Spec> {
+fn columns(shape: &TableShape<'_>) -> Vec<Spec> {
     let mut all = Vec::from(frame());
     all.extend([spec("address", Role::Key, Holds::Address), label("mapping")]);
     all.extend(shape.status());
@@ -120,7 +120,7 @@ impl Table {
         }
         let parts = tops.iter().map(|top| {
             let keys = top.rows.iter().map(|row| [row.frame].into()).collect();
-            Part { table: Table::top(top, usize::MAX), keys, nodes: Vec::new() }
+            TypePart { table: Table::top(top, usize::MAX), keys, nodes: Vec::new() }
         });
         Table { sort: tops[0].sort, ..join(parts.collect(), false).head(n) }
     }
