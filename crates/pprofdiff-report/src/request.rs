@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::format::Format;
 use crate::report::Report;
-use crate::view::{self, Matched, Of, Question, View};
+use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
 #[cfg(feature = "check")]
 use pprofdiff::check::{How, Rules};
 use pprofdiff::random::HashSet;
@@ -89,7 +89,7 @@ impl Request {
     /// # Errors
     /// Fails where computing the answer fails.
     pub fn unmatched(&self, report: &Report, diff: &Diff) -> Result<Option<String>> {
-        let (Some(regex), Some(Matched { what, .. })) = (self.view.regex(), &self.view.spec().matched) else {
+        let (Some(regex), Some(MatchTarget { noun, .. })) = (self.view.regex(), &self.view.spec().matched) else {
             return Ok(None);
         };
         if !report.matches_nothing() {
@@ -104,7 +104,7 @@ impl Request {
         let frames = measure.frames();
         let near = nearest(regex, (0..frames.len() as u32).map(|frame| frames.name(frame)));
         let near = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
-        Ok(Some(format!("no {what} matches {regex:?}{near}")))
+        Ok(Some(format!("no {noun} matches {regex:?}{near}")))
     }
 
     /// Returns the description of the requested view for error messages.
@@ -161,10 +161,10 @@ impl Request {
         let spec = self.view.spec();
         self.query.check_scope(spec.name, spec.scope)?;
         work::begin_phase("comparing");
-        if spec.of == Of::OneType {
+        if spec.input == ViewInput::OneType {
             self.of_one_type()?;
         }
-        self.view.answer(&Question { query: &self.query, diff, select: &select })
+        self.view.answer(&ViewContext { query: &self.query, diff, select: &select })
     }
 
     /// Computes the answer for many builds. The builds must have been loaded with this request's query. Shifts with

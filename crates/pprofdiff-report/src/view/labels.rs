@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use super::{Of, Question, ShownBy, View, ViewSpec};
+use super::{ShownBy, View, ViewContext, ViewInput, ViewSpec};
 use crate::report::Report;
 use crate::table::beside::{TextNumbers, TypePart, join};
 use crate::table::build::{costs, statuses};
@@ -17,7 +17,7 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "labels",
     about: "Show the cost of each label value",
     scope: Scope::Rows,
-    of: Of::SeveralTypes,
+    input: ViewInput::SeveralTypes,
     shown_by: ShownBy::Rows,
     kinds: &[&LABELS],
     view: Some(|_| View::Labels { limit: None }),
@@ -42,8 +42,8 @@ pub(crate) static LABELS: Kind = Kind {
     ..Kind::BASE
 };
 
-pub(crate) fn answer(asked: &Question<'_>, limit: usize) -> Result<Report> {
-    let labels = asked.each(|measure| Ok(measure.labels()))?;
+pub(crate) fn answer(context: &ViewContext<'_>, limit: usize) -> Result<Report> {
+    let labels = context.per_sample_type(|measure| Ok(measure.labels()))?;
     Ok(Report::Table(Table::all_labels(&labels).head(limit)))
 }
 

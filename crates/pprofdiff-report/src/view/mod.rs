@@ -54,9 +54,9 @@ pub struct ViewSpec {
     /// The query options that the view supports.
     pub scope: Scope,
     /// The kind of input.
-    pub of: Of,
+    pub input: ViewInput,
     /// The text that the view's regular expression is matched against, if the view has an expression.
-    pub matched: Option<Matched>,
+    pub matched: Option<MatchTarget>,
     /// The formats that show the view.
     pub shown_by: ShownBy,
     /// The kinds of its tables; empty for a view that is not a table or shares the tables of another view.
@@ -96,17 +96,17 @@ pub enum Takes {
 
 /// The target of a view's regular expression.
 #[derive(Debug)]
-pub struct Matched {
+pub struct MatchTarget {
     /// The noun for a match, such as `frame`.
-    pub what: &'static str,
+    pub noun: &'static str,
     /// One sentence of help about the searched text.
     pub about: &'static str,
 }
 
-impl Matched {
+impl MatchTarget {
     /// Frames, matched by their labels.
-    pub(crate) const FRAMES: Option<Matched> = Some(Matched {
-        what: "frame",
+    pub(crate) const FRAMES: Option<MatchTarget> = Some(MatchTarget {
+        noun: "frame",
         about: "Matched against each frame's name, with its file and line at such granularities",
     });
 }
@@ -114,7 +114,7 @@ impl Matched {
 /// The input of a view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Of {
+pub enum ViewInput {
     /// A diff or a profile, with one sample type.
     OneType,
     /// A diff or a profile, with several sample types side by side.
@@ -177,7 +177,7 @@ impl ViewSpec {
         name: "",
         about: "",
         scope: Scope::Everything,
-        of: Of::OneType,
+        input: ViewInput::OneType,
         matched: None,
         shown_by: ShownBy::OwnFormats,
         kinds: &[],
@@ -187,7 +187,7 @@ impl ViewSpec {
     };
 
     /// The defaults of views whose input is many builds and whose output is a table.
-    const OF_BUILDS: ViewSpec = ViewSpec { of: Of::Builds, shown_by: ShownBy::Rows, ..ViewSpec::BASE };
+    const OF_BUILDS: ViewSpec = ViewSpec { input: ViewInput::Builds, shown_by: ShownBy::Rows, ..ViewSpec::BASE };
 
     /// Returns all views.
     pub fn all() -> &'static [&'static ViewSpec] {
@@ -449,29 +449,29 @@ impl View {
     }
 
     /// Computes the answer for a diff or a profile.
-    pub(crate) fn answer(&self, asked: &Question<'_>) -> Result<Report> {
+    pub(crate) fn answer(&self, context: &ViewContext<'_>) -> Result<Report> {
         let max_rows = |limit: &Option<usize>| limit.unwrap_or(usize::MAX);
         let needs_builds = || Error::query(format!("{} is a view of many builds, not of a diff", self.name()));
         match self {
-            View::Top { sort, limit, significant } => top::answer(asked, *sort, max_rows(limit), *significant),
-            View::Peek { regex, sort, limit } => peek::answer(asked, regex, *sort, max_rows(limit)),
-            View::Roots { regex, limit } => roots::answer(asked, regex, max_rows(limit)),
-            View::Tree { sort, limit } => tree::answer(asked, *sort, max_rows(limit)),
-            View::Stacks { by_labels, limit } => stacks::answer(asked, *by_labels, max_rows(limit)),
-            View::Traces { limit } => traces::answer(asked, max_rows(limit)),
-            View::Labels { limit } => labels::answer(asked, max_rows(limit)),
-            View::List { regex, sources, limit } => list::answer(asked, regex, sources, max_rows(limit)),
-            View::Disasm { regex, limit } => disasm::answer(asked, regex, max_rows(limit)),
-            View::Graph(options) => graph::answer(asked, options),
+            View::Top { sort, limit, significant } => top::answer(context, *sort, max_rows(limit), *significant),
+            View::Peek { regex, sort, limit } => peek::answer(context, regex, *sort, max_rows(limit)),
+            View::Roots { regex, limit } => roots::answer(context, regex, max_rows(limit)),
+            View::Tree { sort, limit } => tree::answer(context, *sort, max_rows(limit)),
+            View::Stacks { by_labels, limit } => stacks::answer(context, *by_labels, max_rows(limit)),
+            View::Traces { limit } => traces::answer(context, max_rows(limit)),
+            View::Labels { limit } => labels::answer(context, max_rows(limit)),
+            View::List { regex, sources, limit } => list::answer(context, regex, sources, max_rows(limit)),
+            View::Disasm { regex, limit } => disasm::answer(context, regex, max_rows(limit)),
+            View::Graph(options) => graph::answer(context, options),
             #[cfg(feature = "html")]
-            View::Page { options, sources } => page::answer(asked, options, sources.as_ref()),
-            View::Profile(options) => profile::answer(asked, options),
-            View::Info => Ok(info::answer(asked)),
-            View::Raw => raw::answer(asked),
-            View::Comments => Ok(comments::answer(asked)),
+            View::Page { options, sources } => page::answer(context, options, sources.as_ref()),
+            View::Profile(options) => profile::answer(context, options),
+            View::Info => Ok(info::answer(context)),
+            View::Raw => raw::answer(context),
+            View::Comments => Ok(comments::answer(context)),
             #[cfg(feature = "check")]
-            View::Check(options) => check::answer(asked, options),
-            View::Explain(options) => explain::answer(asked, options),
+            View::Check(options) => check::answer(context, options),
+            View::Explain(options) => explain::answer(context, options),
             #[cfg(feature = "html")]
             View::Timelines { .. } => Err(needs_builds()),
             View::Movers { .. } | View::Steps { .. } | View::Shifts { .. } | View::Values { .. } => Err(needs_builds()),
@@ -498,15 +498,15 @@ impl View {
 }
 
 /// The inputs for computing a view of a diff.
-pub(crate) struct Question<'a> {
+pub(crate) struct ViewContext<'a> {
     pub query: &'a Query,
     pub diff: &'a Diff,
     pub select: &'a dyn Fn(&Query) -> Result<Selection>,
 }
 
-impl Question<'_> {
+impl ViewContext<'_> {
     /// Computes the costs of the query's only sample type.
-    pub fn one(&self) -> Result<Measure> {
+    pub fn single_measure(&self) -> Result<Measure> {
         let sample_type = self.query.sample_type.as_deref();
         // Look the sample type up first: an unknown name then fails before the expensive selection.
         self.diff.find_sample_type(sample_type)?;
@@ -514,7 +514,7 @@ impl Question<'_> {
     }
 
     /// Calls `make` for each sample type of the query. All share one selection.
-    pub fn each<T>(&self, make: impl Fn(&Measure) -> Result<T>) -> Result<Vec<T>> {
+    pub fn per_sample_type<T>(&self, make: impl Fn(&Measure) -> Result<T>) -> Result<Vec<T>> {
         let (first, extra) = (self.query.sample_type.as_deref(), &self.query.extra_sample_types);
         let types: Vec<_> = std::iter::once(first).chain(extra.iter().map(|name| Some(name.as_str()))).collect();
         // Look the sample types up first: an unknown name then fails before the expensive selection.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use super::{Matched, Of, Question, ShownBy, Takes, View, ViewOptions, ViewSpec};
+use super::{MatchTarget, ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::numbers::CostFormat;
 use crate::report::Report;
 use crate::table::beside::{TypePart, join};
@@ -20,8 +20,8 @@ pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "peek",
     about: "Show the callers and callees of matching frames",
     scope: Scope::Sums,
-    of: Of::SeveralTypes,
-    matched: Matched::FRAMES,
+    input: ViewInput::SeveralTypes,
+    matched: MatchTarget::FRAMES,
     shown_by: ShownBy::Rows,
     kinds: &[&PEEK],
     view: Some(|ViewOptions { regex, sort, .. }| View::Peek { regex, sort, limit: None }),
@@ -57,8 +57,8 @@ fn columns(shape: &TableShape<'_>) -> Vec<Spec> {
     all
 }
 
-pub(crate) fn answer(asked: &Question<'_>, regex: &str, sort: Sort, limit: usize) -> Result<Report> {
-    let edges = asked.each(|measure| measure.edges(Some(regex), sort))?;
+pub(crate) fn answer(context: &ViewContext<'_>, regex: &str, sort: Sort, limit: usize) -> Result<Report> {
+    let edges = context.per_sample_type(|measure| measure.edges(Some(regex), sort))?;
     Ok(Report::Table(Table::all_edges(&edges, &PEEK).head(limit)))
 }
 
