@@ -280,8 +280,8 @@ impl Report {
                     }
                     (Report::Check(shorter), left)
                 };
-                // The text for people lists few findings, and summarizes the others in one line. With a further line for
-                // omitted findings, a truncated text could have more lines than the full text.
+                // The text for people lists few findings, and summarizes the others in one line. With a further line
+                // for omitted findings, a truncated text could have more lines than the full text.
                 let (findings, all) = (check.rules.iter().map(|rule| rule.findings.len()).max(), whole.lines().count());
                 let lacks_lines =
                     |n| shortened(n).0.text(Style::default()).is_ok_and(|text| text.lines().count() < all);

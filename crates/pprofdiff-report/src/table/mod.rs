@@ -57,7 +57,7 @@ pub struct Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LimitUnit {
     Rows,
-    /// TableNodes. All callers and callees of a node are kept.
+    /// Nodes. All callers and callees of a node are kept.
     Nodes,
     /// Rows with the same text in this column. The limit applies to each group.
     RowsOfEach(&'static str),
@@ -149,7 +149,7 @@ pub struct Table {
     /// The builds, for tables of many builds; `None` for other tables.
     pub builds: Option<Arc<Builds>>,
     /// The nodes of tables of callers and callees, for people. Empty in other tables.
-    pub(crate) nodes: Nodes,
+    pub(crate) nodes: TableNodes,
     pub(crate) len: usize,
 }
 

@@ -178,7 +178,7 @@ fn tables(ranking: &Ranking) -> Vec<(String, Table)> {
     let all = [
         ("Causes that several pairs share", shared),
         ("Small changes that many pairs share, each within chance by itself", Table::common_changes(ranking)),
-        ("Pairs, by what changed", pairs),
+        ("Pairs, ranked by change", pairs),
     ];
     let all = all.into_iter().filter(|(_, table)| !table.is_empty());
     all.map(|(heading, table)| (counted(heading, &table), table.head(max_rows))).collect()
