@@ -1,5 +1,5 @@
-// Of a series: the course of each frame that changed, over the builds. Choosing one brings the graphs and tables of what
-// is before and after its change.
+// The timelines of a series: the cost over the builds of each frame that changed. Selecting one shows the graphs and
+// tables before and after its change.
 
 const courses = data.courses && {
   ...data.courses,
@@ -8,7 +8,7 @@ const courses = data.courses && {
     ...row, value: row.value.map(BigInt), values: readValues(row.values, data.courses.keys.length),
   })),
 };
-// Values are shown as those of a sample type are.
+// Formats values like those of a sample type.
 const ofCourses = courses && new Type({ units: courses.units, total: [String(courses.totals[0] ?? 0n), "0"] });
 
 function drawn(tag, attributes, ...children) {
@@ -18,17 +18,17 @@ function drawn(tag, attributes, ...children) {
   return node;
 }
 
-/** Where builds and values lie in a picture: from zero up, or down. */
+/** Returns the positions of builds and values in a picture. The vertical axis includes zero. */
 function placed(values, width, height, margin) {
   const numbers = Array.from(values, Number);
-  // There may be more builds than a call has arguments.
+  // Use reduce, because there may be more builds than a call can have arguments.
   const low = numbers.reduce((low, v) => Math.min(low, v), 0), high = numbers.reduce((high, v) => Math.max(high, v), 0);
   const x = (i) => margin + (width - 2 * margin) * (numbers.length < 2 ? 0.5 : i / (numbers.length - 1));
   const y = (v) => high === low ? height - margin : margin + (height - 2 * margin) * (high - v) / (high - low);
   return { numbers, low, high, x, y };
 }
 
-/** A frame's values, the builds that its change may have come with, and its levels before and after. */
+/** Draws a frame's values, the builds that may have introduced its change, and the levels before and after. */
 function picture(row, width, height, margin) {
   const { numbers, low, high, x, y } = placed(row.values, width, height, margin), last = numbers.length - 1;
   const svg = drawn("svg", { width, height, viewBox: `0 0 ${width} ${height}` });
@@ -37,7 +37,7 @@ function picture(row, width, height, margin) {
     const [first, end] = row.between.map(x);
     svg.append(drawn("rect", { class: "between", x: first - half, y: 0, width: Math.max(1, end - first + 2 * half), height }));
   }
-  // Of very many builds the lowest and the highest in each pixel.
+  // With many builds, draw only the lowest and the highest value of each pixel.
   const each = Math.max(1, Math.floor(numbers.length / (2 * width))), points = [];
   for (let i = 0; i < numbers.length; i += each) {
     const part = numbers.slice(i, i + each);
@@ -47,12 +47,12 @@ function picture(row, width, height, margin) {
   svg.append(drawn("polyline", { class: "course", points: points.join(" ") }));
   const [before, after] = row.value.map(Number);
   if (row.kind === "drift") {
-    // It grows from the build before the first that has more.
+    // A drift starts at the build before the first build with a higher cost.
     const corners = [[0, before], [Math.max(0, row.from - 1), before], [last, after]];
     svg.append(drawn("polyline", { class: `level ${tone}`, points: corners.map(([i, v]) => `${x(i)},${y(v)}`).join(" ") }));
   }
   else if (row.kind) {
-    // A level ends where the frame changes again.
+    // A level ends at the frame's next change.
     const ends = courses.rows.filter((other) => other.frame === row.frame && other.kind !== "drift")
       .flatMap((other) => [other.to, other.until ?? other.to]);
     const begin = Math.max(0, ...ends.filter((end) => end < row.to)), end = Math.min(last + 1, ...ends.filter((end) => end > row.to));
@@ -65,18 +65,18 @@ function picture(row, width, height, margin) {
 
 const buildName = (i) => `${courses.keys[i]} #${courses.numbers[i]}`;
 
-/** When a frame changed, in words. */
+/** Describes when a frame changed. */
 function whenOf(row) {
   if (row.kind === "drift" || !row.kind) return row.from === row.to ? "–" : `${buildName(row.from)} → ${buildName(row.to)}`;
   return buildName(row.to);
 }
 
-/** What kind of change it is, and until when it lasted. */
+/** Describes the kind of a change, and when a temporary change disappeared. */
 function kindOf(row) {
   return row.until === null ? row.kind : `${row.kind}, gone at ${buildName(row.until)}`;
 }
 
-/** The course that is chosen, large, with what a build cost where the pointer is. */
+/** Shows the selected timeline in large, with the value of the build under the pointer. */
 function showCourse() {
   const row = courses.rows[view.course], place = $("course");
   place.hidden = !row;
@@ -99,7 +99,7 @@ function showCourse() {
     element("b", ofCourses.delta(delta, scale), sign(delta)), element("span", `${sure}, ${percent}; ${row.kind === "drift" ? "drift" : row.kind ? "since" : "from"} ${whenOf(row)}${either}${row.until === null ? "" : `; ${kindOf(row)}`}`));
   const ends = element("div", undefined, "ends");
   for (const i of new Set([0, numbers.length - 1])) ends.append(element("span", buildName(i)));
-  if (row.part === null) here.textContent = "No graphs of this change are on this page; it is not among the largest.";
+  if (row.part === null) here.textContent = "This page has no graphs of this change, because it is not among the largest.";
   const quiet = here.textContent;
   svg.onpointermove = (e) => {
     const spot = svg.getBoundingClientRect(), at = (e.clientX - spot.left) / spot.width * width;
@@ -113,11 +113,11 @@ function showCourse() {
   place.replaceChildren(said, svg, ends, here);
 }
 
-/** The rows, made once. */
+/** Creates the rows. Called once. */
 function makeCourses() {
   const { rows, lasting, cost } = courses, table = $("courses").querySelector("table");
   $("courses").hidden = false;
-  $("courses-title").textContent = lasting ? "Lasting changes" : "What changed most from one build to another";
+  $("courses-title").textContent = lasting ? "Lasting changes" : "Largest changes from one build to another";
   $("courses").querySelector(".note").textContent = `${courses.type}, ${cost}; ${courses.extent}`;
   const head = element("tr"), numbers = (of) => ofCourses.scaleOf(rows.flatMap(of));
   const sides = numbers((row) => row.value), deltas = numbers((row) => [row.value[1] - row.value[0]]);
@@ -125,7 +125,7 @@ function makeCourses() {
     [lasting ? "since" : "from → to", "w"], ...lasting ? [["kind", "w"]] : []]) head.append(element("th", text, className));
   table.tHead.replaceChildren(head);
   if (courses.of === 0) {
-    const nothing = element("td", lasting ? "No frame costs something else in three builds or more, beyond what builds differ by anyway." : "Nothing changed.", "t");
+    const nothing = element("td", lasting ? "No frame's cost changed for three builds or more beyond the noise between builds." : "Nothing changed.", "t");
     nothing.colSpan = head.cells.length;
     table.tBodies[0].append(element("tr"));
     table.tBodies[0].rows[0].append(nothing);
@@ -150,7 +150,7 @@ function makeCourses() {
   };
 }
 
-/** Shows a course, and its frame in the graphs of its change. */
+/** Selects a timeline, and its frame in the graphs of its change. */
 function chooseCourse(index) {
   const row = courses.rows[index];
   view.course = index;
