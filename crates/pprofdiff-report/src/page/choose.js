@@ -61,7 +61,7 @@ function restore(fragment) {
   written = fragment;
   typed = "";
   begun = false;
-  tabled = "";
+  tableKey = "";
   repaint();
   begun = true;
   follow();
@@ -107,8 +107,8 @@ function follow() {
     if (inner.left < outer.left || inner.right > outer.right) place.scrollLeft += (inner.left + inner.right - outer.left - outer.right) / 2;
   };
   if (view.fn < 0) return;
-  const at = order.findIndex((i) => type().table.frame[i] === view.fn);
-  if (at >= rowsShown) moreRows(at + 1 - rowsShown);
+  const position = order.findIndex((i) => type().table.frame[i] === view.fn);
+  if (position >= rowsShown) moreRows(position + 1 - rowsShown);
   const row = $("table").querySelector(`tr[data-frame="${view.fn}"]`);
   if (row) within(row.closest(".scroll"), row);
   const node = $("callgraph").querySelector(`g.node[data-frame="${view.fn}"]`);
@@ -128,16 +128,16 @@ function showPane() {
   $("pane").hidden = !b;
   $("pane").classList.toggle("open", view.pane);
   $("open").setAttribute("aria-expanded", String(view.pane));
-  const listings = [...$("source").querySelectorAll("details")], own = view.fn < 0 ? undefined : listingOf(view.fn);
+  const listings = [...$("source").querySelectorAll("details")], ownListing = view.fn < 0 ? undefined : listingOf(view.fn);
   $("source").hidden = listings.length === 0;
   $("open").textContent = listings.length > 0 ? "Callers, callees, source" : "Callers, callees";
   $("chosen").replaceChildren(element("span", view.fn < 0 ? "No function selected." : data.names[view.fn], view.fn < 0 ? "note" : "name"));
   if (row !== undefined) $("chosen").append(pairElement(b.cum_base[row], b.cum_new[row], b.cum_chance[row]));
-  for (const listing of listings) listing.hidden = !all && view.fn >= 0 && listing !== own;
+  for (const listing of listings) listing.hidden = !all && view.fn >= 0 && listing !== ownListing;
   if (all || view.pane) orderLines();
-  if (own && view.pane) own.open = true;
+  if (ownListing && view.pane) ownListing.open = true;
   $("source").querySelector(".others")?.remove();
-  if (all || view.fn < 0 || own || listings.length === 0) return;
+  if (all || view.fn < 0 || ownListing || listings.length === 0) return;
   const note = element("p", "This page has no source lines for this function, but for these: ", "others note");
   for (const listing of listings) {
     const button = element("button", nameOfListing(listing));
@@ -169,8 +169,8 @@ function choose(cause) {
   }
   show();
   if (cause < 0) return;
-  const t = tree(), of = boxesOf(t, setOf(type().raw.causes[cause].functions));
-  const widest = widestOf(t, (i) => of[i] && pointed[i]);
+  const t = tree(), boxes = boxesOf(t, setOf(type().raw.causes[cause].functions));
+  const widest = widestOf(t, (i) => boxes[i] && pointed[i]);
   if (widest >= 0) reveal(widest);
   follow();
 }
@@ -211,7 +211,7 @@ function find(frame) {
   if (view.fold && !tree().kind.includes(frame + FIRST_FRAME)) view.fold = false;
   const t = tree(), width = t.width[view.width];
   const widest = widestOf(t, (i) => frameOf(t, i) === frame);
-  let where = 0;
+  let zoomNode = 0;
   selected = widest;
   if (widest >= 0) {
     if (!isInSight(widest)) view.span = "";
@@ -220,9 +220,9 @@ function find(frame) {
     if (canvas.clientWidth > 0 && (!spot || spot.w < 12)) {
       // Zoom only as far as needed to make the box visible.
       const across = canvas.clientWidth, wide = (in_) => width[widest] / width[in_] * across;
-      where = widest;
-      while (where > 0 && wide(t.parent[where]) >= 200) where = t.parent[where];
-      if (width[where] > 0) view.zoom = where;
+      zoomNode = widest;
+      while (zoomNode > 0 && wide(t.parent[zoomNode]) >= 200) zoomNode = t.parent[zoomNode];
+      if (width[zoomNode] > 0) view.zoom = zoomNode;
     }
   }
   show();
@@ -256,30 +256,30 @@ function stackOf(node) {
 const inNotebook = location.protocol === "about:";
 
 /** Posts the selection to the notebook, which knows the content of its frame. A page from elsewhere posts nothing. */
-let told = "";
+let lastSelection = "";
 function tell() {
   if (!inNotebook) return;
   const t = tree(), chosen = selected > 0 && t.kind[selected] >= FIRST_FRAME;
   const choice = chosen ? { frame: nameOf(t, selected), stack: stackOf(selected) } : { frame: null, stack: [] };
   const text = JSON.stringify(choice);
-  if (text !== told && (told || chosen)) parent.postMessage(choice, "*");
-  told = text;
+  if (text !== lastSelection && (lastSelection || chosen)) parent.postMessage(choice, "*");
+  lastSelection = text;
 }
 
 /** Copies a text to the clipboard and reports the result in `place`. */
-async function copyText(text, what, place) {
+async function copyText(text, description, place) {
   let done = false;
   // A notebook's frame has no access to the clipboard (and an attempt is logged as an error), but can copy its
   // selection.
-  const asked = inNotebook ? Promise.reject() : navigator.clipboard.writeText(text);
-  try { await asked; done = true; } catch {
+  const writing = inNotebook ? Promise.reject() : navigator.clipboard.writeText(text);
+  try { await writing; done = true; } catch {
     const area = element("textarea", text, "aside");
     document.body.append(area);
     area.select();
     done = document.execCommand("copy");
     area.remove();
   }
-  place.append(element("div", done ? `Copied: ${what}.` : "The browser does not allow this page to copy.", "note"));
+  place.append(element("div", done ? `Copied: ${description}.` : "The browser does not allow this page to copy.", "note"));
 }
 
 const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;

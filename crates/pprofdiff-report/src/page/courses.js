@@ -9,7 +9,7 @@ const courses = data.courses && {
   })),
 };
 // Formats values like those of a sample type.
-const ofCourses = courses && new Type({ units: courses.units, total: [String(courses.totals[0] ?? 0n), "0"] });
+const timelineType = courses && new Type({ units: courses.units, total: [String(courses.totals[0] ?? 0n), "0"] });
 
 function drawn(tag, attributes, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -38,10 +38,10 @@ function picture(row, width, height, margin) {
     svg.append(drawn("rect", { class: "between", x: first - half, y: 0, width: Math.max(1, end - first + 2 * half), height }));
   }
   // With many builds, draw only the lowest and the highest value of each pixel.
-  const each = Math.max(1, Math.floor(numbers.length / (2 * width))), points = [];
-  for (let i = 0; i < numbers.length; i += each) {
-    const part = numbers.slice(i, i + each);
-    for (const v of each === 1 ? part : [Math.min(...part), Math.max(...part)]) points.push(`${x(i).toFixed(1)},${y(v).toFixed(1)}`);
+  const stride = Math.max(1, Math.floor(numbers.length / (2 * width))), points = [];
+  for (let i = 0; i < numbers.length; i += stride) {
+    const part = numbers.slice(i, i + stride);
+    for (const v of stride === 1 ? part : [Math.min(...part), Math.max(...part)]) points.push(`${x(i).toFixed(1)},${y(v).toFixed(1)}`);
   }
   svg.append(drawn("line", { class: "zero", x1: margin, x2: width - margin, y1: y(0), y2: y(0) }));
   svg.append(drawn("polyline", { class: "course", points: points.join(" ") }));
@@ -83,7 +83,7 @@ function showCourse() {
   if (!row) return;
   const width = Math.max(280, place.clientWidth), height = 150, margin = 8, svg = picture(row, width, height, margin);
   const { x, y, high, low, numbers } = placed(row.values, width, height, margin);
-  const scale = ofCourses.scaleOf(row.values), show = (v) => ofCourses.show(v, scale);
+  const scale = timelineType.scaleOf(row.values), show = (v) => timelineType.show(v, scale);
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", `${data.names[row.frame]}: ${show(row.value[0])} before, ${show(row.value[1])} after ${whenOf(row)}`);
   if (high > 0) svg.append(drawn("text", { x: margin, y: y(high) + 11 }, show(BigInt(high))));
@@ -91,26 +91,26 @@ function showCourse() {
   const line = drawn("line", { class: "here", y1: 0, y2: height, visibility: "hidden" });
   svg.append(line);
   const [delta, percent] = [row.value[1] - row.value[0], growth(...row.value)];
-  const sure = row.interval ? ` (${ofCourses.delta(BigInt(Math.round(row.interval[0])), scale)} to ${ofCourses.delta(BigInt(Math.round(row.interval[1])), scale)})` : "";
-  const either = row.kind && row.kind !== "drift" && row.between[0] !== row.between[1]
+  const interval = row.interval ? ` (${timelineType.delta(BigInt(Math.round(row.interval[0])), scale)} to ${timelineType.delta(BigInt(Math.round(row.interval[1])), scale)})` : "";
+  const range = row.kind && row.kind !== "drift" && row.between[0] !== row.between[1]
     ? ` (${buildName(row.between[0])} to ${buildName(row.between[1])})` : "";
-  const said = element("div"), here = element("div", "", "note");
-  said.append(element("span", data.names[row.frame], "name"), element("span", ` ${show(row.value[0])} → ${show(row.value[1])}, `),
-    element("b", ofCourses.delta(delta, scale), sign(delta)), element("span", `${sure}, ${percent}; ${row.kind === "drift" ? "drift" : row.kind ? "since" : "from"} ${whenOf(row)}${either}${row.until === null ? "" : `; ${kindOf(row)}`}`));
+  const description = element("div"), here = element("div", "", "note");
+  description.append(element("span", data.names[row.frame], "name"), element("span", ` ${show(row.value[0])} → ${show(row.value[1])}, `),
+    element("b", timelineType.delta(delta, scale), sign(delta)), element("span", `${interval}, ${percent}; ${row.kind === "drift" ? "drift" : row.kind ? "since" : "from"} ${whenOf(row)}${range}${row.until === null ? "" : `; ${kindOf(row)}`}`));
   const ends = element("div", undefined, "ends");
   for (const i of new Set([0, numbers.length - 1])) ends.append(element("span", buildName(i)));
   if (row.part === null) here.textContent = "This page has no graphs of this change, because it is not among the largest.";
   const quiet = here.textContent;
   svg.onpointermove = (e) => {
-    const spot = svg.getBoundingClientRect(), at = (e.clientX - spot.left) / spot.width * width;
-    const i = Math.max(0, Math.min(numbers.length - 1, Math.round((at - margin) / (width - 2 * margin) * (numbers.length - 1))));
+    const spot = svg.getBoundingClientRect(), pointerX = (e.clientX - spot.left) / spot.width * width;
+    const i = Math.max(0, Math.min(numbers.length - 1, Math.round((pointerX - margin) / (width - 2 * margin) * (numbers.length - 1))));
     for (const end of ["x1", "x2"]) line.setAttribute(end, x(i));
     line.setAttribute("visibility", "visible");
     here.textContent = `${buildName(i)}: ${show(row.values[i])}`;
   };
   svg.onpointerleave = () => { line.setAttribute("visibility", "hidden"); here.textContent = quiet; };
-  said.setAttribute("aria-live", "polite");
-  place.replaceChildren(said, svg, ends, here);
+  description.setAttribute("aria-live", "polite");
+  place.replaceChildren(description, svg, ends, here);
 }
 
 /** Creates the rows. Called once. */
@@ -119,7 +119,7 @@ function makeCourses() {
   $("courses").hidden = false;
   $("courses-title").textContent = lasting ? "Lasting changes" : "Largest changes from one build to another";
   $("courses").querySelector(".note").textContent = `${courses.type}, ${cost}; ${courses.extent}`;
-  const head = element("tr"), numbers = (of) => ofCourses.scaleOf(rows.flatMap(of));
+  const head = element("tr"), numbers = (valuesOf) => timelineType.scaleOf(rows.flatMap(valuesOf));
   const sides = numbers((row) => row.value), deltas = numbers((row) => [row.value[1] - row.value[0]]);
   for (const [text, className] of [["frame", "t"], [`${cost} over builds`, "w"], ["before"], ["after"], ["change"], ["growth"], ["of total"],
     [lasting ? "since" : "from → to", "w"], ...lasting ? [["kind", "w"]] : []]) head.append(element("th", text, className));
@@ -138,9 +138,9 @@ function makeCourses() {
     name.append(button);
     line.append(picture(row, narrow.matches ? 90 : 180, 24, 2));
     line.firstChild.setAttribute("aria-hidden", "true");
-    const total = courses.totals[row.from], of = total === 0n ? "–" : ofCourses.share(delta, total);
-    tr.append(name, line, element("td", ofCourses.show(base, sides)), element("td", ofCourses.show(fresh, sides)),
-      element("td", ofCourses.delta(delta, deltas), sign(delta)), element("td", growth(base, fresh), sign(delta)), element("td", of, sign(delta)),
+    const total = courses.totals[row.from], ofTotal = total === 0n ? "–" : timelineType.share(delta, total);
+    tr.append(name, line, element("td", timelineType.show(base, sides)), element("td", timelineType.show(fresh, sides)),
+      element("td", timelineType.delta(delta, deltas), sign(delta)), element("td", growth(base, fresh), sign(delta)), element("td", ofTotal, sign(delta)),
       element("td", whenOf(row), "w"), ...lasting ? [element("td", kindOf(row), "w")] : []);
     table.tBodies[0].append(tr);
   }

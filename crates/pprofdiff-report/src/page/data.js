@@ -24,9 +24,9 @@ function bytesOf(text) {
 /** Reads a column of small unsigned numbers (ids, depths, counts). */
 function readNumbers(text, count) {
   const bytes = bytesOf(text), out = new Float64Array(count);
-  for (let i = 0, at = 0; i < count; i++) {
+  for (let i = 0, offset = 0; i < count; i++) {
     let value = 0, factor = 1, byte;
-    do { byte = bytes[at++]; value += (byte & 127) * factor; factor *= 128; } while (byte > 127);
+    do { byte = bytes[offset++]; value += (byte & 127) * factor; factor *= 128; } while (byte > 127);
     out[i] = value;
   }
   return out;
@@ -35,15 +35,15 @@ function readNumbers(text, count) {
 /** Reads a column of int64. Creating BigInts is slow, so up to 49 bits are summed as ordinary numbers first. */
 function readValues(text, count) {
   const bytes = bytesOf(text), out = new BigInt64Array(count);
-  for (let i = 0, at = 0; i < count; i++) {
+  for (let i = 0, offset = 0; i < count; i++) {
     let low = 0, factor = 1, n = 0, byte;
-    do { byte = bytes[at++]; low += (byte & 127) * factor; factor *= 128; } while (byte > 127 && ++n < 7);
+    do { byte = bytes[offset++]; low += (byte & 127) * factor; factor *= 128; } while (byte > 127 && ++n < 7);
     if (byte <= 127) {
       out[i] = BigInt(low % 2 ? -(low + 1) / 2 : low / 2);
       continue;
     }
     let whole = BigInt(low), shift = 49n;
-    do { byte = bytes[at++]; whole |= BigInt(byte & 127) << shift; shift += 7n; } while (byte > 127);
+    do { byte = bytes[offset++]; whole |= BigInt(byte & 127) << shift; shift += 7n; } while (byte > 127);
     out[i] = (whole >> 1n) ^ -(whole & 1n);
   }
   return out;
@@ -57,12 +57,12 @@ function readBits(text, count) {
 
 /** Reads a tree in depth-first order: for each node its parent, the end of its subtree, both values, and all widths. */
 function readTree(raw) {
-  const n = raw.nodes, depth = Uint32Array.from(readNumbers(raw.depth, n)), what = readNumbers(raw.what, n);
+  const n = raw.nodes, depth = Uint32Array.from(readNumbers(raw.depth, n)), codes = readNumbers(raw.what, n);
   const kind = new Uint32Array(n), sides = new Uint8Array(n), parent = new Int32Array(n), end = new Int32Array(n);
   const path = [];
   for (let i = 0; i < n; i++) {
-    kind[i] = Math.floor(what[i] / 4);
-    sides[i] = what[i] % 4;
+    kind[i] = Math.floor(codes[i] / 4);
+    sides[i] = codes[i] % 4;
     while (path.length > depth[i]) end[path.pop()] = i;
     parent[i] = path.length ? path[path.length - 1] : -1;
     path.push(i);
@@ -109,17 +109,17 @@ function leftOf(tree, mode) {
 function foldTree(t) {
   const isSystem = (i) => Boolean(system[t.kind[i] - FIRST_FRAME]);
   const kind = [], depth = [], boxes = [];       // for each new node; boxes: the old nodes that it replaces
-  const todo = [{ of: ROOT, at: 0, parts: [0], inUser: false }];
+  const todo = [{ nodeKind: ROOT, nodeDepth: 0, parts: [0], inUser: false }];
   while (todo.length > 0) {
-    const { of, at, parts, inUser } = todo.pop(), isUser = inUser || (of >= FIRST_FRAME && !system[of - FIRST_FRAME]);
-    kind.push(of);
-    depth.push(at);
+    const { nodeKind, nodeDepth, parts, inUser } = todo.pop(), isUser = inUser || (nodeKind >= FIRST_FRAME && !system[nodeKind - FIRST_FRAME]);
+    kind.push(nodeKind);
+    depth.push(nodeDepth);
     boxes.push(parts);
-    if (of === RUNTIME + FIRST_FRAME) continue;
+    if (nodeKind === RUNTIME + FIRST_FRAME) continue;
     const children = [...childrenOf(t, parts[0])], runtime = isUser ? children.filter(isSystem) : [];
-    if (runtime.length > 0) todo.push({ of: RUNTIME + FIRST_FRAME, at: at + 1, parts: runtime });
+    if (runtime.length > 0) todo.push({ nodeKind: RUNTIME + FIRST_FRAME, nodeDepth: nodeDepth + 1, parts: runtime });
     for (const child of children.reverse()) {
-      if (!isUser || !isSystem(child)) todo.push({ of: t.kind[child], at: at + 1, parts: [child], inUser: isUser });
+      if (!isUser || !isSystem(child)) todo.push({ nodeKind: t.kind[child], nodeDepth: nodeDepth + 1, parts: [child], inUser: isUser });
     }
   }
   const n = kind.length, sum = (column) => boxes.map((parts) => parts.map((i) => column[i]).reduce((a, b) => a + b));
@@ -294,14 +294,14 @@ function flatOf(t, node) {
 
 /** Returns the node of another tree with the same path, or with the longest common part of it. */
 function sameNode(from, node, to) {
-  let at = 0;
+  let current = 0;
   for (const step of pathTo(from, node)) {
     let next = -1;
-    for (const child of childrenOf(to, at)) if (to.kind[child] === from.kind[step]) next = child;
+    for (const child of childrenOf(to, current)) if (to.kind[child] === from.kind[step]) next = child;
     if (next < 0) break;
-    at = next;
+    current = next;
   }
-  return at;
+  return current;
 }
 
 const vanished = (t, node) => twoSided && t.sides[node] === BASE;

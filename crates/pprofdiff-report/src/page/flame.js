@@ -328,10 +328,10 @@ function nodeAt(px, py) {
     while (t.depth[node] > depth) node = t.parent[node];
     return node;
   }
-  const at = from + px / scale;
+  const position = from + px / scale;
   while (t.depth[node] < depth) {
     let next = -1;
-    for (const child of childrenOf(t, node)) if (left[child] <= at && at < left[child] + width[child]) { next = child; break; }
+    for (const child of childrenOf(t, node)) if (left[child] <= position && position < left[child] + width[child]) { next = child; break; }
     if (next < 0) return -1;
     node = next;
   }

@@ -3,30 +3,30 @@
 //     data block -> types (trees and table as typed arrays) -> view (the reader's choices) -> drawing
 
 /** The state for which the tables and the call graph were last built. They are rebuilt only if it changes. */
-let tabled = "", graphed = "";
+let tableKey = "", graphKey = "";
 
 /** Draws everything from `view`. `field` is the field that the reader is typing into, if any. */
 function show(field = "") {
   document.documentElement.dataset.theme = printing ? "light" : view.theme;
   document.documentElement.classList.toggle("printing", printing);
   if (!palette) readPalette();
-  const of = `${view.type} ${view.sort} ${view.descending} ${view.filter} ${view.grey} ${view.columns}`;
+  const newTableKey = `${view.type} ${view.sort} ${view.descending} ${view.filter} ${view.grey} ${view.columns}`;
   if ($("search").value !== view.search) $("search").value = view.search;
-  if (tabled !== of) {
+  if (tableKey !== newTableKey) {
     if ($("filter").value !== view.filter) $("filter").value = view.filter;
     showSummary();
     showWhy();
     showMovers();
     showTable();
-    tabled = of;
+    tableKey = newTableKey;
   }
   if (courses) showCourses();
   point();
   showControls();
   showTabs();
   // On a phone, a hidden call graph has no size for its layout.
-  const graph = `${view.type} ${narrow.matches && view.tab === "callgraph"}`;
-  if (graphed !== graph) { showCallGraph(); showControls(); graphed = graph; }
+  const newGraphKey = `${view.type} ${narrow.matches && view.tab === "callgraph"}`;
+  if (graphKey !== newGraphKey) { showCallGraph(); showControls(); graphKey = newGraphKey; }
   showPruned();
   showEdges();
   showPane();
@@ -57,7 +57,7 @@ const KEYS = [
   ["0", "show all", reset],
   ["Esc", "show all; in the search, clear it"],
   ["c", "copy the selected stack", copyStack],
-  ["e", "callers, callees and source lines of the chosen function", () => $("open").click()],
+  ["e", "callers, callees and source lines of the selected function", () => $("open").click()],
   ["t", "theme: dark, light or system", () => $("theme").click()],
   ["?", "show these keys", () => $("help").click()],
 ];
@@ -179,7 +179,7 @@ function controls() {
   });
   addEventListener("resize", () => { showControls(); if (courses) showCourse(); redraw(); });
   new ResizeObserver(redraw).observe(document.body);
-  narrow.addEventListener("change", () => { tabled = ""; show(); });
+  narrow.addEventListener("change", () => { tableKey = ""; show(); });
   for (const [event, on] of [["beforeprint", true], ["afterprint", false]]) {
     addEventListener(event, () => {
       const folds = document.querySelectorAll("#about > details, #why details");

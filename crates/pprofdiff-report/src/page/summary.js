@@ -4,9 +4,9 @@
 
 function showSummary() {
   const sides = [];
-  for (const [what, side] of twoSided ? ["base", "new"].map((what) => [what, type().raw[what] ?? data[what]]) : [["", data.new]]) {
+  for (const [sideName, side] of twoSided ? ["base", "new"].map((sideName) => [sideName, type().raw[sideName] ?? data[sideName]]) : [["", data.new]]) {
     const div = element("div", undefined, "side");
-    if (what) div.append(element("b", what));
+    if (sideName) div.append(element("b", sideName));
     const when = [side.extent];
     if (side.duration) when.push(`in ${side.duration}`);
     if (side.time) when.push(`on ${new Date(side.time).toISOString().replace("T", " ").slice(0, 16)} UTC`);
@@ -63,11 +63,11 @@ function showMovers() {
   const lists = [[twoSided ? "rose most" : "cost most", rose], ["fell most", fell]].filter(([, rows]) => rows?.length);
   $("movers").hidden = lists.length === 0;
   $("movers").replaceChildren(...lists.map(([title, rows]) => {
-    const table = element("table"), head = element("tr"), what = element("th", title, "t");
-    what.append(element("span", "flat", "caption"));
-    what.colSpan = twoSided ? 2 : 3;
-    what.title = COSTS.flat;
-    head.append(what);
+    const table = element("table"), head = element("tr"), titleCell = element("th", title, "t");
+    titleCell.append(element("span", "flat", "caption"));
+    titleCell.colSpan = twoSided ? 2 : 3;
+    titleCell.title = COSTS.flat;
+    head.append(titleCell);
     if (twoSided) head.append(element("th", "growth", "caption"), element("th", "of total", "caption"));
     table.append(element("thead"), element("tbody"));
     table.tHead.append(head);
@@ -141,13 +141,13 @@ function showCallGraph() {
   scroll.replaceChildren(drawn);
   // Move the legend into the page, where it stays readable if the graph is small. Skip its first lines (sides and
   // total), which the page already shows.
-  const legend = [...drawn.children].filter((e) => e.tagName === "text"), said = twoSided ? 3 : 2;
-  $("callgraph").querySelector(".note").textContent = legend.slice(said).map((e) => e.textContent).join(" · ");
-  const paper = drawn.querySelector(":scope > rect"), graphed = drawn.querySelector(":scope > g"), margin = 8;
-  const { x, y, width, height } = graphed?.getBBox() ?? { width: 0 };
+  const legend = [...drawn.children].filter((e) => e.tagName === "text"), skippedLines = twoSided ? 3 : 2;
+  $("callgraph").querySelector(".note").textContent = legend.slice(skippedLines).map((e) => e.textContent).join(" · ");
+  const paper = drawn.querySelector(":scope > rect"), content = drawn.querySelector(":scope > g"), margin = 8;
+  const { x, y, width, height } = content?.getBBox() ?? { width: 0 };
   if (width > 0 && paper) {
     for (const e of legend) e.remove();
-    graphed.removeAttribute("transform");
+    content.removeAttribute("transform");
     const box = [x - margin, y - margin, width + 2 * margin, height + 2 * margin].map(Math.round);
     drawn.setAttribute("viewBox", box.join(" "));
     for (const [i, name] of ["x", "y", "width", "height"].entries()) {

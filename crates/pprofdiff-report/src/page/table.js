@@ -181,8 +181,8 @@ function rowElement(b, i) {
   for (const [cost, values] of groupsShown) {
     const base = b[cost + "_base"][i], fresh = b[cost + "_new"][i], delta = fresh - base;
     const chance = b[cost + "_chance"][i] && delta !== 0n, why = chance ? t.chance(base, fresh) : "", tone = toneOf(delta, chance);
-    for (const [at, value] of values.entries()) {
-      const className = twoSided && at === 0 ? "group-start " : "";
+    for (const [position, value] of values.entries()) {
+      const className = twoSided && position === 0 ? "group-start " : "";
       if (value === "base") cell(t.show(base, scales.sides), className);
       else if (value === "new") cell(t.show(fresh, scales.sides), className);
       else if (value === "delta") cell(t.delta(delta, scales.delta), className + tone, why);

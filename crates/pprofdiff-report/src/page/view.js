@@ -106,8 +106,8 @@ function point() {
   }
   const count = document.createElement("b");
   count.textContent = `${functions.size} function${functions.size === 1 ? "" : "s"}`;
-  const least = t.pruned.stacks > 0 ? ", without pruned stacks" : "";
-  output.append(count, functions.size ? `: ${type().pair(base, fresh)}${least}` : "");
+  const note = t.pruned.stacks > 0 ? ", without pruned stacks" : "";
+  output.append(count, functions.size ? `: ${type().pair(base, fresh)}${note}` : "");
 }
 
 /** Returns a set of frames for `boxesOf`. */
@@ -125,11 +125,11 @@ const boxesOf = (t, set) => Uint8Array.from(t.kind, (_, i) => set[frameOf(t, i)]
  * the function's own cost changed, everything below is omitted.
  */
 function stacksOf(t, { functions, callers, own }) {
-  const of = boxesOf(t, setOf(functions)), above = boxesOf(t, setOf(callers));
+  const functionBoxes = boxesOf(t, setOf(functions)), above = boxesOf(t, setOf(callers));
   const called = (i) => view.inverted ? [...childrenOf(t, i)].some((c) => above[c]) : above[t.parent[i]];
-  let hits = of.map((hit, i) => +(hit && called(i)));
+  let hits = functionBoxes.map((hit, i) => +(hit && called(i)));
   // The explanation may have ignored a frame between caller and function. Then show all boxes of the function.
-  if (!hits.includes(1)) hits = of;
+  if (!hits.includes(1)) hits = functionBoxes;
   const shown = new Uint8Array(t.n);
   for (let i = 1; i < t.n; i++) {
     if (!hits[i]) continue;
@@ -185,10 +185,10 @@ function describe(t, node) {
   } else {
     const [base, fresh] = flatOf(t, node);
     if (base !== 0n || fresh !== 0n) {
-      const own = element("div", view.inverted ? "stacks that begin here: " : "itself: ", "note");
+      const ownCost = element("div", view.inverted ? "stacks that begin here: " : "itself: ", "note");
       // The data does not say whether this value is within noise, so it has no colour if the graph marks noise.
-      own.append(pairElement(base, fresh, Boolean(type().raw.chance)));
-      parts.push(own);
+      ownCost.append(pairElement(base, fresh, Boolean(type().raw.chance)));
+      parts.push(ownCost);
     }
   }
   if (chance) parts.push(element("div", type().chance(t.base[node], t.new[node]), "note"));

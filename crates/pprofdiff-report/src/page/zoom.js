@@ -43,9 +43,9 @@ function gestures(place, zoom, move) {
 
 /** Writes the position to the address once movement ends, because browsers reject 60 changes per second. */
 let settling = 0;
-function settleAt(what) {
+function settleAt(field) {
   clearTimeout(settling);
-  settling = setTimeout(() => { settling = 0; keepInFragment(what); }, 60);
+  settling = setTimeout(() => { settling = 0; keepInFragment(field); }, 60);
 }
 
 // ---------------------------------------------------------------- the flame graph
@@ -85,8 +85,8 @@ function leaveBox() {
 function zoomAt(factor, x) {
   if (tree().width[view.width][view.zoom] <= 0) return;
   if ((span()[1] - span()[0]) / factor > 1) leaveBox();
-  const [from, to] = span(), at = x / canvas.clientWidth, size = Math.max(CLOSEST, Math.min(1, (to - from) / factor));
-  setSpan(from + at * (to - from - size), size);
+  const [from, to] = span(), fraction = x / canvas.clientWidth, size = Math.max(CLOSEST, Math.min(1, (to - from) / factor));
+  setSpan(from + fraction * (to - from - size), size);
 }
 
 /** Moves sideways by a fraction of the visible part. */
@@ -122,7 +122,7 @@ function zoomFlame() {
 // ---------------------------------------------------------------- its map
 
 const MAPPED = 1.5;                            // width in pixels below which the map omits a box
-let mapped = "", mapDepth = 0;
+let mapKey = "", mapDepth = 0;
 
 /** Shows the whole graph in small with a frame around the visible part, unless everything is visible. */
 function showMap() {
@@ -133,10 +133,10 @@ function showMap() {
   // Without a table, the map takes its room from the graph.
   if (map.hidden !== wasHidden && !hasTable) { layout(); redraw(); }
   if (map.hidden) return;
-  const of = [view.type, view.width, view.inverted, view.fold, view.upward, view.grey, palette.text, map.clientWidth, sharpness()].join();
+  const newMapKey = [view.type, view.width, view.inverted, view.fold, view.upward, view.grey, palette.text, map.clientWidth, sharpness()].join();
   // Draw the graph first and the map afterwards.
-  if (mapped === of) frameMap(); else setTimeout(() => { drawMap(); frameMap(); });
-  mapped = of;
+  if (mapKey === newMapKey) frameMap(); else setTimeout(() => { drawMap(); frameMap(); });
+  mapKey = newMapKey;
 }
 
 function drawMap() {
