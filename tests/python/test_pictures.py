@@ -142,5 +142,5 @@ def test_speedscope(story: pprofdiff.Diff):
 
 def test_speedscope_warns_of_what_it_leaves_out():
     negative = pprofdiff.load(b"a;b 5\na;c -3\n")
-    with pytest.warns(UserWarning, match="stacks of -3 are left out, 37.50% of the profile by magnitude"):
+    with pytest.warns(UserWarning, match="omitted stacks of -3, 37.50% of the profile by magnitude"):
         assert json.loads(negative.to_speedscope())["profiles"][0]["weights"] == [5]
