@@ -135,8 +135,9 @@ impl<'a> Look<'a> {
             self.value(row.flat),
             self.value(row.cum)
         );
-        let (from, to) = (FONT.start(), FONT.end());
-        let font = from + (to - from) * (row.flat.delta() as f64 / self.largest).abs().sqrt();
+        let (smallest_font, largest_font) = (FONT.start(), FONT.end());
+        let font =
+            smallest_font + (largest_font - smallest_font) * (row.flat.delta() as f64 / self.largest).abs().sqrt();
         let share = self.share(row.cum);
         let (fill, line) = (fill(share), line(share));
         NodeLook {

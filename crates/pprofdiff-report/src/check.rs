@@ -150,8 +150,8 @@ pub(crate) fn normalized(check: &Check) -> Option<String> {
 const MAX_FINDINGS: usize = 5;
 
 /// Selects the findings to show one by one, and a sentence about the rest. A rule on any frame may report every frame
-/// on the way to the decisive frame, and every frame below it. So the selection for each outcome starts with the
-/// finding that exceeds the limit most, followed by the findings that lie within no other finding.
+/// on the way to the decisive frame, and every frame below it. The selection for each outcome therefore starts with
+/// the finding that exceeds the limit most, followed by the findings that lie within no other finding.
 pub(crate) fn select_findings(rule: &RuleCheck) -> (Vec<&Finding>, Vec<String>) {
     let (mut shown, mut rest) = (Vec::new(), Vec::new());
     for outcome in [Outcome::Fail, Outcome::Inconclusive, Outcome::Allowed, Outcome::Pass] {

@@ -42,7 +42,7 @@ pub struct Format {
     pub extensions: &'static [&'static str],
     /// A description of a few words.
     pub about: &'static str,
-    /// True if the output is binary and must not be written to a terminal.
+    /// True for binary output, which a terminal cannot show.
     pub binary: bool,
     /// The default maximum number of rows, for formats that people read.
     pub limit: Option<usize>,

@@ -6,8 +6,9 @@
 //! call each other would have half a million points, and nobody can follow so many lines. Calls are therefore laid out,
 //! heaviest first, until the budget is used up.
 //!
-//! Points are numbered and lines are stored in arrays. The result equals the crate dagre's, which earlier versions used
-//! and which a test compares with. Dagre identifies points by strings and took half the time of a small profile's page.
+//! Points are numbered and lines are stored in arrays. The result equals the layout of the crate dagre. Earlier
+//! versions used dagre, and a test still compares with it. Dagre identifies points by strings and took half the time of
+//! a small profile's page.
 
 mod layers;
 mod order;
@@ -71,7 +72,7 @@ impl LayoutBudget {
 
     /// Returns the budget that remains after a layout of these levels, or `None` if the layout does not fit. A single
     /// layout never gets more than the budget of one picture.
-    fn takes(&self, levels: &NodeLevels) -> Option<LayoutBudget> {
+    fn remaining_after(&self, levels: &NodeLevels) -> Option<LayoutBudget> {
         let (points, squares) = levels.cost();
         let fits = points <= MAX_POINTS.min(self.points) && squares <= MAX_SQUARES.min(self.squares);
         fits.then(|| LayoutBudget { points: self.points - points, squares: self.squares - squares })
@@ -96,13 +97,13 @@ pub(super) fn choose(n_nodes: usize, edges: &[LayoutEdge], budget: &mut LayoutBu
     // More calls have more points, except in rare cases, so search for the largest number of calls by bisection.
     let mut unfit = order.len().min(MAX_POINTS as usize) + 1;
     let mut chosen = first(unfit - 1);
-    let mut left = budget.takes(&chosen.levels);
+    let mut left = budget.remaining_after(&chosen.levels);
     if left.is_none() {
         chosen = first(0);
         unfit -= 1;
         while chosen.calls.len() + 1 < unfit {
             let more = first(chosen.calls.len().midpoint(unfit));
-            match budget.takes(&more.levels) {
+            match budget.remaining_after(&more.levels) {
                 Some(rest) => (chosen, left) = (more, Some(rest)),
                 None => unfit = more.calls.len(),
             }
@@ -395,7 +396,7 @@ mod tests {
                 assert_eq!((from, to), (edge.from, edge.to));
             }
             assert_eq!(sum(&levels.calls, &levels.of_node), Some(shortest(&levels.calls)));
-            assert!(LayoutBudget::for_pictures(1).takes(&levels).is_some());
+            assert!(LayoutBudget::for_pictures(1).remaining_after(&levels).is_some());
         }
     }
 

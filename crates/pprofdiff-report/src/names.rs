@@ -54,8 +54,8 @@ mod tests {
         assert_eq!(shorten("abcdefghij", 10), "abcdefghij");
         assert_eq!(shorten("abcdefghijk", 10), "abcd…ghijk");
         assert_eq!(shorten("äöüäöüäöü", 4), "ä…öü");
-        for most in 1..12 {
-            assert_eq!(shorten("abcdefghijklmnop", most).chars().count(), most);
+        for max_chars in 1..12 {
+            assert_eq!(shorten("abcdefghijklmnop", max_chars).chars().count(), max_chars);
         }
         assert_eq!(shorten("a\u{0}b\u{202e}c", 10), "a\u{fffd}b\u{fffd}c");
     }

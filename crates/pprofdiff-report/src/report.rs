@@ -81,7 +81,7 @@ impl Report {
     pub fn table(&self) -> Option<Cow<'_, Table>> {
         match self {
             Report::Table(table) | Report::Traces(table) => Some(Cow::Borrowed(table)),
-            Report::Stacks(stacks, most) => Some(Cow::Owned(Table::stacks(stacks, *most))),
+            Report::Stacks(stacks, max_rows) => Some(Cow::Owned(Table::stacks(stacks, *max_rows))),
             Report::Explain(explanation) => Some(Cow::Owned(Table::causes(explanation))),
             Report::Ranking(ranking) => {
                 Some(Cow::Owned(Table::ranked_pairs(ranking).head(ranking.rows.unwrap_or(usize::MAX))))

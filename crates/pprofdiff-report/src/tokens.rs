@@ -61,7 +61,7 @@ fn head_of(text: &str, all: usize, budget: usize) -> String {
     }
     let line: Vec<char> = lines.first().map_or_else(Vec::new, |line| line.chars().collect());
     let line_head = |n: usize| line[..n].iter().collect::<String>() + "...\n";
-    // A name can be a megabyte, so limit the search. No token is longer than 64 characters.
+    // A name can be a megabyte, so limit the search: a token never has more than 64 characters.
     let part = largest_fitting(line.len().min(budget.saturating_mul(64)), |n| tokens(&line_head(n)) <= budget);
     if part > 0 { line_head(part) } else { String::new() }
 }
@@ -223,8 +223,8 @@ impl Report {
 
     /// Prepares the report for truncation. More parts never have fewer lines.
     fn cut(&self, whole: &str) -> io::Result<ReportParts<'_>> {
-        let parts_of = |report: Report, style: Style, left: usize, what: &str| {
-            Ok::<_, io::Error>(report.text(style)? + &left_out(left, what))
+        let parts_of = |report: Report, style: Style, left: usize, noun: &str| {
+            Ok::<_, io::Error>(report.text(style)? + &left_out(left, noun))
         };
         Ok(match self {
             // The callers and callees of the first frame, then whole frames.

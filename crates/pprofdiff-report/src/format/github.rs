@@ -64,8 +64,8 @@ pub(crate) fn check_github(check: &Check, out: &mut dyn Write) -> io::Result<()>
     writeln!(out, "{}", verdict(check.verdict))
 }
 
-/// Escapes the text after the second `::`, which GitHub's runner unescapes. Escaped line breaks need no treatment,
-/// because sanitized text contains no line breaks. A name therefore cannot add lines to an annotation.
+/// Escapes the text after the second `::`, which GitHub's runner unescapes. Line breaks need no escaping, because
+/// sanitized text does not contain them. A name therefore cannot add lines to an annotation.
 fn data(text: &str) -> String {
     sanitize(text).replace('%', "%25")
 }

@@ -252,9 +252,13 @@ fn spline(points: &[LayoutPoint]) -> String {
         let mix = |a: LayoutPoint, b: LayoutPoint, t: f64| (a.0 + (b.0 - a.0) * t, a.1 + (b.1 - a.1) * t);
         for i in 1..=points.len() + 1 {
             let (p, q, r) = (point_at(i), point_at(i + 1), point_at(i + 2));
-            let (one, two) = (mix(p, q, 1.0 / 3.0), mix(p, q, 2.0 / 3.0));
-            let end = mix(two, mix(q, r, 1.0 / 3.0), 0.5);
-            let _ = write!(path, "C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}", one.0, one.1, two.0, two.1, end.0, end.1);
+            let (first_control, second_control) = (mix(p, q, 1.0 / 3.0), mix(p, q, 2.0 / 3.0));
+            let end = mix(second_control, mix(q, r, 1.0 / 3.0), 0.5);
+            let _ = write!(
+                path,
+                "C{:.1} {:.1} {:.1} {:.1} {:.1} {:.1}",
+                first_control.0, first_control.1, second_control.0, second_control.1, end.0, end.1
+            );
         }
     }
     let _ = write!(path, "L{:.1} {:.1}", last.0, last.1);

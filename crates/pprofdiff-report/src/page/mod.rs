@@ -113,8 +113,8 @@ const TYPES_AT_A_TIME: [usize; 2] = [4, 2];
 /// [`MANY_SAMPLES`] samples only explain the query's.
 const MAX_EXPLAINED: usize = 4;
 const MANY_SAMPLES: usize = 50_000;
-/// The layout budget of all call graphs except the query's sample type, which has its own, in dense graphs. Real graphs
-/// need about a tenth of a dense graph's budget.
+/// The layout budget that all sample types except the query's share, as a number of dense call graphs. A real call graph
+/// needs about a tenth of a dense one. The query's sample type has a budget of its own.
 const PICTURES: i64 = 3;
 /// The number of functions whose source lines the page contains.
 const LISTED: usize = 20;
@@ -438,7 +438,7 @@ impl PageViews {
     /// Draws the call graph. Returns false if the budget is used up.
     fn draw(&mut self, budget: &mut LayoutBudget) -> bool {
         let is_used_up = budget.is_used_up();
-        if let Some(frames) = self.frames.as_mut().filter(|of| !is_used_up && !of.graph.nodes.is_empty()) {
+        if let Some(frames) = self.frames.as_mut().filter(|frames| !is_used_up && !frames.graph.nodes.is_empty()) {
             frames.picture = svg_within(&frames.graph, budget).ok();
         }
         !is_used_up

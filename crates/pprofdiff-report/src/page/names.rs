@@ -24,7 +24,7 @@ pub(super) struct PageNames {
     bytes: usize,
     /// The ids by label, file and mapping, for all diffs. These texts are long, so two hashes with random keys
     /// represent them. If a diff contains two identical frames, the second gets another id.
-    known: HashMap<[u64; 2], u64>,
+    ids_by_text: HashMap<[u64; 2], u64>,
     hashers: [RandomState; 2],
     /// The ids that the current diff uses.
     taken: HashSet<u64>,
@@ -43,7 +43,7 @@ impl PageNames {
         }
         let label = frames.label(frame);
         let key = self.hashers.each_ref().map(|h| h.hash_one((&label, frames.file(frame), frames.mapping(frame))));
-        let id = match self.known.get(&key) {
+        let id = match self.ids_by_text.get(&key) {
             Some(&id) if self.taken.insert(id) => id,
             _ => {
                 let max_bytes = if self.bytes < MANY_NAMES { LONGEST_NAME } else { SHORT_NAME };
@@ -51,7 +51,7 @@ impl PageNames {
                 self.bytes += name.len();
                 self.texts.push(name);
                 let id = self.texts.len() as u64 - 1;
-                self.known.entry(key).or_insert(id);
+                self.ids_by_text.entry(key).or_insert(id);
                 self.taken.insert(id);
                 id
             }

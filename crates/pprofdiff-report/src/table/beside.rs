@@ -1,9 +1,10 @@
 //! Several sample types side by side: one table per sample type is built from the same selection, and the tables are
 //! joined row by row.
 //!
-//! A row is in the joined table if it is in at least one of the tables. Its cost is 0 for the other sample types. The
-//! rows keep the order of the first table; rows that are missing there follow at the end. If one of two sample types
-//! has the unit `count`, the table also contains ratios, such as bytes per object or delay per contention.
+//! A row is in the joined table if it is in at least one of the tables. Its cost is 0 for sample types whose table does
+//! not contain it. The rows keep the order of the first table; rows that are missing there follow at the end. If one of
+//! two sample types has the unit `count`, the table also contains ratios, such as bytes per object or delay per
+//! contention.
 
 use std::sync::Arc;
 

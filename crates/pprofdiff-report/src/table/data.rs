@@ -89,8 +89,8 @@ impl<S: AsRef<str>> FromIterator<Option<S>> for Texts {
             };
             if distinct.get(last) != Some(text) {
                 let mut alike = (text.len() >= LONG).then(|| long.entry(state.hash_one(text)).or_default());
-                let known = alike.iter().flat_map(|alike| alike.iter()).find(|&&n| distinct.get(n) == Some(text));
-                last = known.copied().unwrap_or_else(|| {
+                let existing = alike.iter().flat_map(|alike| alike.iter()).find(|&&n| distinct.get(n) == Some(text));
+                last = existing.copied().unwrap_or_else(|| {
                     let number = distinct.push(text);
                     alike.iter_mut().for_each(|alike| alike.push(number));
                     number

@@ -1,7 +1,7 @@
-//! The stored form of tables and its validation. Every property that methods of tables rely on is checked. The fields
-//! equal the fields of the types with the same names in `table`.
+//! The stored form of tables and its validation. Every property that methods of tables rely on is checked. Each type has
+//! the same fields as the type in `table` that it is named after (`StoredTexts` for `Texts`).
 //!
-//! The checks run during deserialization (`serde(try_from)`), so a table is valid wherever it came from.
+//! The checks run during deserialization (`serde(try_from)`), so every deserialized table is valid.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -64,15 +64,15 @@ pub(crate) fn answer(context: &ViewContext<'_>, regex: &str, sort: Sort, limit: 
 
 impl Table {
     /// Builds a table of the callers and callees of matching frames. See [`Table::tree`] for the columns.
-    pub fn peek(of: &Edges) -> Table {
-        Table::edges(of, &PEEK)
+    pub fn peek(source: &Edges) -> Table {
+        Table::edges(source, &PEEK)
     }
 
-    pub(super) fn edges(of: &Edges, kind: &'static Kind) -> Table {
-        let edges = &of.edges;
-        let nodes = of.nodes.iter().map(|row| row.frame);
+    pub(super) fn edges(source: &Edges, kind: &'static Kind) -> Table {
+        let edges = &source.edges;
+        let nodes = source.nodes.iter().map(|row| row.frame);
         let (labels, number) =
-            dictionary(&of.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
+            dictionary(&source.frames, nodes.clone().chain(edges.iter().flat_map(|e| [e.node, e.other])));
         let label = |f: u32| number[f as usize] as usize;
         let relations: Texts = [Relation::Caller, Relation::Callee].iter().map(|r| Some(r.name())).collect();
         let mut data = vec![
@@ -80,18 +80,18 @@ impl Table {
             Data::Text(labels.shared(edges.iter().map(|e| label(e.other)))),
             Data::Text(relations.shared(edges.iter().map(|e| usize::from(e.relation == Relation::Callee)))),
         ];
-        data.extend(costs(of.summary.base.is_some(), edges.iter().map(|e| e.weight)));
-        let mut number = vec![u32::MAX; of.frames.len()];
-        for (i, row) in of.nodes.iter().enumerate() {
+        data.extend(costs(source.summary.base.is_some(), edges.iter().map(|e| e.weight)));
+        let mut number = vec![u32::MAX; source.frames.len()];
+        for (i, row) in source.nodes.iter().enumerate() {
             number[row.frame as usize] = i as u32;
         }
         let nodes = TableNodes {
-            all: Arc::new(of.nodes.iter().map(|r| NodeCost { flat: r.flat, cum: r.cum }).collect()),
+            all: Arc::new(source.nodes.iter().map(|r| NodeCost { flat: r.flat, cum: r.cum }).collect()),
             labels: labels.shared(nodes.map(label)),
-            shown: (0..of.nodes.len() as u32).collect(),
+            shown: (0..source.nodes.len() as u32).collect(),
             of_row: edges.iter().map(|e| number[e.node as usize]).collect(),
         };
-        Table { nodes, ..Table::new(kind, &of.summary, data) }
+        Table { nodes, ..Table::new(kind, &source.summary, data) }
     }
 
     /// Builds one table of edges with the costs of several sample types, which share a selection.
