@@ -66,7 +66,7 @@ def test_list_of_a_diff_and_of_one_profile(story: pprofdiff.Diff):
 
     assert "no source" not in repr(listing)
     without = story.list("tableInsensitive")
-    hint = "name the folders with base_source= and new_source=, or one for both with source_path="
+    hint = "set the folders with base_source= and new_source=, or one for both with source_path="
     assert repr(without).endswith(hint)
     assert hint in without._repr_html_()
     assert without.routines[0]["notes"] == ["no source of either side: lines are paired by their numbers"]

@@ -107,7 +107,7 @@ impl Table {
     fn chart_title(&self, shown: usize) -> Value {
         let mut rows = counted_of(shown, self.rows_total, "row");
         if self.ends().next().is_some() {
-            rows += "; whiskers: where 95 of 100 such changes lie";
+            rows += "; whiskers: the 95% interval of each change";
         } else if self.in_role(Role::Chance(RunStatistic::Q)).is_some() {
             rows += "; whiskers: the standard deviation of the difference of two runs";
         }

@@ -84,7 +84,7 @@ fn chance(f: &Finding, rule: &RuleCheck) -> Option<String> {
         return Some(format!("too few events to be sure ({})", p?));
     }
     if f.p.is_none() && rule.sampling.iter().any(|side| side.model == Model::Unknown) {
-        return Some("the number of samples is not known".to_owned());
+        return Some("the number of samples is unknown".to_owned());
     }
     if f.p.is_none() {
         return Some("on one side only because of inlining, which varies by chance".to_owned());

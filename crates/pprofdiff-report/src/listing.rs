@@ -63,12 +63,12 @@ pub fn missing_sources(listing: &Listing, options: [&str; 3]) -> Option<String> 
     Some(match (without_base, without_new) {
         (0, 0) => return None,
         (0, n) if two_sided(listing) => {
-            format!("no source of the new side was found{}: name its folder with {new}", scope(n))
+            format!("no source of the new side was found{}: set its folder with {new}", scope(n))
         }
-        (0, n) => format!("no source was found{}: name its folder with {both}", scope(n)),
-        (n, 0) => format!("no source of the base was found{}: name its folder with {base}", scope(n)),
+        (0, n) => format!("no source was found{}: set its folder with {both}", scope(n)),
+        (n, 0) => format!("no source of the base was found{}: set its folder with {base}", scope(n)),
         (b, n) => format!(
-            "no source was found{}: name the folders with {base} and {new}, or one for both with {both}",
+            "no source was found{}: set the folders with {base} and {new}, or one for both with {both}",
             scope(b.max(n))
         ),
     })

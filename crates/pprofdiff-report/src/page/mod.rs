@@ -251,7 +251,7 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         }
     }
     let left_out = all.len() - types.len();
-    let Some((shown, summary)) = shown else { return Err(Error::query("there is no sample type to show")) };
+    let Some((shown, summary)) = shown else { return Err(Error::query("no sample type to show")) };
     let mut warnings: Vec<String> = summary.warnings.iter().map(|w| visible(w).into_owned()).collect();
     if !options.only_flame && left_out > 0 {
         warnings.push(format!(

@@ -108,7 +108,7 @@ fn a_larger_budget_never_shows_fewer_lines_for_any_folder_name() {
             let report = request.for_format(text).unwrap().answer(&diff).unwrap();
             let call = format!("Next: tool {{\"diff\":\"d1\",\"regex\":\"{}\"}}", numbers.text(b"a.^$", 20));
             let shell = format!("{call} or in a shell: pprofdiff tool {base} {new}");
-            let hint = "no source was found: name the folders with base_source and new_source";
+            let hint = "no source was found: set the folders with base_source and new_source";
             let endings = [
                 "\nNext: tool\n".to_owned(),
                 format!("\n{call}\n"),

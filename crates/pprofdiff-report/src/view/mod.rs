@@ -107,7 +107,7 @@ impl MatchTarget {
     /// Frames, matched by their labels.
     pub(crate) const FRAMES: Option<MatchTarget> = Some(MatchTarget {
         noun: "frame",
-        about: "Matched against each frame's name, with its file and line at such granularities",
+        about: "Matched against each frame's name, plus file and line if the granularity includes them",
     });
 }
 
