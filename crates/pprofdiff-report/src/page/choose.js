@@ -9,8 +9,8 @@ const trail = [];
 let written = "", typed = "";
 
 /**
- * Writes the view to the fragment. Each choice is a step that Back undoes. Everything typed into one field counts as one
- * choice, and so does a walk along stacks with the keyboard.
+ * Writes the view to the fragment. Each choice is a step that Back undoes. Everything typed into one field counts as
+ * one choice, and so does a walk along stacks with the keyboard.
  */
 function keepInFragment(field = "") {
   clearTimeout(settling);
@@ -27,7 +27,9 @@ function keepInFragment(field = "") {
 }
 let begun = false;
 
-/** State while the window's history goes back, which is asynchronous: the remaining steps, and what to write afterwards. */
+/**
+ * State while the window's history goes back, which is asynchronous: the remaining steps, and what to write afterwards.
+ */
 let going = false, farther = 0;
 const later = [];
 
@@ -156,7 +158,9 @@ function keepAbovePane(clicked) {
   if (isPinned && isHidden && !$("pane").contains(clicked)) scrollBy(0, spot.bottom - pane.top + 12);
 }
 
-/** Highlights the stacks of a cause in the graph, and its function in all views. A negative cause clears the highlight. */
+/**
+ * Highlights the stacks of a cause in the graph, and its function in all views. A negative cause clears the highlight.
+ */
 function choose(cause) {
   view.cause = cause;
   view.search = "";

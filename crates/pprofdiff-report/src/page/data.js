@@ -103,8 +103,8 @@ function leftOf(tree, mode) {
 }
 
 /**
- * Returns a tree in which all runtime functions that a user's frame calls are one box without children, of the frame RUNTIME.
- * Runtime frames above the first user's frame stay, because they started the program.
+ * Returns a tree in which all runtime functions that a user's frame calls are one box without children, of the frame
+ * RUNTIME. Runtime frames above the first user's frame stay, because they started the program.
  */
 function foldTree(t) {
   const isSystem = (i) => Boolean(system[t.kind[i] - FIRST_FRAME]);
@@ -160,8 +160,8 @@ function readTable(raw) {
 }
 
 /**
- * Formats growth relative to the base: `x5.06` from twice the base on, otherwise `+12.3%` or `-30%`; `new` or `gone` if one
- * side is zero; "–" for negative values. The rules equal those of other formats (numbers.rs).
+ * Formats growth relative to the base: `x5.06` from twice the base on, otherwise `+12.3%` or `-30%`; `new` or `gone` if
+ * one side is zero; "–" for negative values. The rules equal those of other formats (numbers.rs).
  */
 function growth(base, fresh) {
   if (base < 0n || fresh < 0n || (base === 0n && fresh === 0n)) return "–";
@@ -239,7 +239,9 @@ class Type {
     const scales = this.scalesOf([base], [fresh]);
     return [`${this.show(base, scales.sides)} → ${this.show(fresh, scales.sides)}`, `${this.delta(delta, scales.delta)}, ${growth(base, fresh)}${share}`];
   }
-  /** Explains why a change is within noise, by the size of the frame: its value in the base, or else on the new side. */
+  /**
+   * Explains why a change is within noise, by the size of the frame: its value in the base, or else on the new side.
+   */
   chance(base, fresh) {
     const { event, least, work } = this.raw.chance;
     const size = base > 0n ? Number(base) : Number(fresh) / (this.raw.factor * work);

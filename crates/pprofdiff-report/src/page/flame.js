@@ -68,9 +68,9 @@ function contrast(a, b) {
 }
 
 /**
- * Returns the change relative to the larger side, from -1 (vanished) to 1 (appeared). If the width shows change in either
- * direction, returns the net change relative to the width: 1 if all stacks of a box rose. A nearly cancelled change still
- * shows its direction.
+ * Returns the change relative to the larger side, from -1 (vanished) to 1 (appeared). If the width shows change in
+ * either direction, returns the net change relative to the width: 1 if all stacks of a box rose. A nearly cancelled
+ * change still shows its direction.
  */
 function relative(t, node) {
   if (view.width === "delta") {
@@ -303,8 +303,8 @@ function valuesIn(t, node, room) {
 }
 
 /**
- * Finds the node under the mouse and shows its tooltip. Every redraw, scroll and overlap goes through this function, so a
- * tooltip cannot outlive its node.
+ * Finds the node under the mouse and shows its tooltip. Every redraw, scroll and overlap goes through this function, so
+ * a tooltip cannot outlive its node.
  */
 function hover() {
   hovered = -1;

@@ -15,7 +15,9 @@ function withoutBrackets(name) {
   return out || name;
 }
 
-/** Removes packages and namespaces: `Classify`, `(*Reader).Next`, `push_back`. A closure keeps its owner: `run.func1`. */
+/**
+ * Removes packages and namespaces: `Classify`, `(*Reader).Next`, `push_back`. A closure keeps its owner: `run.func1`.
+ */
 const NAME = String.raw`[^.:()<>[\]{}]+`, CLOSURE = String.raw`func\d+|\{\{?[^{}]*\}?\}`;
 const LAST = new RegExp(String.raw`(?:^|[.:])((?:\(\*?[^()]*\)[.:]+)?(?:${NAME}(?:\{\{[^{}]*\}\})?|(?:${NAME}[.:]+)?(?:${CLOSURE})))$`);
 const lastName = (name) => LAST.exec(name)?.[1] ?? name;

@@ -170,8 +170,8 @@ function fitted() {
 }
 
 /**
- * Returns the heaviest changed path: from the root to the callee whose stacks changed most, and so on, until no callee has a
- * third of the change. For a single profile, follows cost instead of change.
+ * Returns the heaviest changed path: from the root to the callee whose stacks changed most, and so on, until no callee
+ * has a third of the change. For a single profile, follows cost instead of change.
  */
 function heaviestPath() {
   const t = type().tree("down"), path = [];

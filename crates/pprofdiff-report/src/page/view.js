@@ -76,8 +76,8 @@ function compile(input) {
 }
 
 /**
- * Computes the highlighted boxes: names that match the search, boxes of the selected function, or the stacks of a cause. Null
- * if there is nothing to highlight.
+ * Computes the highlighted boxes: names that match the search, boxes of the selected function, or the stacks of a
+ * cause. Null if there is nothing to highlight.
  */
 let pointed = null;
 function point() {
@@ -121,8 +121,8 @@ function setOf(frames) {
 const boxesOf = (t, set) => Uint8Array.from(t.kind, (_, i) => set[frameOf(t, i)] ?? 0);
 
 /**
- * Returns the stacks of a cause: everything above and below the boxes of its function that the given caller calls. If only
- * the function's own cost changed, everything below is omitted.
+ * Returns the stacks of a cause: everything above and below the boxes of its function that the given caller calls. If
+ * only the function's own cost changed, everything below is omitted.
  */
 function stacksOf(t, { functions, callers, own }) {
   const functionBoxes = boxesOf(t, setOf(functions)), above = boxesOf(t, setOf(callers));

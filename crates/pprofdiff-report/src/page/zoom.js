@@ -2,9 +2,10 @@
 // position, and the call graph.
 
 /**
- * Reports gestures on an element: zoom(factor, x, y) around a point of the window, and move(dx, dy, how) in pixels, where
- * `how` is "wheel", "mouse", "touch" or "pinch". `move` returns true if something moved. A wheel alone scrolls the page as
- * usual. With Ctrl it zooms; browsers also report a pinch on a touchpad that way. A drag that moved something is not a click.
+ * Reports gestures on an element: zoom(factor, x, y) around a point of the window, and move(dx, dy, how) in pixels,
+ * where `how` is "wheel", "mouse", "touch" or "pinch". `move` returns true if something moved. A wheel alone scrolls
+ * the page as usual. With Ctrl it zooms; browsers also report a pinch on a touchpad that way. A drag that moved
+ * something is not a click.
  */
 function gestures(place, zoom, move) {
   const down = new Map();
