@@ -86,9 +86,7 @@ impl Table {
     /// Fails for the values of a series. [`series_chart`] shows their timelines instead.
     pub fn to_chart(&self, n: usize) -> Result<String> {
         if self.builds.is_some() && self.costs().iter().all(|costs| costs.delta.is_none()) {
-            return Err(Error::query(
-                "values of a series cannot be drawn as bars; use the plot() method of the series",
-            ));
+            return Err(Error::query("values of a series cannot be drawn as bars; use plot() of the series"));
         }
         let shown = self.take(&(0..n.min(self.len())).collect::<Vec<_>>());
         let lead = shown.lead_costs().first().map(|costs| costs.cost.measured);

@@ -424,7 +424,7 @@ pub fn info(diff: &Diff, out: &mut dyn Write) -> io::Result<()> {
 
 fn profile_info(side: &str, p: &Profile, out: &mut dyn Write) -> io::Result<()> {
     let duration = |nanos: i64| units::show(nanos, "nanoseconds");
-    let note = if p.is_diff() { "  (a diff stored as a profile; totals include both sides)" } else { "" };
+    let note = if p.is_diff() { "  (a written diff; totals include both sides)" } else { "" };
     writeln!(
         out,
         "{}{}{note}",

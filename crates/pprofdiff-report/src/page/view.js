@@ -60,7 +60,10 @@ function fromFragment(text) {
 
 // ---------------------------------------------------------------- search
 
-/** Compiles a regular expression that ignores case unless it contains capitals. Returns null for an empty input. */
+/**
+ * Compiles a regular expression that ignores case unless it contains capitals. Returns null for an empty input and
+ * undefined for an invalid expression.
+ */
 function compile(input) {
   const text = input.value;
   input.removeAttribute("aria-invalid");
