@@ -59,7 +59,7 @@ pub use table::{Cell, Column, Cost, Data, Kind, Lists, Measured, Role, RunStatis
 pub use text::{TextOptions, info};
 pub use timelines::series_html;
 pub use tokens::{text_head, tokens};
-pub use view::{MatchTarget, ViewInput, ShownBy, Takes, View, ViewOptions, ViewSpec};
+pub use view::{MatchTarget, ShownBy, Takes, View, ViewInput, ViewOptions, ViewSpec};
 
 /// Compiles the code examples of the README and of docs/rust.md together with the tests.
 #[cfg(doctest)]
