@@ -166,7 +166,7 @@ fn mistakes_end_with_2_and_one_line() {
     assert!(failure(&[&base, &new, "--normalize", "0"]).contains("positive"));
     assert!(failure(&[&base, &new, "third.pb.gz"]).contains("third.pb.gz"));
     assert!(failure(&["peek", "no such frame", &base]).contains("no frame matches"));
-    assert!(failure(&["peek", "tableinsensitve$", &base]).contains("; like it are logmill/headers.tableInsensitive"));
+    assert!(failure(&["peek", "tableinsensitve$", &base]).contains("; did you mean logmill/headers.tableInsensitive"));
     assert!(failure(&["merge", &base]).contains("--output"));
     assert!(failure(&["peek", "x", &base, "--format", "folded"]).contains("folded"));
     assert!(failure(&[&base, &new, "--format", "pprof", "-n", "3"]).contains("-n"));

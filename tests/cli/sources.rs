@@ -83,16 +83,16 @@ fn on_a_terminal_the_working_directory_has_the_new_sides_sources() {
     assert!(shown.contains("source ./logmill/headers/table.go\n"), "{shown}");
     assert!(shown.contains("note: no source of the base: lines are paired by their numbers"), "{shown}");
     assert!(shown.contains("names.Same(table[i].name, name)"), "{shown}");
-    assert!(shown.ends_with("name its folder with --base-source DIR\n"), "{shown}");
+    assert!(shown.ends_with("set its folder with --base-source DIR\n"), "{shown}");
     // What is named counts alone.
     let named = on_a_terminal(&sources, &[&list[..], &["--base-source", "logmill"]].concat());
-    assert!(named.ends_with("no source of the new side was found: name its folder with --new-source DIR\n"), "{named}");
+    assert!(named.ends_with("no source of the new side was found: set its folder with --new-source DIR\n"), "{named}");
     // Nobody looks at a pipe, a file or JSON.
     let there = |args: &[&str]| {
         let output = command().args(args).current_dir(&sources).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
-    let hint = "no source was found: name the folders with --base-source DIR and --new-source DIR, \
+    let hint = "no source was found: set the folders with --base-source DIR and --new-source DIR, \
                 or one for both with --source-path DIR\n";
     assert!(there(&list).ends_with(hint), "{}", there(&list));
     let file = temp("listing.txt").display().to_string();
@@ -101,9 +101,9 @@ fn on_a_terminal_the_working_directory_has_the_new_sides_sources() {
     let as_json = on_a_terminal(&sources, &[&list[..], &["--format", "json"]].concat());
     assert!(as_json.contains("\"new_source\":null") && !as_json.contains("--source-path"), "{as_json}");
     let one = there(&["list", "tableInsensitive", &base]);
-    assert!(one.ends_with("no source was found: name its folder with --source-path DIR\n"), "{one}");
+    assert!(one.ends_with("no source was found: set its folder with --source-path DIR\n"), "{one}");
     let many = there(&["list", ".", &base, &new, "--source-path", "."]);
-    assert!(regex::Regex::new(r"no source was found for \d+ of \d+ functions: name").unwrap().is_match(&many));
+    assert!(regex::Regex::new(r"no source was found for \d+ of \d+ functions: set").unwrap().is_match(&many));
 }
 
 #[test]
@@ -138,5 +138,5 @@ fn list_shows_source_lines_of_functions() {
 
     assert!(failure(&["list", "no such function", &base]).contains("no function matches"));
     assert!(failure(&["list", "(", &base]).contains("regular expression of list"));
-    assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("it can as text, json"));
+    assert!(failure(&["list", ".", &base, "--format", "csv"]).contains("supported formats: text, json"));
 }

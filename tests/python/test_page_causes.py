@@ -148,7 +148,7 @@ def test_samples_that_can_not_tell_have_a_page(show: Open, tmp_path: Path):
         file.write_text(text)
     page = show(pprofdiff.diff(*files).to_html())
     titles = page.eval_on_selector_all("td[title]", "cells => cells.map(cell => cell.title)")
-    assert any("these samples can't tell it from chance" in title for title in titles), titles
+    assert any("these samples cannot distinguish it from noise" in title for title in titles), titles
 
 
 def test_a_page_explains_a_few_sample_types(show: Open):
@@ -263,13 +263,13 @@ def test_what_is_chance_is_grey(show: Open, story: pprofdiff.Diff):
     switch = page.get_by_role("button", name="Grey noise")
     assert switch.get_attribute("aria-pressed") == "true"
     assert chroma(page, chance) < 15 < 90 < chroma(page, changed)
-    assert "no more than chance" in page.inner_text("#legend")
+    assert "within noise" in page.inner_text("#legend")
     # Its delta, growth and share, of flat and of cum; cum is what the box has.
     greyed = page.locator(cells % chance + ".chance")
     delta, why = greyed.nth(-3).text_content(), greyed.nth(-3).get_attribute("title")
     assert delta
     assert why
-    assert re.fullmatch(re.escape(delta) + r": no more than chance here; .* by ±\d+%", why), why
+    assert re.fullmatch(re.escape(delta) + r": within noise; .* by more than ±\d+% is significant", why), why
     assert page.locator(cells % changed + ".chance").count() == 0
     page.mouse.move(*box(page, story, chance))
     assert page.inner_text("#tip .note >> nth=-1") == why
@@ -278,7 +278,7 @@ def test_what_is_chance_is_grey(show: Open, story: pprofdiff.Diff):
     assert switch.get_attribute("aria-pressed") == "false"
     assert chroma(page, chance) > 15
     assert page.locator("#table .chance").count() == 0
-    assert "no more than chance" not in page.inner_text("#legend")
+    assert "within noise" not in page.inner_text("#legend")
     # The reason is told all the same, and a link remembers.
     assert page.locator(cells % chance + ".less").last.get_attribute("title") == why
     assert chroma(show(html, page.url.partition("#")[2]), chance) > 15

@@ -286,7 +286,7 @@ def test_what_changed_shows_its_direction(show: Open):
     assert max(redder[name] for name in ("down", "both", "y")) < -15, redder
     # All of it rose, or a part.
     assert redder["up"] == redder["x"] > redder["main"]
-    assert "which way" in page.inner_text("#legend")
+    assert "net direction" in page.inner_text("#legend")
 
 
 def test_a_tooltip_tells_what_is_there(show: Open, story: pprofdiff.Diff):

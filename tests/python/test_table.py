@@ -172,7 +172,7 @@ def test_what_shows_one_sample_type_says_so():
     ):
         with pytest.raises(pprofdiff.PprofError, match=r"one sample type|several sample types"):
             refused()
-    with pytest.raises(pprofdiff.PprofError, match='"alloc_space" is asked for twice'):
+    with pytest.raises(pprofdiff.PprofError, match='"alloc_space" is given twice'):
         heap.top(sample_type=["alloc_space", "alloc_space"])
     with pytest.raises(TypeError, match='no option "foucs"; there are sample_type'):
         heap.top(foucs="x")  # type: ignore[call-arg]

@@ -309,7 +309,7 @@ def test_prefixes_are_cut_off_the_paths_of_files(story: pprofdiff.Diff, prefix: 
 
 def test_a_name_that_is_not_there_is_warned_of_with_the_nearest():
     diff = pprofdiff.diff(*pair("story-cpu"))
-    like = r'matches "tableinsensitve"; like it are logmill/headers.tableInsensitive$'
+    like = r'matches "tableinsensitve"; did you mean logmill/headers.tableInsensitive\?$'
     with pytest.warns(UserWarning, match=f"^no frame {like}"):
         assert len(diff.peek("tableinsensitve")) == 0
     with pytest.warns(UserWarning, match=f"^no function {like}"):
