@@ -237,7 +237,7 @@ fn two_parts_of_one_recording_are_sides() {
     stdout(&["convert", &run, "--time", "..3s", "-o", &cut]);
     assert_eq!(json(&["top", &cut, "--format", "json"])["total"], d["total_base"]);
     // What has no times, no sample, or is no window.
-    assert!(failure(&["top", &cut, "--time", "..3s"]).contains("pprof does not say when each sample was taken"));
+    assert!(failure(&["top", &cut, "--time", "..3s"]).contains("pprof does not record when each sample was taken"));
     let said = failure(&["explain", &run, "--base-time", "0..3s", "--new-time", "20s.."]);
     assert!(
         said.contains("no sample is within 20s..: those of this recording are within 0.193s..10.399s, which is "),
