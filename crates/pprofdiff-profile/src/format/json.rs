@@ -23,7 +23,7 @@ pub(super) struct Json<'t> {
 
 /// The kind of a value, determined by its first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum JsonKind {
     Object,
     Array,
     String,
@@ -34,7 +34,7 @@ pub(super) enum Kind {
 
 /// A string as written in the JSON text. Its escapes have been validated.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Text<'t> {
+pub(super) struct JsonText<'t> {
     raw: &'t [u8],
     escaped: bool,
 }
@@ -48,7 +48,7 @@ pub(super) struct Number<'t> {
 
 /// The state of an object or array while its members are read.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct JsonScope {
     /// True before the first member.
     is_first: bool,
     /// One bit per name that [`Json::member`] has returned.
@@ -79,7 +79,7 @@ impl<'t> Json<'t> {
     /// Returns the error for unexpected text at this position.
     fn unlike(&self, expected: &str) -> Error {
         let actual = match self.byte() {
-            None => return Error::malformed(format!("expected {expected}, but it is cut off")).at(self.at),
+            None => return Error::malformed(format!("expected {expected}, but it was cut off")).at(self.at),
             Some(b @ b' '..=b'~') => format!("'{}'", char::from(b)),
             Some(b) => format!("byte {b:#04x}"),
         };
@@ -87,39 +87,39 @@ impl<'t> Json<'t> {
     }
 
     /// Returns the kind of the next value, without reading it.
-    pub fn kind(&mut self) -> Result<Kind> {
+    pub fn kind(&mut self) -> Result<JsonKind> {
         self.skip_blanks();
         Ok(match self.byte() {
-            Some(b'{') => Kind::Object,
-            Some(b'[') => Kind::Array,
-            Some(b'"') => Kind::String,
-            Some(b'-' | b'0'..=b'9') => Kind::Number,
-            Some(b't' | b'f' | b'n') => Kind::Word,
+            Some(b'{') => JsonKind::Object,
+            Some(b'[') => JsonKind::Array,
+            Some(b'"') => JsonKind::String,
+            Some(b'-' | b'0'..=b'9') => JsonKind::Number,
+            Some(b't' | b'f' | b'n') => JsonKind::Word,
             _ => return Err(self.unlike("a value")),
         })
     }
 
-    fn open(&mut self, bracket: u8, expected: &str) -> Result<Opened> {
+    fn open(&mut self, bracket: u8, expected: &str) -> Result<JsonScope> {
         self.skip_blanks();
         if self.byte() != Some(bracket) {
             return Err(self.unlike(expected));
         }
         self.at += 1;
-        Ok(Opened { is_first: true, seen: 0 })
+        Ok(JsonScope { is_first: true, seen: 0 })
     }
 
     /// Reads the opening bracket of an object.
-    pub fn object(&mut self) -> Result<Opened> {
+    pub fn object(&mut self) -> Result<JsonScope> {
         self.open(b'{', "an object")
     }
 
     /// Reads the opening bracket of an array.
-    pub fn array(&mut self) -> Result<Opened> {
+    pub fn array(&mut self) -> Result<JsonScope> {
         self.open(b'[', "an array")
     }
 
     /// Moves to the next member and returns true, or reads the closing bracket and returns false.
-    fn more(&mut self, opened: &mut Opened, close: u8, expected: &str) -> Result<bool> {
+    fn more(&mut self, opened: &mut JsonScope, close: u8, expected: &str) -> Result<bool> {
         self.skip_blanks();
         self.pace.left(self.text.len() - self.at);
         let first = std::mem::replace(&mut opened.is_first, false);
@@ -139,12 +139,12 @@ impl<'t> Json<'t> {
 
     /// Reads the next key of an object and stops before its value. Returns `None` at the end. [`Json::member`] also
     /// rejects duplicate keys.
-    fn key(&mut self, object: &mut Opened) -> Result<Option<Text<'t>>> {
+    fn key(&mut self, object: &mut JsonScope) -> Result<Option<JsonText<'t>>> {
         Ok(self.key_with_place(object)?.map(|(_, key)| key))
     }
 
     /// Reads the next key of an object and returns it with its offset.
-    pub fn key_with_place(&mut self, object: &mut Opened) -> Result<Option<(usize, Text<'t>)>> {
+    pub fn key_with_place(&mut self, object: &mut JsonScope) -> Result<Option<(usize, JsonText<'t>)>> {
         if !self.more(object, b'}', "',' or '}'")? {
             return Ok(None);
         }
@@ -160,7 +160,7 @@ impl<'t> Json<'t> {
     }
 
     /// Moves to the next element of an array. Returns false after the last one, when the array is closed.
-    pub fn element(&mut self, array: &mut Opened) -> Result<bool> {
+    pub fn element(&mut self, array: &mut JsonScope) -> Result<bool> {
         self.more(array, b']', "',' or ']'")
     }
 
@@ -168,7 +168,7 @@ impl<'t> Json<'t> {
     ///
     /// # Errors
     /// A name occurs twice in one object. Parsers disagree about which value counts, so the object is rejected.
-    pub fn member<'n>(&mut self, object: &mut Opened, names: &[&'n str]) -> Result<Option<&'n str>> {
+    pub fn member<'n>(&mut self, object: &mut JsonScope, names: &[&'n str]) -> Result<Option<&'n str>> {
         while let Some((at, key)) = self.key_with_place(object)? {
             let key = key.bytes();
             match names.iter().position(|name| *name.as_bytes() == *key) {
@@ -183,12 +183,12 @@ impl<'t> Json<'t> {
     }
 
     /// Returns the state for a position after the first member of an object or array.
-    pub fn within() -> Opened {
-        Opened { is_first: false, seen: 0 }
+    pub fn within() -> JsonScope {
+        JsonScope { is_first: false, seen: 0 }
     }
 
     /// Reads a string.
-    pub fn string(&mut self) -> Result<Text<'t>> {
+    pub fn string(&mut self) -> Result<JsonText<'t>> {
         self.skip_blanks();
         if self.byte() != Some(b'"') {
             return Err(self.unlike("a string"));
@@ -221,7 +221,7 @@ impl<'t> Json<'t> {
         }
         let raw = &self.text[begin..self.at];
         self.at += 1;
-        Ok(Text { raw, escaped })
+        Ok(JsonText { raw, escaped })
     }
 
     /// Reads a number.
@@ -280,24 +280,24 @@ impl<'t> Json<'t> {
 
     /// Skips a value. Memory use is one byte per open level, because nesting may be deep.
     pub fn skip(&mut self) -> Result<()> {
-        let mut open: Vec<Kind> = Vec::new();
+        let mut open: Vec<JsonKind> = Vec::new();
         loop {
             // A value begins here.
             let kind = self.kind()?;
             let mut opened = Json::within();
             match kind {
-                Kind::Object => (opened, _) = (self.object()?, open.push(kind)),
-                Kind::Array => (opened, _) = (self.array()?, open.push(kind)),
-                Kind::String => _ = self.string()?,
-                Kind::Number => _ = self.number()?,
-                Kind::Word if self.null() => {}
-                Kind::Word => _ = self.flag()?,
+                JsonKind::Object => (opened, _) = (self.object()?, open.push(kind)),
+                JsonKind::Array => (opened, _) = (self.array()?, open.push(kind)),
+                JsonKind::String => _ = self.string()?,
+                JsonKind::Number => _ = self.number()?,
+                JsonKind::Word if self.null() => {}
+                JsonKind::Word => _ = self.flag()?,
             }
             // Closes every object and array that ends here, up to the next value.
             loop {
                 let more = match open.last() {
                     None => return Ok(()),
-                    Some(Kind::Object) => self.key(&mut opened)?.is_some(),
+                    Some(JsonKind::Object) => self.key(&mut opened)?.is_some(),
                     Some(_) => self.element(&mut opened)?,
                 };
                 if more {
@@ -332,7 +332,7 @@ impl<'t> Json<'t> {
     }
 }
 
-impl Opened {
+impl JsonScope {
     /// Marks the name with this number as read.
     ///
     /// # Errors
@@ -366,7 +366,7 @@ pub(super) fn contains(text: &[u8], word: &str) -> bool {
     text.windows(word.len()).any(|w| w == word.as_bytes())
 }
 
-impl<'t> Text<'t> {
+impl<'t> JsonText<'t> {
     /// Returns the unescaped bytes. Half of a surrogate pair becomes U+FFFD, the replacement character.
     pub fn bytes(self) -> Cow<'t, [u8]> {
         if !self.escaped {
@@ -602,7 +602,7 @@ mod tests {
     #[test]
     fn errors_name_the_expected_and_the_actual_text() {
         for (text, words, offset) in [
-            (&b"{\"a\":1"[..], "expected ',' or '}', but it is cut off", 6),
+            (&b"{\"a\":1"[..], "expected ',' or '}', but it was cut off", 6),
             (b"[1 2]", "expected ',' or ']', not '2'", 3),
             (b"{\"a\" 1}", "expected ':', not '1'", 5),
             (b"{1:2}", "expected a string, not '1'", 1),
@@ -612,7 +612,7 @@ mod tests {
             (b"\"\\u00g0\"", "expected a hexadecimal digit, not 'g'", 5),
             (b"\"a\nb\"", "expected the rest of a string, not byte 0x0a", 2),
             (b"[] []", "expected the end, not '['", 3),
-            (b"", "expected a value, but it is cut off", 0),
+            (b"", "expected a value, but it was cut off", 0),
             (b"[nul]", "expected true or false, not 'n'", 1),
         ] {
             let error = check(text).unwrap_err();

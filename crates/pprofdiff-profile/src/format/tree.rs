@@ -79,7 +79,7 @@ impl TextBudget {
 
 /// A call tree with a value in each node. The key `R` of a root holds the sample type and the labels of its samples.
 #[derive(Debug)]
-pub(super) struct Tree<R> {
+pub(super) struct CallTree<R> {
     roots: Interner<R, RandomState>,
     /// The parent and the location of each node. The parent of a root is [`ROOT`], and its second number is the index
     /// of its key in `roots`.
@@ -91,35 +91,35 @@ const ROOT: u32 = u32::MAX;
 
 /// A node of a [`Tree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Node(u32);
+pub(super) struct TreeNode(u32);
 
-impl<R: Copy + Eq + Hash> Tree<R> {
+impl<R: Copy + Eq + Hash> CallTree<R> {
     /// Returns a tree without nodes.
-    pub fn new() -> Tree<R> {
-        Tree { roots: Interner::default(), nodes: Interner::default(), values: Vec::new() }
+    pub fn new() -> CallTree<R> {
+        CallTree { roots: Interner::default(), nodes: Interner::default(), values: Vec::new() }
     }
 
     /// Returns the root with this key. It stands for a stack without frames.
-    pub fn root(&mut self, root: R) -> Node {
+    pub fn root(&mut self, root: R) -> TreeNode {
         let number = self.roots.number(root);
-        Node(self.nodes.number((ROOT, number)))
+        TreeNode(self.nodes.number((ROOT, number)))
     }
 
     /// Returns the child of `parent` at `location`, and creates it if necessary.
-    pub fn child(&mut self, parent: Node, location: LocationId) -> Node {
-        Node(self.nodes.number((parent.0, location.0)))
+    pub fn child(&mut self, parent: TreeNode, location: LocationId) -> TreeNode {
+        TreeNode(self.nodes.number((parent.0, location.0)))
     }
 
     /// Returns the parent of a node; the parent of a root is the root itself.
-    pub fn parent(&self, node: Node) -> Node {
+    pub fn parent(&self, node: TreeNode) -> TreeNode {
         match self.nodes.values[node.0 as usize].0 {
             ROOT => node,
-            parent => Node(parent),
+            parent => TreeNode(parent),
         }
     }
 
     /// Returns the location of a node, or `None` for a root.
-    pub fn location(&self, node: Node) -> Option<LocationId> {
+    pub fn location(&self, node: TreeNode) -> Option<LocationId> {
         let (parent, location) = self.nodes.values[node.0 as usize];
         (parent != ROOT).then_some(LocationId(location))
     }
@@ -128,7 +128,7 @@ impl<R: Copy + Eq + Hash> Tree<R> {
     ///
     /// # Errors
     /// The sum does not fit in an int64.
-    pub fn add(&mut self, node: Node, value: i64) -> Result<()> {
+    pub fn add(&mut self, node: TreeNode, value: i64) -> Result<()> {
         let index = node.0 as usize;
         if self.values.len() <= index {
             self.values.resize(self.nodes.values.len(), 0);
@@ -249,7 +249,7 @@ mod tests {
             let line = b.line(function, 0);
             b.location(None, 0, &[line]).unwrap()
         });
-        let mut tree = Tree::new();
+        let mut tree = CallTree::new();
         for (root, path, value) in [(0, "xy", 3), (1, "xy", 5), (0, "xy", 4), (0, "", 1), (0, "yx", 0), (1, "x", -2)] {
             let mut node = tree.root(root);
             for name in path.chars() {
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn sums_and_frames_are_bounded() {
         let mut b = ProfileBuilder::new();
-        let mut tree = Tree::new();
+        let mut tree = CallTree::new();
         let mut node = tree.root(0usize);
         tree.add(node, i64::MAX).unwrap();
         assert!(tree.add(node, 1).unwrap_err().to_string().contains("more than an int64 holds"));
