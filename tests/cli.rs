@@ -152,7 +152,7 @@ fn mistakes_end_with_2_and_one_line() {
     let [base, new] = story();
     assert!(failure(&["nothing.pb.gz", &new]).contains("nothing.pb.gz: No such file"));
     assert!(failure(&[&corpus("README.md"), &new]).contains("README.md: "));
-    assert!(failure(&[&recording(), &new]).contains("the other order of bytes; have perf write it as text"));
+    assert!(failure(&[&recording(), &new]).contains("the other byte order; have perf write it as text"));
     assert!(failure(&[&base]).contains("pprofdiff top"));
     let folded = failure(&["merge", &base, &new, "-o", "nothing.folded"]);
     assert!(

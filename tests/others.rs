@@ -78,7 +78,7 @@ fn each_kind_is_said_for_what_it_is() {
     let mark = b"\x82\x47\x7a\x76\xb2\x8d\x42\xba\x81\xdc\x33\x32\x6d\x57\xa0\x79";
     let perfetto = [&b"\x0a\x17\x40\x05\x50\x01\xa2\x02\x10"[..], mark].concat();
     for (bytes, what, advice) in [
-        (&b"2ELIFREP\0"[..], "the other order of bytes; have perf write it as text", "perf script -i in > profile.txt"),
+        (&b"2ELIFREP\0"[..], "the other byte order; have perf write it as text", "perf script -i in > profile.txt"),
         (b"go 1.26 trace\0\0\0\x01", "an execution trace of Go", "go tool trace -pprof=sched in > profile.pb.gz"),
         (b"JAVA PROFILE 1.0.2\0", "a heap dump of Java", ""),
         (b"MOJ\x03", "samples of Austin in its binary form", "mojo2austin in profile.austin"),
@@ -95,7 +95,7 @@ fn each_kind_is_said_for_what_it_is() {
         (b"<?xml version=\"1.0\"?>\n<svg xmlns=\"x\">", "an SVG picture", ""),
         (b"\n<!DOCTYPE HTML>\n<title>404</title>", "an HTML page; it says \"404\"; if it came from a server", ""),
         (b"<?xml version=\"1.0\"?>\n<a/>", "XML", ""),
-        (b"{\"meta\":{\"stackwalk\":1}}", "as Firefox records it", ""),
+        (b"{\"meta\":{\"stackwalk\":1}}", "Firefox's raw format", ""),
         (b"\xdc\xdfJSLB\x01\0", "the Firefox profiler in its binary form", ""),
         (b"{\"traceEvents\":[]}", "a trace of Chrome", ""),
         (b"[{\"name\":\"a\",\"ph\":\"I\",\"ts\":1}]", "a trace of Chrome", ""),

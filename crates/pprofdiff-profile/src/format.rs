@@ -34,7 +34,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::profile::{LoadOptions, Profile};
 
 /// A function that reads a profile from its name, the whole inflated content, and the options.
-type Reader = fn(&str, Vec<u8>, &LoadOptions) -> Result<Profile>;
+type ReadProfile = fn(&str, Vec<u8>, &LoadOptions) -> Result<Profile>;
 
 /// A format that profiles come in.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub struct InputFormat {
     /// bytes, or all of a shorter input. It is called in the order of the table, for content that is not valid
     /// `profile.proto`.
     recognises: fn(&[u8]) -> bool,
-    read: Reader,
+    read: ReadProfile,
 }
 
 /// The number of bytes by which formats are recognised. It must hold several lines, and a line may be some KB long.

@@ -101,7 +101,7 @@ pub(super) fn mostly(head: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
 }
 
 fn recognises(head: &[u8], two_sided: bool) -> bool {
-    if !super::is_text(head) || super::others::are(head) {
+    if !super::is_text(head) || super::others::recognises(head) {
         return false;
     }
     if let Some(header) = Header::find(head) {
@@ -131,10 +131,10 @@ pub(super) fn each_line<'t>(text: &'t [u8], mut f: impl FnMut(u64, &'t [u8]) -> 
 }
 
 /// Adds each line as a sample, and records lines that have a value and no stack.
-pub(super) fn add_lines<'t>(text: &'t [u8], mut add: impl FnMut(&'t [u8]) -> Result<Added>) -> Result<Stackless> {
+pub(super) fn add_lines<'t>(text: &'t [u8], mut add: impl FnMut(&'t [u8]) -> Result<AddedLine>) -> Result<Stackless> {
     let mut stackless = Stackless::default();
     each_line(text, |number, line| {
-        if add(line)? == Added::WithoutStack {
+        if add(line)? == AddedLine::WithoutStack {
             stackless.add(number);
         }
         Ok(())
@@ -158,7 +158,7 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Re
     // A header with the wrong number of columns is reported below, at its own line.
     let header = Header::find(&text).filter(|header| header.two_sided == two_sided);
     let header = header.unwrap_or(Header { kind, unit, two_sided });
-    let mut stacks = Stacks::new(&header);
+    let mut stacks = FoldedStacks::new(&header);
     let stackless = add_lines(&text, |line| match Header::parse(line) {
         Some(other) if other != header => Err(unlike(&other, &header)),
         // A header never ends in a number. A line that does is a stack, even if it begins like a header.
@@ -182,17 +182,17 @@ fn has_two_numbers(text: &[u8]) -> bool {
 
 /// The result of adding a line.
 #[derive(PartialEq, Eq)]
-pub(super) enum Added {
+pub(super) enum AddedLine {
     /// A sample with a stack, or a line without a sample.
     Usual,
     /// A value without a stack. Views count it in the total, but in no row.
     WithoutStack,
 }
 
-impl Added {
-    pub(super) fn from_sample(stack: &[LocationId], values: &[i64]) -> Added {
+impl AddedLine {
+    pub(super) fn from_sample(stack: &[LocationId], values: &[i64]) -> AddedLine {
         let is_lost = stack.is_empty() && values.iter().any(|&v| v != 0);
-        if is_lost { Added::WithoutStack } else { Added::Usual }
+        if is_lost { AddedLine::WithoutStack } else { AddedLine::Usual }
     }
 }
 
@@ -226,7 +226,7 @@ impl Stackless {
 }
 
 /// The samples of the lines that were read.
-struct Stacks<'t> {
+struct FoldedStacks<'t> {
     builder: ProfileBuilder,
     base_label: Label,
     has_base: bool,
@@ -235,25 +235,25 @@ struct Stacks<'t> {
     leaf_first: Vec<LocationId>,
 }
 
-impl<'t> Stacks<'t> {
-    fn new(header: &Header) -> Stacks<'t> {
+impl<'t> FoldedStacks<'t> {
+    fn new(header: &Header) -> FoldedStacks<'t> {
         let mut builder = ProfileBuilder::new();
         builder.sample_type(&header.kind, &header.unit);
         let base_label =
             Label { key: builder.string(BASE_LABEL.0), value: LabelValue::Text(builder.string(BASE_LABEL.1)) };
-        Stacks { builder, base_label, has_base: false, locations: HashMap::default(), leaf_first: Vec::new() }
+        FoldedStacks { builder, base_label, has_base: false, locations: HashMap::default(), leaf_first: Vec::new() }
     }
 
-    fn add(&mut self, line: &'t [u8], two_sided: bool) -> Result<Added> {
+    fn add(&mut self, line: &'t [u8], two_sided: bool) -> Result<AddedLine> {
         let Some((stack, last)) = split_number(line) else {
             let is_skipped = line.is_empty() || line.starts_with(b"#");
-            return if is_skipped { Ok(Added::Usual) } else { Err(without_number(line)) };
+            return if is_skipped { Ok(AddedLine::Usual) } else { Err(without_number(line)) };
         };
         let new = value(last)?;
         if !two_sided {
             self.locate(stack)?;
             self.builder.sample(&self.leaf_first, &[new], &[])?;
-            return Ok(Added::from_sample(&self.leaf_first, &[new]));
+            return Ok(AddedLine::from_sample(&self.leaf_first, &[new]));
         }
         let Some((stack, first)) = split_number(stack) else { return Err(without_base(line)) };
         let base = value(first)?;
@@ -264,7 +264,7 @@ impl<'t> Stacks<'t> {
         if base != 0 {
             self.add_base(base)?;
         }
-        Ok(Added::from_sample(&self.leaf_first, &[base, new]))
+        Ok(AddedLine::from_sample(&self.leaf_first, &[base, new]))
     }
 
     /// Sets `leaf_first` to the locations of a stack.
