@@ -344,7 +344,7 @@ mod tests {
                 "node 0: its call frame has no functionName",
             ),
             ("{\"timeDeltas\":[]}".into(), "it has no `nodes`"),
-            ("{\"timeDeltas\":[],\"head\":{}}".into(), "its nodes are in `head`"),
+            ("{\"timeDeltas\":[],\"head\":{}}".into(), "it is in the format that Chrome wrote until 2016"),
             (one(",") + "x", "expected a string, not '}'"),
         ] {
             let error = load(&text).unwrap_err();

@@ -208,7 +208,7 @@ impl<'t> Script<'t> {
         self.end_sample()?;
         let Some(header) = SampleHeader::parse(line) else {
             return Err(Error::malformed(format!(
-                "{} is neither a sample (comm pid/tid time: event:) nor a frame of perf script; print it with \
+                "{} is neither a sample of perf script (comm pid/tid time: event:) nor a frame; print it with \
                  perf script -F comm,pid,tid,time,period,event,ip,sym,dso",
                 quoted(line.trim_ascii())
             )));
