@@ -46,7 +46,7 @@ struct JemallocHeader {
 /// Reads the header up to the sums of all threads, which show whether the file has all allocated objects and bytes.
 fn header(lines: &mut TextLines<'_>) -> Result<(LegacyHead, JemallocHeader)> {
     let first = lines.next().unwrap_or_default();
-    let found = HEADER.captures(first).ok_or_else(|| lines.error("is not a header of jemalloc, heap_v2/RATE"))?;
+    let header = HEADER.captures(first).ok_or_else(|| lines.error("is not a header of jemalloc, heap_v2/RATE"))?;
     let rate = decimal(group(&header, 1)).ok_or_else(|| lines.error("has a rate that is more than an int64 holds"))?;
     let mut has_allocated = false;
     let mut ahead = lines.clone();

@@ -278,7 +278,7 @@ struct JfrRecording {
     /// by number, so such a tree could be much larger than the file.
     stacks: Sequences<LocationId, RandomState>,
     /// The keys of the sums: a root and the index of a stack.
-    sums: Interner<(Root, u32), RandomState>,
+    sums: Interner<(JfrRoot, u32), RandomState>,
     /// The values of each sum, in the root's column and the columns after it.
     values: Vec<[i64; MAX_ADDS]>,
     used: [bool; COLUMNS.len()],

@@ -318,7 +318,7 @@ impl<'t> Json<'t> {
         while let Some(name) = self.member(&mut object, &names)? {
             let kind = self.kind()?;
             for (value, _) in values.iter_mut().zip(names).filter(|(_, other)| *other == name) {
-                *value = Some(*self).filter(|_| kind != Kind::Word);
+                *value = Some(*self).filter(|_| kind != JsonKind::Word);
             }
             self.skip()?;
         }

@@ -217,13 +217,13 @@ impl<'t> Chunk<'t> {
     }
 
     /// Returns the type of the event at an offset of the file, and the position of its contents.
-    fn event(&self, begin: usize) -> Result<(i64, JfrCursor<'t>)> {
-        let mut cursor = JfrCursor { data: self.data, begin, compressed: self.compressed };
+    fn event(&self, at: usize) -> Result<(i64, JfrCursor<'t>)> {
+        let mut cursor = JfrCursor { data: self.data, at, compressed: self.compressed };
         let size = cursor.int()?;
-        let end = usize::try_from(size).ok().and_then(|size| begin.checked_add(size));
+        let end = usize::try_from(size).ok().and_then(|size| at.checked_add(size));
         let Some(end) = end.filter(|&end| end > cursor.at && end <= self.end) else {
-            let detail = format!("an event has {size} bytes, but its chunk has only {} left", self.end - begin);
-            return Err(Error::malformed(detail).at(begin));
+            let detail = format!("an event has {size} bytes, but its chunk has only {} left", self.end - at);
+            return Err(Error::malformed(detail).at(at));
         };
         cursor.data = &self.data[..end];
         Ok((cursor.long()?, cursor))

@@ -64,7 +64,7 @@ pub(super) const NO_PLACE: FieldPositions<'static> = [None; NAMES.len() + 1];
 pub(super) enum Pool {
     Stack,
     Method,
-    JfrClass,
+    Class,
     Symbol,
     Thread,
     State,
@@ -75,7 +75,7 @@ pub(super) enum Pool {
 pub(super) const POOLS: [(&str, Pool); 7] = [
     ("jdk.types.StackTrace", Pool::Stack),
     ("jdk.types.Method", Pool::Method),
-    ("java.lang.Class", Pool::JfrClass),
+    ("java.lang.Class", Pool::Class),
     ("jdk.types.Symbol", Pool::Symbol),
     ("java.lang.Thread", Pool::Thread),
     ("jdk.types.ThreadState", Pool::State),
@@ -215,7 +215,7 @@ impl<'t> Metadata<'t> {
                 );
             }
             let class = class.ok_or_else(|| Error::malformed("a field has no type").at(begin))?;
-            let known = NAMES.iter().find(|(name, _)| *name.as_bytes() == *name_value);
+            let named = NAMES.iter().find(|(name, _)| *name.as_bytes() == *name_value);
             let field = named.map_or(JfrField::Other, |&(_, field)| field);
             within.fields.push(Member { field, class, is_constant, is_array });
         }
