@@ -317,17 +317,17 @@ mod tests {
     fn errors_of_cpu_profiles_name_the_record() {
         let node = |id: i64, more: &str| format!("{{\"id\":{id},{}{more}}}", frame("f", 0));
         let profile = |nodes: &[String], rest: &str| format!("{{\"nodes\":[{}]{rest}}}", nodes.join(","));
-        let one = |rest: &str| profile(&[node(1, "")], rest);
+        let single_node = |rest: &str| profile(&[node(1, "")], rest);
         for (text, words) in [
-            (one(r#","samples":[1,9],"timeDeltas":[0,0]"#), "sample 1: unknown node id 9"),
-            (one(r#","samples":[1,1],"timeDeltas":[0]"#), "sample 1: `timeDeltas` has no time for this sample"),
-            (one(r#","samples":[1],"timeDeltas":[0,1]"#), "`timeDeltas` has more elements than `samples`"),
-            (one(r#","samples":["1"],"timeDeltas":[0]"#), "sample 0: expected a number, not '\"'"),
-            (one(r#","samples":[1],"timeDeltas":[1e300]"#), "1e300 is more than an int64 holds"),
-            (one(r#","samples":[1,1,1],"timeDeltas":[0,9e15,9e15]"#), "add up to more than an int64 holds"),
-            (one(r#","samples":[1.5],"timeDeltas":[0]"#), "1.5 has a fraction"),
-            (one(r#","startTime":-9e15,"endTime":9e15"#), "add up to more than an int64 holds"),
-            (one(r#","samples":{},"timeDeltas":[0]"#), "expected an array, not '{'"),
+            (single_node(r#","samples":[1,9],"timeDeltas":[0,0]"#), "sample 1: unknown node id 9"),
+            (single_node(r#","samples":[1,1],"timeDeltas":[0]"#), "sample 1: `timeDeltas` has no time for this sample"),
+            (single_node(r#","samples":[1],"timeDeltas":[0,1]"#), "`timeDeltas` has more elements than `samples`"),
+            (single_node(r#","samples":["1"],"timeDeltas":[0]"#), "sample 0: expected a number, not '\"'"),
+            (single_node(r#","samples":[1],"timeDeltas":[1e300]"#), "1e300 is more than an int64 holds"),
+            (single_node(r#","samples":[1,1,1],"timeDeltas":[0,9e15,9e15]"#), "add up to more than an int64 holds"),
+            (single_node(r#","samples":[1.5],"timeDeltas":[0]"#), "1.5 has a fraction"),
+            (single_node(r#","startTime":-9e15,"endTime":9e15"#), "add up to more than an int64 holds"),
+            (single_node(r#","samples":{},"timeDeltas":[0]"#), "expected an array, not '{'"),
             (profile(&[node(1, ""), node(1, "")], ""), "node 1: node 0 has the same id 1"),
             (profile(&[node(1, ",\"children\":[3]")], ""), "node 0: unknown node id 3"),
             (profile(&[node(1, ",\"children\":[2]"), node(2, ",\"children\":[1]")], ""), "node 0: it is below itself"),
@@ -345,7 +345,7 @@ mod tests {
             ),
             ("{\"timeDeltas\":[]}".into(), "it has no `nodes`"),
             ("{\"timeDeltas\":[],\"head\":{}}".into(), "it is in the format that Chrome wrote until 2016"),
-            (one(",") + "x", "expected a string, not '}'"),
+            (single_node(",") + "x", "expected a string, not '}'"),
         ] {
             let error = load(&text).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Malformed, "{text}: {error}");

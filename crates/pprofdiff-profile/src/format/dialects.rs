@@ -151,8 +151,8 @@ fn digits(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
-fn split_last(text: &[u8], at: u8) -> Option<(&[u8], &[u8])> {
-    let i = text.iter().rposition(|&b| b == at)?;
+fn split_last(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
+    let i = text.iter().rposition(|&b| b == separator)?;
     Some((&text[..i], &text[i + 1..]))
 }
 

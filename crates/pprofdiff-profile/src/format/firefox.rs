@@ -566,18 +566,19 @@ mod tests {
     #[test]
     fn shared_stacks_are_bounded() {
         let n = 200_000;
-        let list = |one: &dyn Fn(usize) -> String| (0..n).map(one).collect::<Vec<_>>().join(",");
+        let list = |element: &dyn Fn(usize) -> String| (0..n).map(element).collect::<Vec<_>>().join(",");
         let stacks = format!(
             r#"{STRINGS},"funcTable":{{"name":[0]}},"frameTable":{{"func":[0]}},"stackTable":{{"frame":[{}],"prefix":[null,{}]}}"#,
             list(&|_| "0".into()),
             (0..n - 1).map(|i| i.to_string()).collect::<Vec<_>>().join(","),
         );
-        let one = format!(r#"{{"samples":{{"stack":[{}]}}}}"#, n - 1);
-        let file = |threads: usize| profile("", &format!(r#","shared":{{{stacks}}}"#), &vec![one.clone(); threads]);
+        let thread_text = format!(r#"{{"samples":{{"stack":[{}]}}}}"#, n - 1);
+        let file =
+            |threads: usize| profile("", &format!(r#","shared":{{{stacks}}}"#), &vec![thread_text.clone(); threads]);
         assert_eq!(load(&file(3)).unwrap().n_samples(), 3);
         // A name of a megabyte, shared by a thousand functions.
         let named = |file: &dyn Fn(usize) -> usize| {
-            let list = |one: &dyn Fn(usize) -> String| (0..1000).map(one).collect::<Vec<_>>().join(",");
+            let list = |element: &dyn Fn(usize) -> String| (0..1000).map(element).collect::<Vec<_>>().join(",");
             let (long, files) = ("x".repeat(1 << 20), list(&|i| format!("\"{i}\"")));
             let functions =
                 format!(r#""name":[{}],"fileName":[{}]"#, list(&|_| "0".into()), list(&|i| file(i).to_string()));

@@ -339,12 +339,12 @@ fn unlike_any(line: &[u8]) -> Error {
     ))
 }
 
-fn unlike(found: &Header, expected: &Header) -> Error {
+fn unlike(actual: &Header, expected: &Header) -> Error {
     let columns = |header: &Header| header.to_string().replacen(BEGIN, "", 1);
     Error::malformed(format!(
         "the header is {:?}, but {:?} is expected; do not name another format with --input-format, and pass files with \
          different headers separately",
-        columns(found),
+        columns(actual),
         columns(expected)
     ))
 }

@@ -17,7 +17,7 @@ use crate::work::BytePace;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Json<'t> {
     text: &'t [u8],
-    at: usize,
+    offset: usize,
     pace: BytePace,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct JsonText<'t> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Number<'t> {
     raw: &'t [u8],
-    at: usize,
+    offset: usize,
 }
 
 /// The state of an object or array while its members are read.
@@ -58,32 +58,32 @@ pub(super) struct JsonScope {
 impl<'t> Json<'t> {
     /// Returns the beginning of a text, after a byte order mark.
     pub fn new(text: &'t [u8]) -> Json<'t> {
-        Json { text, at: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }, pace: BytePace::default() }
+        Json { text, offset: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }, pace: BytePace::default() }
     }
 
     /// Returns the offset of this position in bytes.
     pub fn offset(&self) -> usize {
-        self.at
+        self.offset
     }
 
     fn byte(&self) -> Option<u8> {
-        self.text.get(self.at).copied()
+        self.text.get(self.offset).copied()
     }
 
     fn skip_blanks(&mut self) {
         while matches!(self.byte(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
+            self.offset += 1;
         }
     }
 
     /// Returns the error for unexpected text at this position.
     fn unlike(&self, expected: &str) -> Error {
         let actual = match self.byte() {
-            None => return Error::malformed(format!("expected {expected}, but it was cut off")).at(self.at),
+            None => return Error::malformed(format!("expected {expected}, but it was cut off")).at(self.offset),
             Some(b @ b' '..=b'~') => format!("'{}'", char::from(b)),
             Some(b) => format!("byte {b:#04x}"),
         };
-        Error::malformed(format!("expected {expected}, not {actual}")).at(self.at)
+        Error::malformed(format!("expected {expected}, not {actual}")).at(self.offset)
     }
 
     /// Returns the kind of the next value, without reading it.
@@ -104,7 +104,7 @@ impl<'t> Json<'t> {
         if self.byte() != Some(bracket) {
             return Err(self.unlike(expected));
         }
-        self.at += 1;
+        self.offset += 1;
         Ok(JsonScope { is_first: true, seen: 0 })
     }
 
@@ -121,16 +121,16 @@ impl<'t> Json<'t> {
     /// Moves to the next member and returns true, or reads the closing bracket and returns false.
     fn more(&mut self, opened: &mut JsonScope, close: u8, expected: &str) -> Result<bool> {
         self.skip_blanks();
-        self.pace.left(self.text.len() - self.at);
+        self.pace.left(self.text.len() - self.offset);
         let first = std::mem::replace(&mut opened.is_first, false);
         match self.byte() {
             Some(b) if b == close => {
-                self.at += 1;
+                self.offset += 1;
                 Ok(false)
             }
             Some(_) if first => Ok(true),
             Some(b',') => {
-                self.at += 1;
+                self.offset += 1;
                 Ok(true)
             }
             _ => Err(self.unlike(expected)),
@@ -149,14 +149,14 @@ impl<'t> Json<'t> {
             return Ok(None);
         }
         self.skip_blanks();
-        let at = self.at;
+        let offset = self.offset;
         let key = self.string()?;
         self.skip_blanks();
         if self.byte() != Some(b':') {
             return Err(self.unlike("':'"));
         }
-        self.at += 1;
-        Ok(Some((at, key)))
+        self.offset += 1;
+        Ok(Some((offset, key)))
     }
 
     /// Moves to the next element of an array. Returns false after the last one, when the array is closed.
@@ -169,11 +169,11 @@ impl<'t> Json<'t> {
     /// # Errors
     /// A name occurs twice in one object. Parsers disagree about which value counts, so the object is rejected.
     pub fn member<'n>(&mut self, object: &mut JsonScope, names: &[&'n str]) -> Result<Option<&'n str>> {
-        while let Some((at, key)) = self.key_with_place(object)? {
+        while let Some((offset, key)) = self.key_with_place(object)? {
             let key = key.bytes();
             match names.iter().position(|name| *name.as_bytes() == *key) {
                 Some(i) => {
-                    object.mark(i, names[i]).map_err(|e| e.at(at))?;
+                    object.mark(i, names[i]).map_err(|e| e.at(offset))?;
                     return Ok(Some(names[i]));
                 }
                 None => self.skip()?,
@@ -193,60 +193,60 @@ impl<'t> Json<'t> {
         if self.byte() != Some(b'"') {
             return Err(self.unlike("a string"));
         }
-        self.at += 1;
-        let (begin, mut escaped) = (self.at, false);
+        self.offset += 1;
+        let (begin, mut escaped) = (self.offset, false);
         loop {
             match self.byte() {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
-                    self.at += 1;
+                    self.offset += 1;
                     match self.byte() {
-                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 1,
+                        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.offset += 1,
                         Some(b'u') => {
                             for _ in 0..4 {
-                                self.at += 1;
+                                self.offset += 1;
                                 if !self.byte().is_some_and(|b| b.is_ascii_hexdigit()) {
                                     return Err(self.unlike("a hexadecimal digit"));
                                 }
                             }
-                            self.at += 1;
+                            self.offset += 1;
                         }
                         _ => return Err(self.unlike("the rest of an escape")),
                     }
                 }
-                Some(b' '..) => self.at += 1,
+                Some(b' '..) => self.offset += 1,
                 _ => return Err(self.unlike("the rest of a string")),
             }
         }
-        let raw = &self.text[begin..self.at];
-        self.at += 1;
+        let raw = &self.text[begin..self.offset];
+        self.offset += 1;
         Ok(JsonText { raw, escaped })
     }
 
     /// Reads a number.
     pub fn number(&mut self) -> Result<Number<'t>> {
         self.skip_blanks();
-        let begin = self.at;
+        let begin = self.offset;
         if self.byte() == Some(b'-') {
-            self.at += 1;
+            self.offset += 1;
         }
         match self.byte() {
-            Some(b'0') => self.at += 1,
-            _ => self.digits(if begin == self.at { "a number" } else { "a digit" })?,
+            Some(b'0') => self.offset += 1,
+            _ => self.digits(if begin == self.offset { "a number" } else { "a digit" })?,
         }
         if self.byte() == Some(b'.') {
-            self.at += 1;
+            self.offset += 1;
             self.digits("a digit")?;
         }
         if matches!(self.byte(), Some(b'e' | b'E')) {
-            self.at += 1;
+            self.offset += 1;
             if matches!(self.byte(), Some(b'+' | b'-')) {
-                self.at += 1;
+                self.offset += 1;
             }
             self.digits("a digit")?;
         }
-        Ok(Number { raw: &self.text[begin..self.at], at: begin })
+        Ok(Number { raw: &self.text[begin..self.offset], offset: begin })
     }
 
     fn digits(&mut self, expected: &str) -> Result<()> {
@@ -254,7 +254,7 @@ impl<'t> Json<'t> {
             return Err(self.unlike(expected));
         }
         while self.byte().is_some_and(|b| b.is_ascii_digit()) {
-            self.at += 1;
+            self.offset += 1;
         }
         Ok(())
     }
@@ -262,8 +262,8 @@ impl<'t> Json<'t> {
     /// Skips `word` and returns true if it comes next.
     fn word(&mut self, word: &str) -> bool {
         self.skip_blanks();
-        let is_next = self.text[self.at..].starts_with(word.as_bytes());
-        self.at += if is_next { word.len() } else { 0 };
+        let is_next = self.text[self.offset..].starts_with(word.as_bytes());
+        self.offset += if is_next { word.len() } else { 0 };
         is_next
     }
 
@@ -420,11 +420,11 @@ impl<'t> Number<'t> {
     pub fn scaled(self, power: i64) -> Result<(i64, bool)> {
         let too_large = || {
             let shown = String::from_utf8_lossy(&self.raw[..self.raw.len().min(40)]);
-            Error::malformed(format!("{shown} is more than an int64 holds")).at(self.at)
+            Error::malformed(format!("{shown} is more than an int64 holds")).at(self.offset)
         };
         let (negative, raw) = self.raw.strip_prefix(b"-").map_or((false, self.raw), |rest| (true, rest));
         let (mantissa, exponent) = match raw.iter().position(|b| matches!(b, b'e' | b'E')) {
-            Some(at) => (&raw[..at], exponent(&raw[at + 1..])),
+            Some(offset) => (&raw[..offset], exponent(&raw[offset + 1..])),
             None => (raw, 0),
         };
         let point = mantissa.iter().position(|&b| b == b'.').unwrap_or(mantissa.len());
@@ -464,7 +464,7 @@ impl<'t> Number<'t> {
             (value, true) => Ok(value),
             _ => {
                 let shown = String::from_utf8_lossy(&self.raw[..self.raw.len().min(40)]);
-                Err(Error::malformed(format!("{shown} has a fraction; it must be a whole number")).at(self.at))
+                Err(Error::malformed(format!("{shown} has a fraction; it must be a whole number")).at(self.offset))
             }
         }
     }

@@ -82,18 +82,18 @@ mod kinds {
 struct PerfCursor<'t> {
     /// The file, up to the end of the part that is being read.
     data: &'t [u8],
-    at: usize,
+    pos: usize,
 }
 
 impl<'t> PerfCursor<'t> {
-    fn new(data: &'t [u8], at: usize) -> PerfCursor<'t> {
-        PerfCursor { data, at: at.min(data.len()) }
+    fn new(data: &'t [u8], pos: usize) -> PerfCursor<'t> {
+        PerfCursor { data, pos: pos.min(data.len()) }
     }
 
     /// Returns the section at a range that the file specifies.
     fn section(data: &'t [u8], from: u64, size: u64) -> Result<PerfCursor<'t>> {
         match from.checked_add(size) {
-            Some(end) if end <= data.len() as u64 => Ok(PerfCursor { data: &data[..end as usize], at: from as usize }),
+            Some(end) if end <= data.len() as u64 => Ok(PerfCursor { data: &data[..end as usize], pos: from as usize }),
             _ => {
                 let has = data.len();
                 let detail = format!("a section should have {size} bytes at byte {from}, but the file has {has} bytes");
@@ -107,7 +107,7 @@ impl<'t> PerfCursor<'t> {
     }
 
     fn offset(&self) -> usize {
-        self.at
+        self.pos
     }
 
     fn end(&self) -> usize {
@@ -115,7 +115,7 @@ impl<'t> PerfCursor<'t> {
     }
 
     fn left(&self) -> usize {
-        self.data.len() - self.at
+        self.data.len() - self.pos
     }
 
     /// Returns a cursor from the end of `other` to the end of this one.
@@ -127,10 +127,10 @@ impl<'t> PerfCursor<'t> {
     fn part(&mut self, size: usize) -> Result<PerfCursor<'t>> {
         if size > self.left() {
             let detail = format!("expected {size} bytes, but only {} are left", self.left());
-            return Err(Error::malformed(detail).at(self.at));
+            return Err(Error::malformed(detail).at(self.pos));
         }
-        let part = PerfCursor { data: &self.data[..self.at + size], at: self.at };
-        self.at += size;
+        let part = PerfCursor { data: &self.data[..self.pos + size], pos: self.pos };
+        self.pos += size;
         Ok(part)
     }
 
@@ -140,7 +140,7 @@ impl<'t> PerfCursor<'t> {
 
     /// Returns all bytes left.
     fn rest(&self) -> &'t [u8] {
-        &self.data[self.at..]
+        &self.data[self.pos..]
     }
 
     fn bytes(&mut self, size: usize) -> Result<&'t [u8]> {
@@ -166,7 +166,7 @@ impl<'t> PerfCursor<'t> {
 
     /// Returns the first of the last `words` words.
     fn word_from_end(&self, words: usize) -> Result<u64> {
-        let position = self.left().checked_sub(8 * words).map(|skipped| self.at + skipped);
+        let position = self.left().checked_sub(8 * words).map(|skipped| self.pos + skipped);
         position.map_or_else(
             || PerfCursor::new(self.data, self.end()).u64(),
             |position| PerfCursor::new(self.data, position).u64(),

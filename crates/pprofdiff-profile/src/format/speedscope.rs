@@ -419,37 +419,37 @@ impl SpeedscopeFile {
         while json.element(&mut array)? {
             let mut read_next = || -> Result<()> {
                 let begin = json.offset();
-                let (mut kind, mut at, mut frame) = (None, None, None);
+                let (mut kind, mut event_time, mut frame) = (None, None, None);
                 let mut object = json.object()?;
                 while let Some(key) = json.member(&mut object, &["type", "at", "frame"])? {
                     match key {
                         "type" => kind = Some(json.string()?.bytes()),
-                        "at" => at = Some(time(&mut json, unit)?),
+                        "at" => event_time = Some(time(&mut json, unit)?),
                         _ => frame = Some(self.frame(&mut json)?),
                     }
                 }
                 let wrong = |problem: &str| Error::malformed(problem).at(begin);
-                let at = at.ok_or_else(|| wrong("it has no time `at`"))?;
+                let event_time = event_time.ok_or_else(|| wrong("it has no time `at`"))?;
                 let frame = frame.ok_or_else(|| wrong("it has no frame"))?;
-                let begin = previous.replace(at).unwrap_or(at);
-                if begin > at {
+                let begin = previous.replace(event_time).unwrap_or(event_time);
+                if begin > event_time {
                     return Err(wrong("it is earlier than the previous event"));
                 }
                 if node != root {
-                    let cost = self.part(begin, at)?;
+                    let cost = self.part(begin, event_time)?;
                     self.sampled[column].add(cost);
                     self.dotnet.count(self.tree.location(node), cost);
                     self.tree.add(node, cost)?;
                 }
                 match kind.as_deref() {
                     Some(b"O") => node = self.tree.child(node, frame),
-                    Some(b"C") if closed.has(frame, at) => closed.remove(frame),
+                    Some(b"C") if closed.has(frame, event_time) => closed.remove(frame),
                     Some(b"C") if self.tree.location(node) == Some(frame) => node = self.tree.parent(node),
                     Some(b"C") if closed.frames.contains_key(&frame) => closed.remove(frame),
                     Some(b"C") => {
                         self.n_unnested += 1;
                         while let Some(inner) = self.tree.location(node).filter(|inner| *inner != frame) {
-                            closed.add(inner, at);
+                            closed.add(inner, event_time);
                             node = self.tree.parent(node);
                         }
                         if node == root {
@@ -531,19 +531,19 @@ impl SpeedscopeFile {
 #[derive(Default)]
 struct ClosedEarly {
     frames: HashMap<LocationId, u32>,
-    at: i64,
+    last_time: i64,
 }
 
 impl ClosedEarly {
-    fn add(&mut self, frame: LocationId, at: i64) {
+    fn add(&mut self, frame: LocationId, time: i64) {
         *self.frames.entry(frame).or_default() += 1;
-        self.at = at;
+        self.last_time = time;
     }
 
     /// Returns true if the frame was closed early at this time. Its own close event must then not close a caller of the
     /// same name.
-    fn has(&self, frame: LocationId, at: i64) -> bool {
-        self.at == at && self.frames.contains_key(&frame)
+    fn has(&self, frame: LocationId, time: i64) -> bool {
+        self.last_time == time && self.frames.contains_key(&frame)
     }
 
     fn remove(&mut self, frame: LocationId) {

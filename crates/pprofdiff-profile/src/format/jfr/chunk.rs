@@ -15,26 +15,26 @@ const HEADER: usize = 68;
 pub(super) struct JfrCursor<'t> {
     /// The file, up to the end of the event or chunk that is being read.
     data: &'t [u8],
-    at: usize,
+    offset: usize,
     compressed: bool,
 }
 
 impl<'t> JfrCursor<'t> {
     /// Returns the offset in the file.
     pub fn offset(&self) -> usize {
-        self.at
+        self.offset
     }
 
     /// Returns the number of bytes left.
     pub fn left(&self) -> usize {
-        self.data.len() - self.at
+        self.data.len() - self.offset
     }
 
     pub fn bytes(&mut self, n: usize) -> Result<&'t [u8]> {
-        let bytes = self.data[self.at..].get(..n).ok_or_else(|| {
-            Error::malformed(format!("expected {n} bytes, but only {} are left", self.left())).at(self.at)
+        let bytes = self.data[self.offset..].get(..n).ok_or_else(|| {
+            Error::malformed(format!("expected {n} bytes, but only {} are left", self.left())).at(self.offset)
         })?;
-        self.at += n;
+        self.offset += n;
         Ok(bytes)
     }
 
@@ -77,7 +77,7 @@ impl<'t> JfrCursor<'t> {
 
     /// Reads a number of elements. It is checked against the bytes left, because each element takes at least one byte.
     pub fn count(&mut self) -> Result<usize> {
-        let begin = self.at;
+        let begin = self.offset;
         let count = self.int()?;
         usize::try_from(count).ok().filter(|&count| count <= self.left()).ok_or_else(|| {
             Error::malformed(format!("expected {count} elements, but only {} bytes are left", self.left())).at(begin)
@@ -86,7 +86,7 @@ impl<'t> JfrCursor<'t> {
 
     /// Reads a text, or the key of a constant with the text.
     pub fn text(&mut self) -> Result<JfrText<'t>> {
-        let begin = self.at;
+        let begin = self.offset;
         Ok(JfrText::Here(match self.byte()? {
             0 | 1 => Cow::Borrowed(&[]),
             2 => return Ok(JfrText::Constant(self.long()? as u64)),
@@ -139,7 +139,7 @@ pub(super) struct Chunk<'t> {
 impl<'t> Chunk<'t> {
     /// Reads the header of the chunk that begins at the offset `begin` of a file.
     pub fn read(file: &'t [u8], begin: usize) -> Result<Chunk<'t>> {
-        let mut cursor = JfrCursor { data: file, at: begin, compressed: false };
+        let mut cursor = JfrCursor { data: file, offset: begin, compressed: false };
         if cursor.bytes(MAGIC.len()).ok() != Some(MAGIC) {
             return Err(Error::malformed("expected the header of a chunk").at(begin));
         }
@@ -217,13 +217,13 @@ impl<'t> Chunk<'t> {
     }
 
     /// Returns the type of the event at an offset of the file, and the position of its contents.
-    fn event(&self, at: usize) -> Result<(i64, JfrCursor<'t>)> {
-        let mut cursor = JfrCursor { data: self.data, at, compressed: self.compressed };
+    fn event(&self, offset: usize) -> Result<(i64, JfrCursor<'t>)> {
+        let mut cursor = JfrCursor { data: self.data, offset, compressed: self.compressed };
         let size = cursor.int()?;
-        let end = usize::try_from(size).ok().and_then(|size| at.checked_add(size));
-        let Some(end) = end.filter(|&end| end > cursor.at && end <= self.end) else {
-            let detail = format!("an event has {size} bytes, but its chunk has only {} left", self.end - at);
-            return Err(Error::malformed(detail).at(at));
+        let end = usize::try_from(size).ok().and_then(|size| offset.checked_add(size));
+        let Some(end) = end.filter(|&end| end > cursor.offset && end <= self.end) else {
+            let detail = format!("an event has {size} bytes, but its chunk has only {} left", self.end - offset);
+            return Err(Error::malformed(detail).at(offset));
         };
         cursor.data = &self.data[..end];
         Ok((cursor.long()?, cursor))
@@ -257,8 +257,8 @@ impl<'t> Chunk<'t> {
     }
 
     /// Returns the position at an offset that a cursor of this chunk had.
-    pub fn cursor_at(&self, at: usize) -> JfrCursor<'t> {
-        JfrCursor { data: self.data, at, compressed: self.compressed }
+    pub fn cursor_at(&self, offset: usize) -> JfrCursor<'t> {
+        JfrCursor { data: self.data, offset, compressed: self.compressed }
     }
 
     /// Returns the end of the event that contains the cursor.

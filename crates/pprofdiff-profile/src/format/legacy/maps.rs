@@ -117,8 +117,8 @@ impl Mappings {
         let contains = |m: &Mapping| m.start <= address && address < m.limit;
         if let Some(sorted) = &self.sorted {
             let after = sorted.partition_point(|&i| self.entries[i as usize].start <= address);
-            let before = after.checked_sub(1).map(|i| sorted[i] as usize);
-            return Ok(before.filter(|&i| contains(&self.entries[i])));
+            let candidate = after.checked_sub(1).map(|i| sorted[i] as usize);
+            return Ok(candidate.filter(|&i| contains(&self.entries[i])));
         }
         self.count()?;
         Ok(self.entries.iter().position(contains))

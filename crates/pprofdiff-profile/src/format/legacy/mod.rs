@@ -182,7 +182,7 @@ pub(super) struct TextLines<'t> {
     rest: &'t [u8],
     pace: BytePace,
     /// The number of bytes before the current line.
-    at: usize,
+    offset: usize,
     /// The number of the current line, from 1.
     number: u64,
     /// The number of bytes of the text.
@@ -193,13 +193,13 @@ impl<'t> TextLines<'t> {
     pub(super) fn new(text: &'t [u8]) -> TextLines<'t> {
         // Some editors write a byte order mark first.
         let rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        TextLines { line: &[], rest, pace: BytePace::default(), at: 0, number: 0, len: text.len() }
+        TextLines { line: &[], rest, pace: BytePace::default(), offset: 0, number: 0, len: text.len() }
     }
 
     /// Returns the lines of the text that begins at an offset of a binary file.
-    pub(super) fn after(text: &'t [u8], at: usize) -> TextLines<'t> {
-        let rest = text.get(at..).unwrap_or_default();
-        TextLines { line: &[], rest, pace: BytePace::default(), at, number: 0, len: text.len() }
+    pub(super) fn after(text: &'t [u8], offset: usize) -> TextLines<'t> {
+        let rest = text.get(offset..).unwrap_or_default();
+        TextLines { line: &[], rest, pace: BytePace::default(), offset, number: 0, len: text.len() }
     }
 
     /// Moves to the next line, and returns it.
@@ -209,7 +209,7 @@ impl<'t> TextLines<'t> {
             return None;
         }
         self.pace.left(self.rest.len());
-        self.at = self.len - self.rest.len();
+        self.offset = self.len - self.rest.len();
         self.number += 1;
         let end = self.rest.iter().position(|&b| b == b'\n');
         let (line, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
@@ -231,12 +231,12 @@ impl<'t> TextLines<'t> {
     /// Adds the number and the offset of the current line to an error.
     pub(super) fn place(&self, error: Error) -> Error {
         let number = self.number;
-        error.in_record(|| format!("line {number}")).at(self.at)
+        error.in_record(|| format!("line {number}")).at(self.offset)
     }
 
     /// Returns an error about the current line, which quotes the line.
-    pub(super) fn error(&self, what: &str) -> Error {
-        self.place(Error::malformed(format!("{} {what}", super::quoted(self.line))))
+    pub(super) fn error(&self, problem: &str) -> Error {
+        self.place(Error::malformed(format!("{} {problem}", super::quoted(self.line))))
     }
 }
 

@@ -283,7 +283,8 @@ impl Moving<'_> {
         loop {
             let start = fields.offset();
             let Some((number, value)) = fields.next()? else { return Ok(()) };
-            let number_of = |field: &FieldSchema| if self.numbering == BEFORE { field.before } else { field.number };
+            let number_of =
+                |field: &FieldSchema| if self.numbering == BEFORE { field.old_number } else { field.number };
             if let Some(field) = schema.iter().find(|field| u64::from(number_of(field)) == number) {
                 let end = fields.offset();
                 self.field(field, value, &fields, start..end, depth, out)?;

@@ -41,8 +41,8 @@ impl OtlpMessage<'_> {
             let head =
                 self.head(number, numbering).map_err(|e| e.in_record(name).at(self.profiles[number].0 as usize))?;
             about.add(self, &head);
-            let known = &self.attributes.values;
-            let attributes = head.attributes.iter().filter(|&&a| !known[a as usize].1.is_of_profiles());
+            let values = &self.attributes.values;
+            let attributes = head.attributes.iter().filter(|&&a| !values[a as usize].1.is_of_profiles());
             let context: Vec<u32> = std::iter::once(self.profiles[number].1).chain(attributes.copied()).collect();
             profiles.push((types.number(head.kind.unwrap_or(input_type))?, samples.contexts.number(&context)));
         }

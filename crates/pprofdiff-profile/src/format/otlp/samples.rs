@@ -80,7 +80,7 @@ impl<'a> OtlpMessage<'a> {
             let is_repeated = field == 5 || field == numbering.values || field == numbering.attributes;
             if strict && is_repeated {
                 let is_packed = matches!(value, Value::Bytes(_));
-                if packed.replace(is_packed).is_some_and(|before| before != is_packed) {
+                if packed.replace(is_packed).is_some_and(|previous| previous != is_packed) {
                     return Err(Error::malformed("some of its numbers are packed and some are not"));
                 }
             }

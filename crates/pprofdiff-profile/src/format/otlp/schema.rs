@@ -28,17 +28,17 @@ pub(super) struct FieldSchema {
     pub old_name: &'static str,
     pub number: u32,
     /// The number in 1.8 and 1.9.
-    pub before: u32,
+    pub old_number: u32,
     pub kind: FieldKind,
 }
 
 const fn field(number: u32, name: &'static str, kind: FieldKind) -> FieldSchema {
-    FieldSchema { name, old_name: name, number, before: number, kind }
+    FieldSchema { name, old_name: name, number, old_number: number, kind }
 }
 
 /// Describes a field that had another number in 1.9.
-const fn moved(number: u32, before: u32, name: &'static str, kind: FieldKind) -> FieldSchema {
-    FieldSchema { before, ..field(number, name, kind) }
+const fn moved(number: u32, old_number: u32, name: &'static str, kind: FieldKind) -> FieldSchema {
+    FieldSchema { old_number, ..field(number, name, kind) }
 }
 
 /// Describes a field that had another name in 1.8.

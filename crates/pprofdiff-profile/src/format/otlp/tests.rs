@@ -73,7 +73,7 @@ pub(super) fn dictionary() -> Vec<Vec<u8>> {
     all
 }
 
-pub(super) fn one(samples: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn with_samples(samples: &[Vec<u8>]) -> Vec<u8> {
     message(&[resource(&[], &[profile(1, 2, samples)])], &dictionary())
 }
 
@@ -109,15 +109,15 @@ fn samples_have_stacks_values_and_labels_in_both_numberings() {
         [int(1, 1), packed(2, &[2, 1]), times(3)].concat(),
         packed(4, &[-4]),
     ];
-    let before = [
+    let old = [
         [int(1, 1), packed(2, &[5]), packed(3, &[1, 2]), int(4, 0)].concat(),
         [int(1, 2), packed(2, &[2, 3]), times(2)].concat(),
         [int(1, 1), packed(3, &[2, 1]), times(3)].concat(),
         packed(2, &[-4]),
     ];
-    for (samples, name) in [(current, "otlp"), (before, "otlp-1.9")] {
+    for (samples, name) in [(current, "otlp"), (old, "otlp-1.9")] {
         for format in [None, Some(name)] {
-            let p = load_as(&one(&samples), format).unwrap();
+            let p = load_as(&with_samples(&samples), format).unwrap();
             assert_eq!(p.sample_types(), [("cpu".to_owned(), "ns".to_owned())]);
             let expected = ["leaf<main [8] thread=a depth=7count", "main [5]", " [-4]"];
             assert_eq!(lines(&p), expected, "{name} {format:?}");
@@ -131,7 +131,7 @@ fn samples_have_stacks_values_and_labels_in_both_numberings() {
 
 /// Returns the inferred numbering of the samples.
 fn numbering(samples: &[Vec<u8>]) -> Result<Option<Numbering>> {
-    OtlpMessage::scan(&one(samples))?.numbering()
+    OtlpMessage::scan(&with_samples(samples))?.numbering()
 }
 
 #[test]
@@ -160,16 +160,16 @@ fn the_numbering_is_inferred_from_the_types_of_fields() {
         (&[int(1, 1)], "sample 0: it fits no numbering of OTLP profiles"),
         (&[s(&[packed(3, &[1]), packed(4, &[1])])], "name it: --input-format otlp or --input-format otlp-1.9"),
     ] {
-        let error = load_as(&one(samples), None).unwrap_err().to_string();
+        let error = load_as(&with_samples(samples), None).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     }
-    assert_eq!(lines(&load_as(&one(&both), Some("otlp")).unwrap()), ["leaf<main [1] thread=a"]);
-    assert_eq!(lines(&load_as(&one(&both), Some("otlp-1.9")).unwrap()), ["leaf<main [1]"]);
+    assert_eq!(lines(&load_as(&with_samples(&both), Some("otlp")).unwrap()), ["leaf<main [1] thread=a"]);
+    assert_eq!(lines(&load_as(&with_samples(&both), Some("otlp-1.9")).unwrap()), ["leaf<main [1]"]);
     // Unpacked numbers, as async-profiler writes them.
     let unpacked = [s(&[int(1, 1), int(2, 1), int(2, 2), int(4, 5)])];
-    assert_eq!(lines(&load_as(&one(&unpacked), None).unwrap()), ["leaf<main [5] thread=a depth=7count"]);
+    assert_eq!(lines(&load_as(&with_samples(&unpacked), None).unwrap()), ["leaf<main [5] thread=a depth=7count"]);
     let unpacked = [s(&[int(1, 1), int(2, 1), int(3, 2), fixed(5, 1)])];
-    assert_eq!(lines(&load_as(&one(&unpacked), None).unwrap()), ["leaf<main [1] depth=7count"]);
+    assert_eq!(lines(&load_as(&with_samples(&unpacked), None).unwrap()), ["leaf<main [1] depth=7count"]);
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn attributes_of_profiles_mappings_and_locations_undo_the_conversion_of_pprof() 
 
 #[test]
 fn errors_name_the_record_and_the_problem() {
-    let s = |fields: &[Vec<u8>]| one(&[fields.concat()]);
+    let s = |fields: &[Vec<u8>]| with_samples(&[fields.concat()]);
     let with = |record: Vec<u8>| {
         let mut dictionary = dictionary();
         dictionary.push(record);
@@ -368,8 +368,11 @@ fn errors_name_the_record_and_the_problem() {
         (s(&[packed(4, &[i64::MAX, 1])]), "add up to more than an int64 holds"),
         (s(&[packed(4, &[1]), bytes(3, "")]), "a number is not encoded as one"),
         (s(&[bytes(1, ""), packed(4, &[1])]), "a number is not encoded as one"),
-        (one(&[packed(4, &[i64::MAX]), packed(4, &[1])]), "profile 0, sample 1: the values add up"),
-        (one(&[packed(4, &[i64::MAX]), [int(1, 1), packed(4, &[1])].concat()]), "add up to more than an int64 holds"),
+        (with_samples(&[packed(4, &[i64::MAX]), packed(4, &[1])]), "profile 0, sample 1: the values add up"),
+        (
+            with_samples(&[packed(4, &[i64::MAX]), [int(1, 1), packed(4, &[1])].concat()]),
+            "add up to more than an int64 holds",
+        ),
         (with(bytes(1, int(4, 10))), "mapping 2: it refers to string 10, but there are 10"),
         (with(bytes(1, packed(5, &[4]))), "mapping 2: it refers to attribute 4"),
         (with(bytes(2, int(1, 2))), "location 3: it refers to mapping 2"),
@@ -381,7 +384,7 @@ fn errors_name_the_record_and_the_problem() {
         (with(bytes(6, bytes(2, int(4, 1)))), "attribute 4: a fraction has the wrong wire type"),
         (with(bytes(7, packed(1, &[1, 3]))), "stack 3: it refers to location 3"),
         (with(int(7, 1)), "stack: a message or string is not encoded as one"),
-        (one(&[]).repeat(2), "two concatenated messages"),
+        (with_samples(&[]).repeat(2), "two concatenated messages"),
         (message(&[], &[bytes(5, "x")]), "string 0 is not empty"),
         (message(&[resource(&[], &[bytes(1, int(1, 99))])], &[]), "profile 0: it refers to string 99"),
         (
@@ -418,7 +421,7 @@ fn the_size_of_the_converted_profile_is_limited() {
 
 #[test]
 fn otlp_is_recognised_by_its_structure() {
-    let whole = one(&[packed(4, &[1])]);
+    let whole = with_samples(&[packed(4, &[1])]);
     let plain = message(&[resource(&[], &[profile(1, 2, &[])])], &[]);
     let dictionary_first = [bytes(2, dictionary().concat()), bytes(1, "")].concat();
     for data in [&whole[..], &plain[..], &dictionary_first[..]] {
@@ -442,7 +445,7 @@ fn no_cut_and_no_flipped_byte_panics() {
         [int(1, 1), packed(2, &[1, 2]), int(3, 0), packed(4, &[5, 6]), times(2)].concat(),
         [int(1, 2), packed(4, &[2])].concat(),
     ];
-    let whole = one(&samples);
+    let whole = with_samples(&samples);
     let read = |data: &[u8]| {
         for format in ["otlp", "otlp-1.9"] {
             let _ = load_as(data, Some(format));
@@ -490,12 +493,12 @@ fn a_time_window_selects_timestamps_and_their_values() {
         // Without a start time, the recording begins with the first timestamp.
         let values = if format == "otlp" { 4 } else { 2 };
         let samples = [[int(1, 1), packed(values, &[3, 4]), times(2)].concat(), [int(1, 2), times(4)].concat()];
-        let p = load(&one(&samples), "1ns..3ns").unwrap();
+        let p = load(&with_samples(&samples), "1ns..3ns").unwrap();
         assert_eq!(
             (lines(&p), p.time_nanos(), p.duration_nanos()),
             (vec!["leaf<main [4]".into(), "main [2]".into()], 2, 2)
         );
-        let error = load(&one(&[packed(values, &[1])]), "1ns..").unwrap_err().to_string();
+        let error = load(&with_samples(&[packed(values, &[1])]), "1ns..").unwrap_err().to_string();
         assert!(error.contains("profile 0, sample 0: it has no timestamps"), "{error}");
     }
 }

@@ -50,7 +50,7 @@ type Space = BTreeMap<u64, (u64, u64, u32)>;
 struct PerfProcess {
     mapped: Rc<Space>,
     /// The mapped files before an exec. The kernel runs in them until the new program has begun.
-    before: Option<Rc<Space>>,
+    before_exec: Option<Rc<Space>>,
 }
 
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl<'t> PerfProcesses<'t> {
         let (pid, tid) = (body.u32()?, body.u32()?);
         self.names.insert(tid, body.text());
         if let (true, Some(process)) = (record.misc & IS_EXEC != 0, self.all.get_mut(&pid)) {
-            process.before = Some(std::mem::take(&mut process.mapped));
+            process.before_exec = Some(std::mem::take(&mut process.mapped));
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl<'t> PerfProcesses<'t> {
             Mode::Kernel => file_at(&self.kernel, address),
             Mode::User => {
                 let process = self.all.get(&pid)?;
-                file_at(&process.mapped, address).or_else(|| file_at(process.before.as_ref()?, address))
+                file_at(&process.mapped, address).or_else(|| file_at(process.before_exec.as_ref()?, address))
             }
             Mode::Other => None,
         }?;

@@ -22,7 +22,8 @@ fn sampled(unit: &str, samples: &str, weights: &str) -> String {
 }
 
 fn evented(events: &[(&str, &str, u32)]) -> String {
-    let event = |(kind, at, frame): &(&str, &str, u32)| format!(r#"{{"type":"{kind}","at":{at},"frame":{frame}}}"#);
+    let event =
+        |(kind, time, frame): &(&str, &str, u32)| format!(r#"{{"type":"{kind}","time":{time},"frame":{frame}}}"#);
     let events: Vec<String> = events.iter().map(event).collect();
     format!(r#"{{"unit":"milliseconds","events":[{}],"type":"evented","endValue":9}}"#, events.join(","))
 }
@@ -166,18 +167,18 @@ fn speedscope_is_recognised_by_its_schema_or_its_frames() {
 
 #[test]
 fn errors_name_the_profile_and_the_record_in_it() {
-    let one = |kind: &str, samples: &str, weights: &str| file(&sampled(kind, samples, weights));
+    let single = |kind: &str, samples: &str, weights: &str| file(&sampled(kind, samples, weights));
     for (text, words) in [
-        (one("none", "[[3]]", "[1]"), "profile 0: sample 0: unknown frame 3: there are 3"),
-        (one("none", "[[-1]]", "[1]"), "unknown frame -1"),
-        (one("none", "[[0],[0]]", "[1]"), "profile 0: sample 1: `weights` has no weight for this sample"),
-        (one("none", "[[0]]", "[1,2]"), "`weights` has more elements than `samples`"),
-        (one("none", "[[0]]", "[0.5]"), "0.5 has a fraction"),
-        (one("bytes", "[[0]]", "[0.5]"), "0.5 has a fraction"),
-        (one("seconds", "[[0]]", "[1e10]"), "1e10 is more than an int64 holds"),
-        (one("none", "[[0],[0]]", "[9223372036854775807,1]"), "add up to more than an int64 holds"),
-        (one("hours", "[[0]]", "[1]"), "\"hours\" is not a unit of speedscope"),
-        (one("none", "[0]", "[1]"), "sample 0: expected an array, not '0'"),
+        (single("none", "[[3]]", "[1]"), "profile 0: sample 0: unknown frame 3: there are 3"),
+        (single("none", "[[-1]]", "[1]"), "unknown frame -1"),
+        (single("none", "[[0],[0]]", "[1]"), "profile 0: sample 1: `weights` has no weight for this sample"),
+        (single("none", "[[0]]", "[1,2]"), "`weights` has more elements than `samples`"),
+        (single("none", "[[0]]", "[0.5]"), "0.5 has a fraction"),
+        (single("bytes", "[[0]]", "[0.5]"), "0.5 has a fraction"),
+        (single("seconds", "[[0]]", "[1e10]"), "1e10 is more than an int64 holds"),
+        (single("none", "[[0],[0]]", "[9223372036854775807,1]"), "add up to more than an int64 holds"),
+        (single("hours", "[[0]]", "[1]"), "\"hours\" is not a unit of speedscope"),
+        (single("none", "[0]", "[1]"), "sample 0: expected an array, not '0'"),
         (file(&evented(&[("O", "0", 0), ("C", "1", 1)])), "event 1: it closes a frame that is not open"),
         (file(&evented(&[("C", "0", 0)])), "event 0: it closes a frame"),
         (file(&evented(&[("O", "5", 0), ("C", "4", 0)])), "event 1: it is earlier than the previous event"),
@@ -198,6 +199,6 @@ fn errors_name_the_profile_and_the_record_in_it() {
     let options = LoadOptions::default().with_input_format("speedscope").unwrap();
     for end in 1..whole.len() {
         let error = Profile::from_bytes("in", &whole.as_bytes()[..end], &options).unwrap_err();
-        assert!(error.offset().is_some_and(|at| at <= end as u64), "{end}: {error}");
+        assert!(error.offset().is_some_and(|offset| offset <= end as u64), "{end}: {error}");
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::super::tests::{bytes, dictionary, int, lines, message, one, packed, profile, resource, times};
+use super::super::tests::{bytes, dictionary, int, lines, message, packed, profile, resource, times, with_samples};
 use super::*;
 use crate::format::tree::rows;
 use crate::profile::{LoadOptions, Profile};
@@ -53,10 +53,13 @@ fn collector_files_are_the_sum_of_their_messages() {
 
 #[test]
 fn both_numberings_and_json_give_the_same_profile() {
-    let current = one(&[[int(1, 1), packed(2, &[1, 2]), packed(4, &[5])].concat(), [int(1, 2), times(3)].concat()]);
+    let current =
+        with_samples(&[[int(1, 1), packed(2, &[1, 2]), packed(4, &[5])].concat(), [int(1, 2), times(3)].concat()]);
     // The link decides the numbering: the dictionary does not have it.
-    let before =
-        one(&[[int(1, 1), packed(2, &[5]), packed(3, &[1, 2]), int(4, 0)].concat(), [int(1, 2), times(3)].concat()]);
+    let old = with_samples(&[
+        [int(1, 1), packed(2, &[5]), packed(3, &[1, 2]), int(4, 0)].concat(),
+        [int(1, 2), times(3)].concat(),
+    ]);
     let json = |samples: &str| {
         format!(
             r#"{{"resourceProfiles": [{{"scopeProfiles": [{{"profiles": [{{"sampleType": {{"typeStrindex": 1, "unitStrindex": 2}},
@@ -72,9 +75,9 @@ fn both_numberings_and_json_give_the_same_profile() {
         )
     };
     let expected = ["leaf<main [5] thread=a depth=7count", "main [3]"];
-    for data in [&current, &before, json("samples").as_bytes(), json("sample").as_bytes()] {
+    for data in [&current, &old, json("samples").as_bytes(), json("sample").as_bytes()] {
         assert_eq!(lines(&load(data).unwrap()), expected);
-        for (several, n) in [(framed(&[data]), 1), (framed(&[&current, data, &before]), 3)] {
+        for (several, n) in [(framed(&[data]), 1), (framed(&[&current, data, &old]), 3)] {
             let p = load(&several).unwrap();
             assert_eq!(lines(&p), expected.repeat(n), "{n}");
             assert_eq!(p.total(0), Some(8 * n as i64));
@@ -123,21 +126,24 @@ fn json_attributes_match_protobuf_attributes() {
 
 #[test]
 fn errors_name_the_message() {
-    let good = one(&[[int(1, 1), packed(4, &[5])].concat()]);
-    let bad = one(&[[int(1, 9), packed(4, &[5])].concat()]);
-    let no_value = one(&[int(1, 1)]);
+    let good = with_samples(&[[int(1, 1), packed(4, &[5])].concat()]);
+    let bad = with_samples(&[[int(1, 9), packed(4, &[5])].concat()]);
+    let no_value = with_samples(&[int(1, 1)]);
     let error = |data: &[u8]| load(data).unwrap_err().to_string();
-    let at = format!("(at byte {} of the inflated data)", 4 + good.len());
+    let place = format!("(at byte {} of the inflated data)", 4 + good.len());
     let message = error(&framed(&[&good, &bad]));
     assert!(
-        message.contains("message 1, profile 0, sample 0: it fits no numbering") && message.contains(&at),
+        message.contains("message 1, profile 0, sample 0: it fits no numbering") && message.contains(&place),
         "{message}"
     );
     let message = error(&framed(&[&good, &no_value]));
     assert!(message.contains("message 1, ") && message.contains("it has no values and no timestamps"), "{message}");
     let named = LoadOptions::default().with_input_format("otlp").unwrap();
     let message = Profile::from_bytes("in", &framed(&[&good, &bad]), &named).unwrap_err().to_string();
-    assert!(message.contains("message 1: it refers to stack 9, but there are 3") && message.contains(&at), "{message}");
+    assert!(
+        message.contains("message 1: it refers to stack 9, but there are 3") && message.contains(&place),
+        "{message}"
+    );
     let whole = framed(&[&good, &good]);
     for end in good.len() + 5..whole.len() {
         let message = error(&whole[..end]);
