@@ -3,10 +3,10 @@
 //! Each format has its own file, which recognises its content and reads it. To add a format, add a module and a row to
 //! `FORMATS`.
 //!
-//! Nearly all input is `profile.proto`, so that format is tried first and pays nothing for the others. They are tried
-//! only when the content is not a valid `profile.proto` message, or when the caller names a format
-//! ([`LoadOptions::input_format`]). Their readers fill a [`ProfileBuilder`](crate::ProfileBuilder), which validates the
-//! profile that it builds.
+//! Nearly all input is `profile.proto`, so the reader tries that format first, and other formats cost it nothing. The
+//! other formats are tried only when the content is not a valid `profile.proto` message, or when the caller names a
+//! format ([`LoadOptions::input_format`]). Their readers fill a [`ProfileBuilder`](crate::ProfileBuilder), which
+//! validates the profile.
 //!
 //! Valid `profile.proto` content is never taken for another format. Other formats are recognised by their first 64 KB.
 
@@ -55,10 +55,10 @@ pub struct InputFormat {
     read: ReadProfile,
 }
 
-/// The number of bytes by which formats are recognised. It must hold several lines, and a line may be some KB long.
+/// The number of bytes that recognition looks at. They must hold several lines, and a line may be some KB long.
 const HEAD: usize = 64 << 10;
 
-/// All formats, in the order in which they are tried. Formats with weaker evidence come later.
+/// All formats, in the order of recognition. Formats with weaker evidence come later.
 static FORMATS: &[InputFormat] = &[
     InputFormat {
         name: "pprof",
@@ -96,7 +96,7 @@ static FORMATS: &[InputFormat] = &[
 ];
 
 impl InputFormat {
-    /// All formats.
+    /// Returns all formats.
     pub fn all() -> impl Iterator<Item = &'static InputFormat> {
         FORMATS.iter()
     }

@@ -193,7 +193,7 @@ fn unnamed(url: &[u8], line: i64, column: i64) -> Vec<u8> {
     name
 }
 
-/// Converts a line or column that counts from 0 to one that counts from 1. An unknown place, -1, becomes 0.
+/// Converts a line or column from counting from 0 to counting from 1. An unknown place, -1, becomes 0.
 fn place(number: Number<'_>) -> Result<i64> {
     Ok(number.whole()?.saturating_add(1).max(0))
 }

@@ -246,7 +246,7 @@ fn perf_labels(frame: &[u8]) -> RootLabels<'_> {
     }
 }
 
-/// Returns true if most lines have stacks of this tool, and there is no header of our own.
+/// Returns true if most lines have stacks of this tool, and the text does not begin with our own header.
 fn mostly(head: &[u8], is_tool_stack: fn(&[u8]) -> bool) -> bool {
     let fits = |line: &[u8]| match split_last(line, b' ') {
         Some((stack, word)) if !line.starts_with(b"#") => {
@@ -260,7 +260,7 @@ fn mostly(head: &[u8], is_tool_stack: fn(&[u8]) -> bool) -> bool {
 fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {
     let mut stacks = DialectStacks { builder: ProfileBuilder::new(), ..DialectStacks::default() };
     types.iter().for_each(|(kind, unit)| stacks.builder.sample_type(kind, unit));
-    // Of several types, time is the default.
+    // The first type, time, is the default if there are several.
     if let [(first, _), _, ..] = types {
         let first = stacks.builder.string(first);
         stacks.builder.header().default_sample_type = first;

@@ -59,7 +59,7 @@ const TIME: usize = 1;
 const SPACE: usize = 2;
 const CPU: usize = 3;
 
-/// The key under which samples are summed: a sample type and the index of a thread.
+/// The key of a sum of samples: a sample type and the index of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct FirefoxRoot {
     column: u32,
@@ -144,7 +144,7 @@ impl FirefoxFile {
         Ok(())
     }
 
-    /// Sets the time window. If the file has no start time, the recording begins with the first sample.
+    /// Sets the time window. Without a start time in the file, the recording begins with the first sample.
     fn begin_timeline(&mut self, window: &TimeWindow, all: Json<'_>, shared: &TablePositions<'_>) -> Result<()> {
         let mut threads = all;
         let (mut array, mut first) = (threads.array()?, None);
@@ -171,7 +171,8 @@ impl FirefoxFile {
             ["preprocessedProfileVersion", "startTime", "profilingStartTime", "profilingEndTime", "sampleUnits"];
         let [version, start, from, until, units] = meta.members(names)?;
         if version.is_none() {
-            let detail = "it is Firefox's raw format, not the format of the Firefox Profiler; open it at profiler.firefox.com and save it";
+            let detail = "it is Firefox's raw format, not the format of the Firefox Profiler; open it at \
+                          profiler.firefox.com and save it";
             return Err(Error::new(ErrorKind::OtherFormat, detail).at(begin));
         }
         let time = |place: Option<Json<'_>>| {
@@ -320,7 +321,7 @@ impl FirefoxFile {
 
     fn finish(self, size: usize) -> Result<ProfileBuilder> {
         let FirefoxFile { mut builder, tree, threads, mut used, sampled, timeline, .. } = self;
-        // A profile in which nothing ran still has a sample type.
+        // A profile without samples still gets a sample type.
         used[SAMPLES] |= !used.contains(&true);
         let mut places = [0; COLUMNS.len()];
         let mut n_types = 0;
@@ -369,7 +370,7 @@ impl<'t> SampleTimes<'t> {
         Ok(SampleTimes { column: times.or(deltas).map(NumberColumn::begin).transpose()?, sum })
     }
 
-    /// Returns the time of the next sample, or `None` if there are no more times.
+    /// Returns the time of the next sample, or `None` after the last time.
     fn next(&mut self) -> Result<Option<i64>> {
         let Some(NumberColumn { json, array }) = &mut self.column else { return Ok(None) };
         if !json.element(array)? {

@@ -20,7 +20,7 @@
 //! runtime itself are not counted. A goroutine that is printed twice counts once: `GOTRACEBACK=crash` prints running
 //! goroutines again from their own threads.
 //!
-//! Leak detection (`/debug/pprof/goroutineleak`) prints all goroutines and marks the leaked ones. Such a dump has a
+//! Leak detection (`/debug/pprof/goroutineleak`) prints all goroutines and marks leaked goroutines. Such a dump has a
 //! second sample type, `goroutineleak/count`, as in Go's profile of leaks.
 //!
 //! Arguments and offsets in functions are not read. `debug=2` omits frames of the runtime, and all dumps omit type
@@ -97,7 +97,8 @@ fn read(name: &str, text: Vec<u8>) -> Result<Profile> {
         return Ok(profile);
     }
     let note = format!(
-        "{repeated} goroutines are printed more than once and count once; if these are several dumps, give each its own file"
+        "{repeated} goroutines are printed more than once and count once; if these are several dumps, give each its own \
+         file"
     );
     Ok(profile.with_notes(vec![note]))
 }
@@ -121,8 +122,8 @@ struct Dump<'t> {
     builder: ProfileBuilder,
     current: Option<Goroutine<'t>>,
     has_leaks: bool,
-    /// Goroutines that run on another thread than the thread that prints. With `GOTRACEBACK=crash`, their own threads
-    /// print them later.
+    /// Goroutines without a stack, because they were running on a different thread from the printing thread. With
+    /// `GOTRACEBACK=crash`, their own threads print them later.
     without_stack: Vec<Goroutine<'t>>,
     /// The numbers of the goroutines that were added.
     seen: HashSet<u64>,
@@ -373,7 +374,7 @@ impl<'t> GoroutineStatus<'t> {
     }
 }
 
-/// Parses the program's labels, which Go prints with `GODEBUG=tracebacklabels=1`: `"key": "value", "key": "value"}`.
+/// Parses the program's labels, which Go prints with `GODEBUG=tracebacklabels=1` as `"key": "value", "key": "value"}`.
 fn parse_labels(text: &str) -> Vec<(String, String)> {
     let (mut labels, mut rest) = (Vec::new(), text);
     while let Some((key, value)) = quoted(&mut rest).zip(quoted(&mut rest)) {

@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn sampled_values_are_scaled_up() {
-        // At a rate of 1,000, one in 1.582 allocations of 1,000 bytes is sampled, and each allocation of 1,000,000
+        // At a rate of 1,000, one in 1.582 allocations of 1,000 bytes is sampled, and every allocation of 1,000,000
         // bytes.
         let text = format!(
             "heap_v2/1000\n  t*: 14: 3010000 [0: 0]\n  t0: 14: 3010000 [0: 0]\n@ 0x400010 0x600020\n  t*: 10: 10000 [0: 0]\n  \

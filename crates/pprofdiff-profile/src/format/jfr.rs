@@ -2,8 +2,8 @@
 //! format.
 //!
 //! A file is a sequence of self-contained chunks. A chunk has a header (`chunk.rs`), events, a description of its types
-//! (`metadata.rs`), and constants such as stacks and names, to which events refer (`constants.rs`). Integers are
-//! compressed or plain; the header says which. The reference is the JDK's own reader, the package
+//! (`metadata.rs`), and constants such as stacks and names (`constants.rs`). Events refer to constants by number.
+//! Integers are compressed or plain, as the header specifies. The reference is the JDK's own reader, the package
 //! `jdk.jfr.internal.consumer`.
 //!
 //! - `jdk.ExecutionSample` and `jdk.NativeMethodSample` become `samples` and `native_samples`. They record a thread
@@ -13,8 +13,8 @@
 //!   `jdk.ExecutionSample` becomes `execution_samples`, because samples of two clocks cannot be added. A sample whose
 //!   stack could not be walked (`failed`) counts only in the total. A sample that was delayed to the next safepoint
 //!   gets the label `biased`.
-//! - `profiler.WallClockSample` of async-profiler becomes `wall_samples`. Its field `samples` is the number of samples
-//!   that an event stands for.
+//! - `profiler.WallClockSample` of async-profiler becomes `wall_samples`. An event may stand for several samples; its
+//!   field `samples` has their number.
 //! - `profiler.Malloc` and `profiler.Free` become `native_alloc_space` and `native_alloc_objects` and, if there are
 //!   frees, `native_inuse_space` and `native_inuse_objects` (`native.rs`).
 //! - Allocations become `alloc_space`. `jdk.ObjectAllocationInNewTLAB` counts the size of the buffer and
@@ -27,9 +27,9 @@
 //! A time window contains the events that start in it, even if they end later. A window may begin or end with the first
 //! event of any type, such as `jdk.GarbageCollection`.
 //!
-//! The thread's name and state become labels, and so does the class that is allocated or waited for. A frame becomes a
-//! function, `a.b.C.f`, and a line. The JVM numbers hidden classes, such as the classes of lambdas, differently in each
-//! run; the numbers are removed (`names.rs`).
+//! The thread's name and state become labels, and so does the class of the allocated object or the awaited monitor. A
+//! frame becomes a function, `a.b.C.f`, and a line. The JVM numbers hidden classes, such as the classes of lambdas,
+//! differently in each run; the numbers are removed (`names.rs`).
 //!
 //! The crate `jfrs` 0.2.5 is not used: it allocates whatever a length in the file says, and keeps all constants as
 //! trees of values.
@@ -134,7 +134,7 @@ const COLUMNS: [JfrColumn; 15] = [
     column("native_inuse_objects", "count"),
 ];
 
-/// An event type that is read, with the columns it adds to, and the field of the class that becomes a label.
+/// An event type that is read: its columns, and the field with the class that becomes a label.
 #[derive(Debug)]
 struct JfrEvent {
     name: &'static str,
@@ -192,7 +192,7 @@ const EVENTS: [JfrEvent; 11] = [
 /// The maximum number of columns that an event's sum needs.
 const MAX_ADDS: usize = 4;
 
-/// The key under which samples are summed.
+/// The key of a sum of samples, in addition to their stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct JfrRoot {
     /// The first of the event's columns.
@@ -299,7 +299,7 @@ struct JfrRecording {
 /// The constants of a chunk that were already converted, by their keys.
 #[derive(Default)]
 struct Converted {
-    /// Indexes into `Recording::stacks`.
+    /// Indexes into [`JfrRecording::stacks`].
     stacks: HashMap<u64, u32>,
     labels: HashMap<(Pool, u64), StringId>,
     methods: HashMap<u64, FunctionId>,
@@ -456,7 +456,7 @@ impl JfrRecording {
         Ok(text)
     }
 
-    /// Returns the index of a stack. An unknown stack has no frames.
+    /// Returns the index of a stack. An unknown stack becomes an empty stack.
     fn stack(&mut self, key: u64, constants: &mut Constants<'_, '_>, converted: &mut Converted) -> Result<u32> {
         if let Some(&number) = converted.stacks.get(&key) {
             return Ok(number);

@@ -56,7 +56,7 @@ pub(super) struct JsonScope {
 }
 
 impl<'t> Json<'t> {
-    /// Returns the beginning of a text, after a byte order mark.
+    /// Returns the position at the beginning of a text. A byte order mark is skipped.
     pub fn new(text: &'t [u8]) -> Json<'t> {
         Json { text, offset: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }, pace: BytePace::default() }
     }

@@ -16,7 +16,7 @@ fn tests() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests")
 }
 
-/// Sums of values by stack and labels, without columns of lines.
+/// Sums of values by stack and labels, without column numbers.
 type StackSums = BTreeMap<String, Vec<i64>>;
 
 fn add_samples(p: &Profile, sums: &mut StackSums) {

@@ -16,7 +16,7 @@ struct UnsupportedFile {
     recognises: fn(&[u8]) -> bool,
 }
 
-/// All kinds, in the order in which they are tried. They are tried for files that no input format recognises.
+/// All kinds, in the order of recognition. They are tried only for files that no input format recognises.
 static UNSUPPORTED: &[UnsupportedFile] = &[
     UnsupportedFile {
         about: "perf.data of an old perf, or of a machine with the other byte order",

@@ -33,7 +33,7 @@
 //! Protocol 1.10 also lets attributes refer to strings of the dictionary (`key_strindex`, `string_value_strindex`). The
 //! reader accepts these in both numberings. Protocol 1.9 removed `comment_strindices` from `Profile`, which renumbered
 //! the fields after it; the types of these fields show which version a message has. In a 1.8 message without any of
-//! these fields, the comments are not found. Releases before 1.8 have no table of stacks and are not supported.
+//! these fields, the comments are not found. Releases before 1.8 lack a table of stacks and are not supported.
 //!
 //! **Conversion.** A profile has one sample type. A sample has one value, or a value for each timestamp, or timestamps
 //! that count 1 each; the sum becomes the value. The sample types of all profiles become the sample types of one

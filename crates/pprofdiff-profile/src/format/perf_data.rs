@@ -1,8 +1,8 @@
 //! Reads `perf.data` files of Linux's perf, without perf.
 //!
-//! A file has event definitions, records in the order in which perf emptied its buffers, and sections that describe
-//! them (`file.rs`). A record is a sample (`event.rs`), or it names a process or maps a file into one (`processes.rs`).
-//! The kernel's sources describe the format:
+//! A file has event definitions, records, and sections that describe them (`file.rs`). Records are not sorted by time,
+//! because perf empties one buffer after the other. A record is a sample (`event.rs`), or it names a process or maps a
+//! file into a process (`processes.rs`). The kernel's sources describe the format:
 //! <https://github.com/torvalds/linux/blob/master/tools/perf/Documentation/perf.data-file-format.txt>, and
 //! `include/uapi/linux/perf_event.h` for the records.
 //!
@@ -21,7 +21,7 @@
 //! The crate `linux-perf-data` 0.13 is not used: it allocates as many bytes as a section claims to have, and does not
 //! limit the size of decompressed data.
 //!
-//! In a time window, times count from the first sample.
+//! The times of a time window count from the first sample.
 //!
 //! Times, fields of tracepoints, branches and registers are not read.
 
@@ -179,7 +179,7 @@ impl<'t> PerfCursor<'t> {
     }
 }
 
-/// The key under which samples are summed.
+/// The key of a sum of samples, in addition to their stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct PerfRoot {
     event: u32,

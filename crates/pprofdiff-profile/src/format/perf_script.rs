@@ -14,15 +14,15 @@
 //!   `cpu-clock` and `task-clock` count `nanoseconds`. The value of a sample is its period. If perf does not print
 //!   periods, each sample counts 1, as in `cycles:u samples/count`. If perf does not print events either,
 //!   `--input-type` sets the type.
-//! - Sample types are sorted by name, after clocks, cycles and instructions. The first type is the default.
+//! - Clocks, cycles and instructions come first among the sample types. The others follow by name. The first type is
+//!   the default.
 //! - `comm`, `pid` and `tid` become labels; `pid` and `tid` are numbers. perf prints the process only if it is
 //!   selected.
 //! - A frame becomes a function in the mapping of its binary, with file and line after `-F +srcline`. A frame without a
 //!   symbol gets the name of its binary, `[libc.so.6]`. Inlined frames have the address of the frame that contains
 //!   them, and share its location.
 //!
-//! In a time window, times count from the first sample, and a window may begin or end with the first sample of an
-//! event.
+//! The times of a time window count from the first sample. A window may begin or end with the first sample of an event.
 //!
 //! These fields are not read: addresses, offsets in functions (they differ from run to run), times, CPUs, and the
 //! fields of tracepoints.
@@ -88,7 +88,7 @@ fn events_of(text: &[u8], options: &LoadOptions) -> Result<Events> {
     Ok(script.events.unwrap_or_default())
 }
 
-/// The key under which samples are summed.
+/// The key of a sum of samples, in addition to their stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct ScriptRoot {
     column: u32,
@@ -106,7 +106,7 @@ pub(super) fn event_type(event: &str, by_period: bool) -> (String, &'static str)
     }
 }
 
-/// Events that measure time or work, most useful for a comparison first.
+/// Events that measure time or work. The event that is most useful for a comparison comes first.
 const MAIN_EVENTS: [&str; 5] = ["cpu-clock", "task-clock", "cycles", "cpu-cycles", "instructions"];
 
 /// Returns the columns in an order that does not depend on the order of samples: perf prints samples by time and does
@@ -136,7 +136,7 @@ struct Script<'t> {
     input_type: (String, String),
     tree: CallTree<ScriptRoot>,
     columns: Vec<ScriptColumn<'t>>,
-    /// By column.
+    /// The statistics of each column.
     sampled: Vec<Sampled>,
     by_column: HashMap<ScriptColumn<'t>, u32>,
     mappings: HashMap<&'t [u8], MappingId>,
@@ -247,7 +247,7 @@ impl<'t> Script<'t> {
         }
     }
 
-    /// Adds the frame on the header line, which perf prints there if there is no call graph.
+    /// Adds the frame on the header line. perf prints it there for recordings without call graphs.
     fn frame_on_header(&mut self) {
         let rest = self.sample.as_ref().map(|header| header.rest).filter(|_| self.frames.is_empty());
         self.frames.extend(rest.and_then(ScriptFrame::parse_on_header));

@@ -10,8 +10,8 @@
 //! the unit counts: times become `time/nanoseconds`, and bytes become `space/bytes`. Values without a unit get the type
 //! of `--input-type`, which also renames another type if it has the same unit.
 //!
-//! In a time window, times refer to the axis that speedscope draws: events have times, and samples are placed one after
-//! the other by their weights. Costs that cross the window's ends are split. The recording begins with the smallest
+//! The times of a time window refer to the axis that speedscope draws: events have times, and the weights of samples
+//! follow one another without gaps. Costs that cross the window's ends are split. The recording begins with the smallest
 //! `startValue` of a profile. Idle time that a sampler leaves out is missing on that axis.
 //!
 //! dotnet-trace sometimes closes a caller before the frame that it calls (4 of 22,118 events of a public file). The
@@ -61,7 +61,7 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     Ok(file.finish(size)?.build(name)?.with_notes(notes))
 }
 
-/// The key under which values are summed.
+/// The key of a sum of values, in addition to their stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct SpeedscopeRoot {
     column: u32,

@@ -89,7 +89,7 @@ pub(super) struct CallTree<R> {
 
 const ROOT: u32 = u32::MAX;
 
-/// A node of a [`Tree`].
+/// A node of a [`CallTree`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TreeNode(u32);
 

@@ -19,7 +19,8 @@ pub(super) fn read_cpu(text: &[u8], window: Option<&TimeWindow>, builder: &mut P
     let Some(nodes) = nodes else {
         return Err(Error::malformed(match head {
             Some(_) => {
-                "it is in the format that Chrome wrote until 2016, with `head`; open it in a current Chrome and save it again"
+                "it is in the format that Chrome wrote until 2016, with `head`; open it in a current Chrome and save it \
+                 again"
             }
             None => "it has no `nodes`",
         }));

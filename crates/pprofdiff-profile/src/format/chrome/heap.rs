@@ -30,7 +30,7 @@ pub(super) fn read_heap(text: &[u8], builder: &mut ProfileBuilder) -> Result<()>
 /// V8's default interval between samples, in bytes.
 const DEFAULT_INTERVAL: i64 = 512 << 10;
 
-/// Returns the statistics of the samples from the list `samples`, or `None` if there is no such list.
+/// Returns the statistics of the samples from the list `samples`, or `None` without such a list.
 fn sampled(samples: Option<Json<'_>>) -> Result<Option<Sampled>> {
     let mut sampled = Sampled::default();
     let Some(mut samples) = samples.filter(|samples| !{ *samples }.null()) else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! Markers: timed notes of a browser or a program. A time window may begin or end with one.
 //!
-//! Markers of `performance.mark`, and of the files from which samply reads marks, are all named `UserTiming`. Their own
-//! name is in their data. Both names can be used to select them.
+//! Markers of `performance.mark`, and marks that samply reads from files, are all named `UserTiming`. Their own name is
+//! in their data. A time window may use either name.
 
 use super::super::json::{Json, JsonKind, JsonText};
 use super::super::tree::too_large;
@@ -50,7 +50,7 @@ fn read(mut markers: Json<'_>, strings: &[JsonText<'_>], start: i64, events: &mu
         if !times.element(&mut time_array)? {
             return Err(Error::malformed("its markers have more names than times").at(times.offset()));
         }
-        // A marker for the end of an interval may have no start time.
+        // A marker for the end of an interval may lack a start time.
         let time = if times.null() { None } else { Some(times.number()?.scaled(MILLISECONDS)?.0) };
         let since_start = time.map(|time| time.checked_sub(start).ok_or_else(too_large)).transpose()?;
         let mut user_name = None;

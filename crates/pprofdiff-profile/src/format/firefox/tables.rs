@@ -58,7 +58,7 @@ impl<'t> TablePositions<'t> {
         places
     }
 
-    /// Reads the columns of a table. Each has as many numbers as the first, or is missing. The first must exist.
+    /// Reads the columns of a table. All columns must have the same length, but columns after the first may be missing.
     fn columns<const N: usize>(&self, table: usize, names: [&str; N]) -> Result<[Vec<u32>; N]> {
         let Some(mut json) = self.0[table] else {
             return Err(Error::malformed(format!("it has no `{}`", NAMES[table])));
@@ -268,7 +268,7 @@ fn read_functions(
     Ok(functions)
 }
 
-/// Returns true for an address, which is used as the name if there is no symbol.
+/// Returns true for an address, which stands in for the name of a function without a symbol.
 fn is_address(name: &[u8]) -> bool {
     name.strip_prefix(b"0x").is_some_and(|digits| !digits.is_empty() && digits.iter().all(u8::is_ascii_hexdigit))
 }

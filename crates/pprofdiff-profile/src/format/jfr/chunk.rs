@@ -198,7 +198,7 @@ impl<'t> Chunk<'t> {
     }
 
     /// Returns the contents of the event at an offset from the chunk's beginning, which must have the type `kind`.
-    /// `what` names the event in errors.
+    /// Errors call the event `event_name`.
     pub fn event_at(&self, offset: i64, kind: i64, event_name: &str) -> Result<JfrCursor<'t>> {
         let begin = usize::try_from(offset)
             .ok()

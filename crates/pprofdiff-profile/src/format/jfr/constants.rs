@@ -97,7 +97,7 @@ impl<'m, 't> Constants<'m, 't> {
         self.pools[pool as usize].get(&key).map(|&offset| self.chunk.cursor_at(offset))
     }
 
-    /// Returns the position of a constant's field, or `None` if there is no such constant or field.
+    /// Returns the position of a constant's field, or `None` if the constant or the field does not exist.
     fn place(&mut self, pool: Pool, key: u64, field: JfrField) -> Result<Option<JfrCursor<'t>>> {
         let (Some(place), Some(class)) = (self.find(pool, key), self.metadata.class_of_pool(pool)) else {
             return Ok(None);
@@ -110,7 +110,7 @@ impl<'m, 't> Constants<'m, 't> {
         Ok(self.place(pool, key, field)?.map(|mut place| place.long()).transpose()?.map(|key| key as u64))
     }
 
-    /// Returns the text in a field of a constant, or an empty text if there is none.
+    /// Returns the text in a field of a constant, or an empty text if the constant or the field does not exist.
     pub fn text(&mut self, pool: Pool, key: u64, field: JfrField) -> Result<Vec<u8>> {
         let Some(mut place) = self.place(pool, key, field)? else { return Ok(Vec::new()) };
         let key = match place.text()? {
@@ -125,7 +125,7 @@ impl<'m, 't> Constants<'m, 't> {
         }
     }
 
-    /// Returns the symbol in a field of a constant, or an empty text if there is none.
+    /// Returns the symbol in a field of a constant, or an empty text if the constant or the field does not exist.
     pub fn symbol(&mut self, pool: Pool, key: u64, field: JfrField) -> Result<Vec<u8>> {
         match self.key(pool, key, field)? {
             Some(symbol) => self.text(Pool::Symbol, symbol, JfrField::Text),

@@ -287,7 +287,7 @@ impl<'t> Metadata<'t> {
             ValueShape::Text => {
                 let begin = cursor.offset();
                 skip_text(cursor)?;
-                // A UTF-16 text takes time for each character, so its bytes count as steps.
+                // Skipping a UTF-16 text takes time for each character, so eight bytes count as one step.
                 steps.take((cursor.offset() - begin) / 8)?;
             }
             ValueShape::Fields if depth == MAX_DEPTH => {

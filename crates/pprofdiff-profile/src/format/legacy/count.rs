@@ -1,4 +1,4 @@
-//! Go's profiles as text that count stacks (`debug=1` of net/http/pprof): goroutines, created threads, and any custom
+//! Go's text profiles that count stacks (`debug=1` of net/http/pprof): goroutines, created threads, and any custom
 //! profile of a program.
 //!
 //! ```text

@@ -8,9 +8,9 @@
 //!
 //! The list of mappings follows as text, or for Java the description of each address.
 //!
-//! As pprof, the reader treats a second frame that nearly all stacks have as the signal handler, and drops it, at most
-//! twice; and all addresses except the leaf are return addresses. Unlike pprof, the reader refuses a file that ends
-//! inside a stack, where pprof reads missing words of 64 bits as zeros.
+//! If nearly all stacks have the same second frame, it belongs to the signal handler and is dropped, at most twice, as
+//! in pprof. All addresses except the leaf are return addresses. Unlike pprof, the reader refuses a file that ends
+//! inside a stack; pprof reads missing words of 64 bits as zeros.
 
 use super::super::InputFormat;
 use super::{AddressStack, Addresses, LegacyHead, Sink, TextLines, java};
@@ -145,8 +145,8 @@ impl CpuSamples<'_> {
                 }
                 Ok(())
             })?;
-            // One of 32 stacks may have another second frame. Two frames can both be that common only if there are no
-            // stacks.
+            // One of 32 stacks may have another second frame. Two different frames can both be that common only if there
+            // are no stacks.
             let Some((&handler, _)) = seconds.iter().find(|&(_, &count)| count >= n - n / 32) else { break };
             self.handlers.push(handler);
         }

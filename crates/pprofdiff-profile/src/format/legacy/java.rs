@@ -10,7 +10,7 @@
 //! ```
 //!
 //! The bytes or the time come before the count here. An address is only an index into the list, so it is not kept. A
-//! frame without an entry in the list has no name.
+//! frame without an entry in the list stays unnamed.
 
 use super::super::InputFormat;
 use super::{AddressStack, LegacyHead, Pattern, Sink, TextLines, addresses, decimal, group, literal, trim, unsample};
@@ -54,7 +54,8 @@ fn is_heap(head: &[u8]) -> bool {
     trim(TextLines::new(head).next().unwrap_or_default()) == HEAP
 }
 
-/// Returns true for a contention profile of Java. gperftools' have the same first line, but not these attributes.
+/// Returns true for a contention profile of Java. Contention profiles of gperftools have the same first line, but not
+/// these attributes.
 pub(super) fn is_contention(head: &[u8]) -> bool {
     let mut lines = TextLines::new(head);
     if trim(lines.next().unwrap_or_default()) != CONTENTION {
@@ -70,7 +71,7 @@ pub(super) fn is_contention(head: &[u8]) -> bool {
     false
 }
 
-/// Reads the attributes before the samples. The current line is then the last of them.
+/// Reads the attributes before the samples. The current line is then the last attribute.
 fn attributes(lines: &mut TextLines<'_>, is_heap: bool) -> Result<LegacyHead> {
     let mut head = LegacyHead::default();
     loop {
@@ -190,7 +191,7 @@ pub(super) fn read(
 }
 
 /// Parses the description of an address into a function and a line. Functions are identified by name, so the first file
-/// counts, as pprof.
+/// counts, as in pprof.
 fn function<'t>(
     text: &'t [u8],
     functions: &mut HashMap<&'t [u8], FunctionId>,

@@ -33,7 +33,7 @@ static LIBRARY: Pattern = Pattern::new(r"(?-u)[.]so$|[.]so[._][0-9]+");
 
 /// The maximum number of mappings. By default, Linux allows 65,530 per process.
 const MAX_MAPPINGS: usize = 1 << 20;
-/// The maximum number of variables, and of bytes in one. Real profiles need far less.
+/// The maximum number of variables, and the maximum length of a variable in bytes. Real profiles need far less.
 const MAX_NAMES: usize = 64;
 const MAX_BYTES: usize = 4096;
 /// The maximum number of comparisons of addresses with overlapping mappings. They take about half a second.
@@ -53,7 +53,7 @@ pub struct Mappings {
     /// Indexes sorted by start, or `None` if mappings overlap.
     sorted: Option<Vec<u32>>,
     has_offsets: bool,
-    /// The mapping for all addresses outside the other mappings.
+    /// The mapping for all addresses that no entry contains.
     rest: Option<MappingId>,
     comparisons: u64,
 }
@@ -62,7 +62,7 @@ impl Mappings {
     /// Reads the lines after the current one, and adds their mappings to a builder.
     pub fn read(lines: TextLines<'_>, builder: &mut ProfileBuilder) -> Result<Mappings> {
         let mut entries = joined(entries(lines, builder)?);
-        // The program's mapping comes first, as pprof: the first that is neither a library nor the kernel's.
+        // The program's mapping comes first, as in pprof. It is the first mapping of neither a library nor the kernel.
         if let Some(program) = entries.iter().position(|e| e.is_program) {
             entries.swap(0, program);
         }
@@ -72,7 +72,7 @@ impl Mappings {
         {
             entries.remove(0);
         }
-        // The address where programs linked to a fixed address start, as pprof.
+        // The address where programs linked to a fixed address start, as in pprof.
         const PROGRAM_START: u64 = 0x40_0000;
         if let Some(MapsEntry { mapping: m, .. }) = entries.first_mut()
             && m.start.wrapping_sub(m.offset) == PROGRAM_START
@@ -187,7 +187,7 @@ fn entry(line: &[u8], builder: &mut ProfileBuilder) -> Option<Option<MapsEntry>>
 }
 
 fn is_program(file: &[u8]) -> bool {
-    // The kernel appends "(deleted)" to the name of a deleted file. Without a name before it, there is no file.
+    // The kernel appends "(deleted)" to the name of a deleted file. A bare "(deleted)" is not a file name.
     let file = trim(file.strip_suffix(b"(deleted)").unwrap_or(file));
     !file.is_empty() && file[0] != b'[' && !LIBRARY.is_match(file)
 }
@@ -247,7 +247,7 @@ impl PathVariables {
         Ok(())
     }
 
-    /// Returns the line with the values of its variables, or `None` if it has no variables.
+    /// Returns the line with its variables replaced by their values, or `None` for a line without variables.
     fn replace(&mut self, line: &[u8]) -> Result<Option<Vec<u8>>> {
         if self.names.is_empty() || !line.contains(&b'$') {
             return Ok(None);

@@ -3,7 +3,7 @@
 //!
 //! All formats have stacks of addresses. Most end in a list of mapped binaries, which locations need, so the stacks are
 //! read twice instead of being stored. The resulting values match `go tool pprof`, including its corrections for known
-//! errors of the profilers; the comments mark these with "as pprof". The source is google/pprof,
+//! errors of the profilers; the comments mark these with "as in pprof". The source is google/pprof,
 //! `profile/legacy_profile.go` and `legacy_java_profile.go`.
 
 mod contention;
@@ -244,7 +244,7 @@ pub(super) fn is_blank_or_comment(line: &[u8]) -> bool {
     matches!(trim(line).first(), None | Some(b'#'))
 }
 
-/// Trims Unicode white space at both ends, as pprof does. A byte that is not valid UTF-8 is not white space.
+/// Trims Unicode white space at both ends, as in pprof. A byte that is not valid UTF-8 is not white space.
 pub(super) fn trim(text: &[u8]) -> &[u8] {
     let first = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
     let text = &text[first.len() - first.trim_start().len()..];
@@ -313,8 +313,8 @@ pub(super) fn address_part(text: &[u8]) -> &[u8] {
     &text[..n]
 }
 
-/// Returns the objects and bytes that a sampled number of objects and bytes stands for. An allocation of S bytes is
-/// sampled with the probability 1 - e^(-S/rate). Returns `None` if a result does not fit in an int64.
+/// Scales a sampled number of objects and bytes up to the estimated total. An allocation of S bytes is sampled with the
+/// probability 1 - e^(-S/rate). Returns `None` if a result does not fit in an int64.
 pub(super) fn unsample(count: i64, size: i64, rate: i64) -> Option<(i64, i64)> {
     if count == 0 || size == 0 {
         return Some((0, 0));
@@ -334,7 +334,7 @@ pub(super) fn whole(v: f64) -> Option<i64> {
     (v.abs() < 9_223_372_036_854_775_808.0).then_some(v as i64)
 }
 
-/// Sets the patterns of the profilers' own frames, which are dropped once frames have names, as pprof.
+/// Sets the patterns for the profilers' own frames, which are dropped once frames have names, as in pprof.
 fn set_uninteresting(builder: &mut ProfileBuilder, types: &[(String, String)]) {
     let has = |kind: &str| types.iter().any(|t| t.0 == kind);
     let (drop, keep) = match () {

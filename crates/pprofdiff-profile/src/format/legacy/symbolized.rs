@@ -82,7 +82,7 @@ fn read_names<'t>(lines: &mut TextLines<'t>) -> Result<HashMap<u64, &'t [u8]>> {
 }
 
 fn add_names(profile: Profile, names: &HashMap<u64, &[u8]>, limit: u64) -> Result<Profile> {
-    // Each text gets a number, by which the symbolizer identifies it.
+    // The symbolizer identifies texts by number.
     let mut numbers: HashMap<&[u8], u32> = HashMap::default();
     let mut symbolizer = Symbolizer::default();
     for location in 0..profile.locations().len() as u32 {

@@ -186,7 +186,7 @@ impl<'a> OtlpMessage<'a> {
 
     /// Calls `f` with the role and the value of each attribute of a record that has an effect.
     pub(super) fn attributes_of(&self, record: Fields<'a>, field: u64, mut f: impl FnMut(AttributeRole, LabelValue)) {
-        // The table was validated, so there are no errors.
+        // The table was validated, so errors cannot occur.
         let _ = each_number(record, field, |v| {
             if let Some(&id) = self.attribute_ids.get(v as usize).filter(|id| **id != 0) {
                 let (label, role) = self.attributes.values[id as usize];

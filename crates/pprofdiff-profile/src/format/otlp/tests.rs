@@ -142,7 +142,7 @@ fn the_numbering_is_inferred_from_the_types_of_fields() {
         (vec![packed(2, &[5])], Some(BEFORE)),
         (vec![s(&[packed(2, &[1]), packed(4, &[5])])], Some(CURRENT)),
         (vec![s(&[packed(2, &[1]), packed(3, &[1])])], Some(BEFORE)),
-        // Attributes of 1.10, or values of 1.9, as many as timestamps. The link of any sample decides.
+        // Attributes of 1.10, or values of 1.9, and the same number of timestamps. The link of any sample decides.
         (vec![s(&[packed(2, &[1]), times(1)]), s(&[int(3, 1), packed(2, &[1]), times(1)])], Some(CURRENT)),
         (vec![s(&[packed(2, &[1]), times(1)]), s(&[int(4, 1), packed(2, &[1]), times(1)])], Some(BEFORE)),
         // With a different count, these numbers are attributes. Without such an attribute, they are values.

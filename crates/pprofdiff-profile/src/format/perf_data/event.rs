@@ -91,7 +91,7 @@ impl PerfEvent {
         Ok(PerfEvent { kind, config, period, sample, read, flags, branches, name: None })
     }
 
-    /// Returns the name of the event. If the file has no name for it, returns perf's name.
+    /// Returns the name of the event in the file. For an event without a name, returns perf's name.
     pub fn name(&self) -> String {
         if let Some(name) = &self.name {
             return name.clone();
@@ -142,7 +142,7 @@ impl PerfEvent {
     }
 }
 
-/// All events of a file, and the ids by which records refer to them.
+/// All events of a file. Records refer to them by id.
 #[derive(Debug)]
 pub(super) struct PerfEvents {
     pub all: Vec<PerfEvent>,
@@ -312,7 +312,8 @@ impl<'t> PerfSample<'t> {
     }
 }
 
-/// Skips the counter values that a sample may have: the event's own, or those of the whole group that it leads.
+/// Skips the counter values that a sample may have: the event's own value, or the values of the whole group that it
+/// leads.
 fn skip_counts(format: u64, body: &mut PerfCursor<'_>) -> Result<()> {
     let [enabled, running, id, group, lost] = [0, 1, 2, 3, 4].map(|bit| format >> bit & 1);
     let count = 1 + id + lost;

@@ -62,7 +62,7 @@ pub(super) struct PerfFile<'t> {
     pub notes: Vec<String>,
 }
 
-/// Decompresses the compressed records, which contain further records. Returns an empty buffer if there are none.
+/// Decompresses the compressed records, which contain further records. The result is empty for a file without them.
 pub(super) fn inflate(data: &[u8], limit: u64) -> Result<Vec<u8>> {
     let mut packed = Vec::new();
     let (from, to, _) = FileLayout::read(data)?.records;

@@ -85,7 +85,7 @@ type PerfSums = BTreeMap<String, i64>;
 /// the rest of the line.
 fn printed(text: &str, frame: impl Fn(u64, bool, &str) -> String) -> PerfSums {
     let mut sums = PerfSums::new();
-    // If frames are on the lines of their samples, there are no blank lines.
+    // A text with frames on the lines of their samples does not contain blank lines.
     let end = if text.contains("\n\n") { "\n\n" } else { "\n" };
     for sample in text.split(end).filter(|sample| !sample.trim().is_empty()) {
         let mut lines = sample.lines();
@@ -210,7 +210,8 @@ fn recordings_of_the_corpus_match_perf_script() {
     }
 }
 
-/// samply's conversion of a recording has the same clock samples. It keeps offsets in files, and names of the kernel.
+/// samply's conversion of a recording has the same clock samples, with offsets in files and with names for kernel
+/// frames.
 #[test]
 fn samply_reads_the_same_samples() {
     let inputs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus/inputs");
