@@ -28,10 +28,10 @@ fn the_advised_command_makes_a_profile() {
     for (tool, script, file, what) in [
         ("unzip", zip, "it is.zip", "a zip archive"),
         ("tar", "tar -cf it.tar profile", "it.tar", "a tar archive"),
-        ("xz", "xz -k -c profile > it.xz", "it.xz", "packed with xz"),
-        ("bzip2", "bzip2 -k -c profile > it.bz2", "it.bz2", "packed with bzip2"),
-        ("gzip", "gzip -c profile > it.gz", "it.gz", "packed twice"),
-        ("lz4", "lz4 -q -c profile > it.lz4", "it.lz4", "packed with lz4"),
+        ("xz", "xz -k -c profile > it.xz", "it.xz", "compressed with xz"),
+        ("bzip2", "bzip2 -k -c profile > it.bz2", "it.bz2", "compressed with bzip2"),
+        ("gzip", "gzip -c profile > it.gz", "it.gz", "compressed twice"),
+        ("lz4", "lz4 -q -c profile > it.lz4", "it.lz4", "compressed with lz4"),
     ] {
         let package = if tool == "xz" { "xz-utils" } else { tool };
         if !tools::have(tool, "--help", package, "others::the_advised_command_makes_a_profile") {
@@ -113,7 +113,7 @@ fn each_kind_is_said_for_what_it_is() {
         ),
         (b"{\"version\":1.2,\"gc_samples\":1,\"missed_samples\":0}", "stackprof's report as JSON", ""),
         (b"Nettrace\x14\0\0\0!FastSerialization.1", "a trace of .NET", "dotnet-trace convert in --format Speedscope"),
-        (b"SIMPLEPERF\x01\0X\0", "a report of simpleperf; give simpleperf's own converter", ""),
+        (b"SIMPLEPERF\x01\0X\0", "a report of simpleperf; convert the recording with simpleperf's own converter", ""),
         (
             b"Cmdline: /bin/simpleperf record\nArch: arm64\nEvent: cpu-cycles\nEvent count: 5\n",
             "a report of simpleperf",

@@ -177,8 +177,8 @@ fn unknown_text(head: &[u8]) -> Error {
     }
     let formats: Vec<&str> = InputFormat::all().map(|f| f.name).collect();
     Error::malformed(format!(
-        "this is not a profile: it is text in no known format that begins {words}; if its format is one of these, name \
-         it: {}",
+        "this is not a profile: it is text in no known format that begins {words}; if its format is one of these, choose \
+         it with --input-format: {}",
         formats.join(", ")
     ))
 }

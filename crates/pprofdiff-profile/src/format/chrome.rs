@@ -99,14 +99,14 @@ impl CallNodes {
         Ok(number)
     }
 
-    /// Checks that no node is below itself. Visits each node at most twice.
+    /// Checks that no node is its own ancestor. Visits each node at most twice.
     fn check_ends(&self) -> Result<()> {
         let mut ends = vec![false; self.parents.len()];
         for start in 0..self.parents.len() as u32 {
             let (mut node, mut steps) = (start, 0);
             while node != NONE && !ends[node as usize] {
                 if steps == self.parents.len() {
-                    return Err(Error::malformed("it is below itself").in_record(|| format!("node {start}")));
+                    return Err(Error::malformed("it is its own ancestor").in_record(|| format!("node {start}")));
                 }
                 (node, steps) = (self.parents[node as usize], steps + 1);
             }
@@ -330,8 +330,11 @@ mod tests {
             (single_node(r#","samples":{},"timeDeltas":[0]"#), "expected an array, not '{'"),
             (profile(&[node(1, ""), node(1, "")], ""), "node 1: node 0 has the same id 1"),
             (profile(&[node(1, ",\"children\":[3]")], ""), "node 0: unknown node id 3"),
-            (profile(&[node(1, ",\"children\":[2]"), node(2, ",\"children\":[1]")], ""), "node 0: it is below itself"),
-            (profile(&[node(1, ",\"parent\":1")], ""), "node 0: it is below itself"),
+            (
+                profile(&[node(1, ",\"children\":[2]"), node(2, ",\"children\":[1]")], ""),
+                "node 0: it is its own ancestor",
+            ),
+            (profile(&[node(1, ",\"parent\":1")], ""), "node 0: it is its own ancestor"),
             (
                 profile(&[node(1, ",\"children\":[3]"), node(2, ",\"children\":[3]"), node(3, "")], ""),
                 "node 1: node 2 is a child of this node and of node 0",

@@ -72,7 +72,7 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
     },
     UnsupportedFile {
         about: "stackprof's report as JSON",
-        remedy: "give stackprof the dump that it was made of: stackprof --stackcollapse DUMP > profile.txt",
+        remedy: "convert the dump that it was made from: stackprof --stackcollapse DUMP > profile.txt",
         command: None,
         recognises: |head| json(head) && find(head, b"\"gc_samples\"") && find(head, b"\"missed_samples\""),
     },
@@ -84,7 +84,7 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
     },
     UnsupportedFile {
         about: "a report of simpleperf",
-        remedy: "give simpleperf's own converter the recording: pprof_proto_generator.py -i perf.data -o profile.pb",
+        remedy: "convert the recording with simpleperf's own converter: pprof_proto_generator.py -i perf.data -o profile.pb",
         command: None,
         recognises: |head| {
             let is_text_of_it = is_text(head) && head.starts_with(b"Cmdline: ") && find(head, b"\nEvent count: ");
@@ -121,7 +121,7 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
     },
     UnsupportedFile {
         about: "a report of go tool pprof",
-        remedy: "give the profile that it was made of",
+        remedy: "pass the profile that it was made from",
         command: None,
         recognises: |head| {
             is_text(head) && (head.starts_with(b"File: ") || head.starts_with(b"Type: ")) && find(head, b"flat%")
@@ -134,8 +134,8 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         recognises: |head| head.starts_with(b"\xff\xfe") || head.starts_with(b"\xfe\xff"),
     },
     UnsupportedFile {
-        about: "packed twice",
-        remedy: "unpack it once",
+        about: "compressed twice",
+        remedy: "decompress it once",
         command: Some("gzip -dc {} > profile"),
         recognises: |head| head.starts_with(b"\x1f\x8b\x08"),
     },
@@ -152,26 +152,26 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         recognises: |head| head.get(257..262) == Some(b"ustar"),
     },
     UnsupportedFile {
-        about: "packed with xz",
-        remedy: "unpack it first; gzip and zstd are read as they are",
+        about: "compressed with xz",
+        remedy: "decompress it first; gzip and zstd are read directly",
         command: Some("xz -dc {} > profile"),
         recognises: |head| head.starts_with(b"\xfd7zXZ\0"),
     },
     UnsupportedFile {
-        about: "packed with bzip2",
-        remedy: "unpack it first; gzip and zstd are read as they are",
+        about: "compressed with bzip2",
+        remedy: "decompress it first; gzip and zstd are read directly",
         command: Some("bzip2 -dc {} > profile"),
         recognises: |head| head.starts_with(b"BZh") && head.get(4..10) == Some(b"1AY&SY"),
     },
     UnsupportedFile {
-        about: "packed with lz4",
-        remedy: "unpack it first; gzip and zstd are read as they are",
+        about: "compressed with lz4",
+        remedy: "decompress it first; gzip and zstd are read directly",
         command: Some("lz4 -dc {} > profile"),
         recognises: |head| head.starts_with(b"\x04\x22\x4d\x18"),
     },
     UnsupportedFile {
         about: "a program",
-        remedy: "give the profile of it, and this with --binary if names are missing",
+        remedy: "pass a profile of it, and the program itself with --binary if names are missing",
         command: None,
         recognises: |head| {
             head.starts_with(b"\x7fELF") || head.starts_with(b"MZ\x90\0") || head.starts_with(b"\xcf\xfa\xed\xfe")
@@ -179,7 +179,7 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
     },
     UnsupportedFile {
         about: "a picture",
-        remedy: "give the profile that it was drawn from",
+        remedy: "pass the profile that it was drawn from",
         command: None,
         recognises: |head| {
             head.starts_with(b"\x89PNG")
@@ -190,7 +190,7 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
     },
     UnsupportedFile {
         about: "an SVG picture",
-        remedy: "give the profile that it was drawn from",
+        remedy: "pass the profile that it was drawn from",
         command: None,
         recognises: |head| markup(head) && find(head, b"<svg"),
     },
@@ -202,7 +202,7 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
     },
     UnsupportedFile {
         about: "XML",
-        remedy: "give the profile that it was made of",
+        remedy: "pass the profile that it was made from",
         command: None,
         recognises: |head| markup(head) && trimmed(head).starts_with(b"<?xml"),
     },

@@ -283,6 +283,6 @@ impl<'t> Chunk<'t> {
         let nanos = nanos.checked_div(i128::from(self.ticks_per_second.max(0)));
         nanos
             .and_then(|nanos| i64::try_from(nanos).ok())
-            .ok_or_else(|| Error::malformed(format!("invalid time: {ticks} ticks of {}/second", self.ticks_per_second)))
+            .ok_or_else(|| Error::malformed(format!("invalid time: {ticks} ticks at {}/second", self.ticks_per_second)))
     }
 }

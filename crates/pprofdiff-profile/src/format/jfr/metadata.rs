@@ -149,7 +149,8 @@ impl<'t> Metadata<'t> {
             let is_in_class = open.last().is_some_and(|element| element.is_class);
             let element = metadata.read_element(&mut cursor, &texts, is_in_class, &mut n_members)?;
             if open.len() == MAX_DEPTH {
-                return Err(Error::new(ErrorKind::Limit, "its types are described too deeply").at(cursor.offset()));
+                return Err(Error::new(ErrorKind::Limit, "the description of its types is nested too deeply")
+                    .at(cursor.offset()));
             }
             open.push(element);
             while open.last().is_some_and(|element| element.children == 0) {
@@ -356,7 +357,7 @@ fn read_texts<'t>(cursor: &mut JfrCursor<'t>) -> Result<Vec<Cow<'t, [u8]>>> {
     (0..count)
         .map(|_| match cursor.text()? {
             JfrText::Here(text) => Ok(text),
-            JfrText::Constant(_) => Err(Error::malformed("a text of a type is a constant").at(begin)),
+            JfrText::Constant(_) => Err(Error::malformed("a text in the types must not be a constant").at(begin)),
         })
         .collect()
 }
