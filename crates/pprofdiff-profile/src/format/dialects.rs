@@ -24,11 +24,16 @@ pub(super) const PY_SPY: InputFormat = InputFormat {
     has_times: false,
     has_events: false,
     recognises: |head| {
-        mostly(head, |stack| stack.rsplit(|&b| b == b';').next().is_some_and(|leaf| parens(leaf).line > 0))
+        mostly(head, |stack| stack.rsplit(|&b| b == b';').next().is_some_and(|leaf| parse_parens(leaf).line > 0))
     },
     read: |name, text, options| {
         let (kind, unit) = &options.input_type;
-        read(name, &text, &[(kind, unit)], &Dialect { labels: py_spy_labels, frame: parens, values: single_value })
+        read(
+            name,
+            &text,
+            &[(kind, unit)],
+            &Dialect { labels: py_spy_labels, frame: parse_parens, values: single_value },
+        )
     },
 };
 
@@ -49,13 +54,13 @@ pub(super) const AUSTIN: InputFormat = InputFormat {
     read: |name, text, _| {
         const TIME: [(&str, &str); 2] = [("cpu", "microseconds"), ("wall", "microseconds")];
         const MEMORY: [(&str, &str); 2] = [("alloc_space", "bytes"), ("dealloc_space", "bytes")];
-        let (types, values): (&[_], _) = match mode(&text) {
+        let (types, values): (&[_], _) = match austin_mode(&text) {
             Some(b"cpu") => (&TIME[..1], single_value as ParseValues),
             Some(b"memory") => (&MEMORY, memory_values as ParseValues),
             Some(b"full") => (&[TIME[0], TIME[1], MEMORY[0], MEMORY[1]], full_values as ParseValues),
             _ => (&TIME[1..], single_value as ParseValues),
         };
-        read(name, &text, types, &Dialect { labels: austin_labels, frame: colons, values })
+        read(name, &text, types, &Dialect { labels: austin_labels, frame: parse_colons, values })
     },
 };
 
@@ -69,7 +74,12 @@ pub(super) const CPYTHON: InputFormat = InputFormat {
     },
     read: |name, text, options| {
         let (kind, unit) = &options.input_type;
-        read(name, &text, &[(kind, unit)], &Dialect { labels: cpython_labels, frame: colons, values: single_value })
+        read(
+            name,
+            &text,
+            &[(kind, unit)],
+            &Dialect { labels: cpython_labels, frame: parse_colons, values: single_value },
+        )
     },
 };
 
@@ -83,7 +93,12 @@ pub(super) const PERF_FOLDED: InputFormat = InputFormat {
     },
     read: |name, text, options| {
         let (kind, unit) = &options.input_type;
-        read(name, &text, &[(kind, unit)], &Dialect { labels: perf_labels, frame: annotated, values: single_value })
+        read(
+            name,
+            &text,
+            &[(kind, unit)],
+            &Dialect { labels: perf_labels, frame: parse_annotated, values: single_value },
+        )
     },
 };
 
@@ -142,12 +157,12 @@ fn full_values(word: &[u8]) -> Option<Result<Vec<i64>>> {
 }
 
 /// Returns Austin's mode from a comment: wall, cpu, memory or full. It determines the meaning of the values.
-fn mode(text: &[u8]) -> Option<&[u8]> {
+fn austin_mode(text: &[u8]) -> Option<&[u8]> {
     let comments = lines(text).map(|(_, line)| line).take_while(|line| line.is_empty() || line.starts_with(b"#"));
     comments.into_iter().find_map(|line| line.strip_prefix(b"# mode: "))
 }
 
-fn digits(text: &[u8]) -> bool {
+fn is_number(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)
 }
 
@@ -157,11 +172,11 @@ fn split_last(text: &[u8], separator: u8) -> Option<(&[u8], &[u8])> {
 }
 
 fn number(text: &[u8]) -> Option<i64> {
-    std::str::from_utf8(text).ok().filter(|t| digits(t.as_bytes()))?.parse().ok()
+    std::str::from_utf8(text).ok().filter(|t| is_number(t.as_bytes()))?.parse().ok()
 }
 
 /// Parses `name (file:line)`, and `name (file)`.
-fn parens(frame: &[u8]) -> DialectFrame<'_> {
+fn parse_parens(frame: &[u8]) -> DialectFrame<'_> {
     let whole = DialectFrame { name: frame, ..DialectFrame::default() };
     let Some(inner) = frame.strip_suffix(b")") else { return whole };
     let Some(open) = inner.windows(2).rposition(|w| w == b" (") else { return whole };
@@ -175,7 +190,7 @@ fn parens(frame: &[u8]) -> DialectFrame<'_> {
 }
 
 /// Parses `file:function:line`.
-fn colons(frame: &[u8]) -> DialectFrame<'_> {
+fn parse_colons(frame: &[u8]) -> DialectFrame<'_> {
     let parts = split_last(frame, b':').and_then(|(rest, line)| Some((split_last(rest, b':')?, number(line)?)));
     match parts {
         Some(((file, name), line)) if !name.is_empty() => DialectFrame { name, file, line, ..DialectFrame::default() },
@@ -186,7 +201,7 @@ fn colons(frame: &[u8]) -> DialectFrame<'_> {
 
 /// Parses `name_[k]`, which marks kernel code. `[j]` marks code compiled at run time, `[i]` inlined code, and `[0]` and
 /// `[1]` code that is interpreted or compiled by the first compiler.
-fn annotated(frame: &[u8]) -> DialectFrame<'_> {
+fn parse_annotated(frame: &[u8]) -> DialectFrame<'_> {
     let Some((name, mark)) = frame.len().checked_sub(4).map(|mark_start| frame.split_at(mark_start)) else {
         return DialectFrame { name: frame, ..DialectFrame::default() };
     };
@@ -202,7 +217,7 @@ fn annotated(frame: &[u8]) -> DialectFrame<'_> {
 fn py_spy_labels(frame: &[u8]) -> RootLabels<'_> {
     if let Some(rest) = frame.strip_prefix(b"process ")
         && let Some(colon) = rest.iter().position(|&b| b == b':')
-        && digits(&rest[..colon])
+        && is_number(&rest[..colon])
     {
         let command =
             rest[colon + 1..].strip_prefix(b"\"").and_then(|c| c.strip_suffix(b"\"")).unwrap_or(&rest[colon + 1..]);
@@ -221,9 +236,9 @@ fn py_spy_labels(frame: &[u8]) -> RootLabels<'_> {
 fn austin_labels(frame: &[u8]) -> RootLabels<'_> {
     let is_id = |text: &[u8]| !text.is_empty() && text.iter().all(|b| b.is_ascii_hexdigit() || *b == b'x');
     match frame {
-        [b'P', pid @ ..] if digits(pid) => vec![("pid", pid)],
+        [b'P', pid @ ..] if is_number(pid) => vec![("pid", pid)],
         [b'T', id @ ..] => match split_last(id, b':') {
-            Some((interpreter, tid)) if digits(interpreter) && is_id(tid) => vec![("tid", tid)],
+            Some((interpreter, tid)) if is_number(interpreter) && is_id(tid) => vec![("tid", tid)],
             None if is_id(id) => vec![("tid", id)],
             _ => Vec::new(),
         },
@@ -232,14 +247,14 @@ fn austin_labels(frame: &[u8]) -> RootLabels<'_> {
 }
 
 fn cpython_labels(frame: &[u8]) -> RootLabels<'_> {
-    frame.strip_prefix(b"tid:").filter(|tid| digits(tid)).map_or(Vec::new(), |tid| vec![("tid", tid)])
+    frame.strip_prefix(b"tid:").filter(|tid| is_number(tid)).map_or(Vec::new(), |tid| vec![("tid", tid)])
 }
 
 /// Parses `comm-21/22`, which `--tid` adds. The form that `--pid` adds cannot be distinguished from a name.
 fn perf_labels(frame: &[u8]) -> RootLabels<'_> {
     let parts = split_last(frame, b'/').and_then(|(rest, tid)| Some((split_last(rest, b'-')?, tid)));
     match parts {
-        Some(((comm, pid), tid)) if !comm.is_empty() && digits(tid) && (digits(pid) || pid == b"?") => {
+        Some(((comm, pid), tid)) if !comm.is_empty() && is_number(tid) && (is_number(pid) || pid == b"?") => {
             vec![("comm", comm), ("pid", pid), ("tid", tid)]
         }
         _ => Vec::new(),
@@ -254,7 +269,7 @@ fn mostly(head: &[u8], is_tool_stack: fn(&[u8]) -> bool) -> bool {
         }
         _ => false,
     };
-    is_text(head) && Header::find(head).is_none() && folded::mostly(head, fits)
+    is_text(head) && Header::find(head).is_none() && folded::most_lines_fit(head, fits)
 }
 
 fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> Result<Profile> {
@@ -268,7 +283,7 @@ fn read(name: &str, text: &[u8], types: &[(&str, &str)], dialect: &Dialect) -> R
     let stackless = add_lines(text, |line| stacks.add(line, dialect))?;
     let DialectStacks { builder, locations, .. } = stacks;
     drop(locations);
-    Ok(stackless.noted(builder.build(name)?))
+    Ok(stackless.with_warning(builder.build(name)?))
 }
 
 #[derive(Default)]

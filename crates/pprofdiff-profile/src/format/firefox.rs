@@ -161,7 +161,7 @@ impl FirefoxFile {
         let began = (began != 0).then(|| began.saturating_add(first.unwrap_or(0)));
         self.start = self.start.or(first);
         let start = self.start.unwrap_or(0);
-        self.timeline = Some(Timeline::with_events(window, began, || markers::events_of(all, shared, start))?);
+        self.timeline = Some(Timeline::with_events(window, began, || markers::first_events(all, shared, start))?);
         Ok(())
     }
 

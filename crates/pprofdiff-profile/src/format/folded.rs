@@ -86,7 +86,7 @@ impl Header {
 /// Returns true if more than half of the lines fit. Comments that do not fit are not counted. A majority is enough so
 /// that a single bad line leads to an error that quotes it, while prose with some lines that end in a number is
 /// rejected.
-pub(super) fn mostly(head: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
+pub(super) fn most_lines_fit(head: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool {
     // The last line of a longer text may be cut off.
     let end = if head.len() < super::HEAD { head.len() } else { head.iter().rposition(|&b| b == b'\n').unwrap_or(0) };
     let (mut fit, mut misfits) = (0, 0);
@@ -107,7 +107,7 @@ fn recognises(head: &[u8], two_sided: bool) -> bool {
     if let Some(header) = Header::find(head) {
         return header.two_sided == two_sided;
     }
-    !two_sided && mostly(head, |line| split_number(line).is_some())
+    !two_sided && most_lines_fit(head, |line| split_number(line).is_some())
 }
 
 /// Returns the lines with white space trimmed at their ends, each with its offset.
@@ -160,9 +160,9 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Re
     let header = header.unwrap_or(Header { kind, unit, two_sided });
     let mut stacks = FoldedStacks::new(&header);
     let stackless = add_lines(&text, |line| match Header::parse(line) {
-        Some(other) if other != header => Err(unlike(&other, &header)),
+        Some(other) if other != header => Err(header_mismatch(&other, &header)),
         // A header never ends in a number. A line that does is a stack, even if it begins like a header.
-        None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(unlike_any(line)),
+        None if line.starts_with(BEGIN.as_bytes()) && split_number(line).is_none() => Err(invalid_header(line)),
         _ => stacks.add(line, two_sided),
     })?;
     // A user who names the format has already decided what the numbers mean.
@@ -170,7 +170,7 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions, two_sided: bool) -> Re
         !two_sided && options.input_format.is_none() && Header::find(&text).is_none() && has_two_numbers(&text);
     let builder = stacks.finish(two_sided)?;
     drop(text);
-    let profile = stackless.noted(builder.build(name)?);
+    let profile = stackless.with_warning(builder.build(name)?);
     Ok(if may_be_diff { profile.with_doubtful_sides() } else { profile })
 }
 
@@ -212,7 +212,7 @@ impl Stackless {
     }
 
     /// Returns the profile, with a warning if there are lines without a stack.
-    pub(super) fn noted(&self, profile: Profile) -> Profile {
+    pub(super) fn with_warning(&self, profile: Profile) -> Profile {
         let first = self.first;
         let note = match self.count {
             0 => return profile,
@@ -332,14 +332,14 @@ fn without_base(line: &[u8]) -> Error {
     Error::malformed(format!("{} does not end in two numbers, BASE and NEW, as lines of folded2 do", quoted(line)))
 }
 
-fn unlike_any(line: &[u8]) -> Error {
+fn invalid_header(line: &[u8]) -> Error {
     Error::malformed(format!(
         "{} is not a valid header of folded stacks; it must be {BEGIN}TYPE/UNIT, then \"value\" or \"base new\"",
         quoted(line)
     ))
 }
 
-fn unlike(actual: &Header, expected: &Header) -> Error {
+fn header_mismatch(actual: &Header, expected: &Header) -> Error {
     let columns = |header: &Header| header.to_string().replacen(BEGIN, "", 1);
     Error::malformed(format!(
         "the header is {:?}, but {:?} is expected; do not name another format with --input-format, and pass files with \

@@ -204,7 +204,7 @@ struct JfrRoot {
 }
 
 /// Returns the time when the first chunk began, in nanoseconds since 1970.
-fn start_of(data: &[u8]) -> Result<i64> {
+fn recording_start(data: &[u8]) -> Result<i64> {
     let (mut offset, mut first) = (0, i64::MAX);
     while offset < data.len() {
         let chunk = Chunk::read(data, offset)?;
@@ -214,7 +214,7 @@ fn start_of(data: &[u8]) -> Result<i64> {
 }
 
 /// Returns the time of the first event of each type. Events are not sorted by time.
-fn events_of(data: &[u8], start: i64) -> Result<Events> {
+fn first_events(data: &[u8], start: i64) -> Result<Events> {
     let (mut events, mut offset, mut pace) = (Events::default(), 0, Pace::default());
     while offset < data.len() {
         let chunk = Chunk::read(data, offset)?;
@@ -237,8 +237,8 @@ fn events_of(data: &[u8], start: i64) -> Result<Events> {
 
 fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let timeline = options.time.as_ref().map(|window| {
-        let start = start_of(&data)?;
-        Ok::<_, Error>((start, Timeline::with_events(window, Some(start), || events_of(&data, start))?))
+        let start = recording_start(&data)?;
+        Ok::<_, Error>((start, Timeline::with_events(window, Some(start), || first_events(&data, start))?))
     });
     let mut recording = JfrRecording {
         builder: ProfileBuilder::new(),

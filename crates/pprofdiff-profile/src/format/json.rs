@@ -77,7 +77,7 @@ impl<'t> Json<'t> {
     }
 
     /// Returns the error for unexpected text at this position.
-    fn unlike(&self, expected: &str) -> Error {
+    fn unexpected(&self, expected: &str) -> Error {
         let actual = match self.byte() {
             None => return Error::malformed(format!("expected {expected}, but it was cut off")).at(self.offset),
             Some(b @ b' '..=b'~') => format!("'{}'", char::from(b)),
@@ -95,14 +95,14 @@ impl<'t> Json<'t> {
             Some(b'"') => JsonKind::String,
             Some(b'-' | b'0'..=b'9') => JsonKind::Number,
             Some(b't' | b'f' | b'n') => JsonKind::Word,
-            _ => return Err(self.unlike("a value")),
+            _ => return Err(self.unexpected("a value")),
         })
     }
 
     fn open(&mut self, bracket: u8, expected: &str) -> Result<JsonScope> {
         self.skip_blanks();
         if self.byte() != Some(bracket) {
-            return Err(self.unlike(expected));
+            return Err(self.unexpected(expected));
         }
         self.offset += 1;
         Ok(JsonScope { is_first: true, seen: 0 })
@@ -119,7 +119,7 @@ impl<'t> Json<'t> {
     }
 
     /// Moves to the next member and returns true, or reads the closing bracket and returns false.
-    fn more(&mut self, opened: &mut JsonScope, close: u8, expected: &str) -> Result<bool> {
+    fn next_member(&mut self, opened: &mut JsonScope, close: u8, expected: &str) -> Result<bool> {
         self.skip_blanks();
         self.pace.left(self.text.len() - self.offset);
         let first = std::mem::replace(&mut opened.is_first, false);
@@ -133,7 +133,7 @@ impl<'t> Json<'t> {
                 self.offset += 1;
                 Ok(true)
             }
-            _ => Err(self.unlike(expected)),
+            _ => Err(self.unexpected(expected)),
         }
     }
 
@@ -145,7 +145,7 @@ impl<'t> Json<'t> {
 
     /// Reads the next key of an object and returns it with its offset.
     pub fn key_with_place(&mut self, object: &mut JsonScope) -> Result<Option<(usize, JsonText<'t>)>> {
-        if !self.more(object, b'}', "',' or '}'")? {
+        if !self.next_member(object, b'}', "',' or '}'")? {
             return Ok(None);
         }
         self.skip_blanks();
@@ -153,7 +153,7 @@ impl<'t> Json<'t> {
         let key = self.string()?;
         self.skip_blanks();
         if self.byte() != Some(b':') {
-            return Err(self.unlike("':'"));
+            return Err(self.unexpected("':'"));
         }
         self.offset += 1;
         Ok(Some((offset, key)))
@@ -161,7 +161,7 @@ impl<'t> Json<'t> {
 
     /// Moves to the next element of an array. Returns false after the last one, when the array is closed.
     pub fn element(&mut self, array: &mut JsonScope) -> Result<bool> {
-        self.more(array, b']', "',' or ']'")
+        self.next_member(array, b']', "',' or ']'")
     }
 
     /// Skips to the next member with one of these names and stops before its value. Returns `None` at the end.
@@ -191,7 +191,7 @@ impl<'t> Json<'t> {
     pub fn string(&mut self) -> Result<JsonText<'t>> {
         self.skip_blanks();
         if self.byte() != Some(b'"') {
-            return Err(self.unlike("a string"));
+            return Err(self.unexpected("a string"));
         }
         self.offset += 1;
         let (begin, mut escaped) = (self.offset, false);
@@ -207,16 +207,16 @@ impl<'t> Json<'t> {
                             for _ in 0..4 {
                                 self.offset += 1;
                                 if !self.byte().is_some_and(|b| b.is_ascii_hexdigit()) {
-                                    return Err(self.unlike("a hexadecimal digit"));
+                                    return Err(self.unexpected("a hexadecimal digit"));
                                 }
                             }
                             self.offset += 1;
                         }
-                        _ => return Err(self.unlike("the rest of an escape")),
+                        _ => return Err(self.unexpected("the rest of an escape")),
                     }
                 }
                 Some(b' '..) => self.offset += 1,
-                _ => return Err(self.unlike("the rest of a string")),
+                _ => return Err(self.unexpected("the rest of a string")),
             }
         }
         let raw = &self.text[begin..self.offset];
@@ -251,7 +251,7 @@ impl<'t> Json<'t> {
 
     fn digits(&mut self, expected: &str) -> Result<()> {
         if !self.byte().is_some_and(|b| b.is_ascii_digit()) {
-            return Err(self.unlike(expected));
+            return Err(self.unexpected(expected));
         }
         while self.byte().is_some_and(|b| b.is_ascii_digit()) {
             self.offset += 1;
@@ -275,7 +275,7 @@ impl<'t> Json<'t> {
     /// Reads `true` or `false`.
     pub fn flag(&mut self) -> Result<bool> {
         let flag = self.word("true");
-        if flag || self.word("false") { Ok(flag) } else { Err(self.unlike("true or false")) }
+        if flag || self.word("false") { Ok(flag) } else { Err(self.unexpected("true or false")) }
     }
 
     /// Skips a value. Memory use is one byte per open level, because nesting may be deep.
@@ -328,7 +328,7 @@ impl<'t> Json<'t> {
     /// Checks that only white space follows the value of the whole text.
     pub fn end(&mut self) -> Result<()> {
         self.skip_blanks();
-        if self.byte().is_some() { Err(self.unlike("the end")) } else { Ok(()) }
+        if self.byte().is_some() { Err(self.unexpected("the end")) } else { Ok(()) }
     }
 }
 

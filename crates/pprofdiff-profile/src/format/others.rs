@@ -74,7 +74,7 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         about: "stackprof's report as JSON",
         remedy: "convert the dump that it was made from: stackprof --stackcollapse DUMP > profile.txt",
         command: None,
-        recognises: |head| json(head) && find(head, b"\"gc_samples\"") && find(head, b"\"missed_samples\""),
+        recognises: |head| is_json(head) && find(head, b"\"gc_samples\"") && find(head, b"\"missed_samples\""),
     },
     UnsupportedFile {
         about: "a trace of .NET",
@@ -192,19 +192,19 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         about: "an SVG picture",
         remedy: "pass the profile that it was drawn from",
         command: None,
-        recognises: |head| markup(head) && find(head, b"<svg"),
+        recognises: |head| is_markup(head) && find(head, b"<svg"),
     },
     UnsupportedFile {
         about: "an HTML page",
         remedy: "it says {}; if it came from a server, it may be an error, a login or a list of profiles",
         command: None,
-        recognises: |head| markup(head) && (find_word(head, b"<html") || find_word(head, b"<!doctype html")),
+        recognises: |head| is_markup(head) && (find_word(head, b"<html") || find_word(head, b"<!doctype html")),
     },
     UnsupportedFile {
         about: "XML",
         remedy: "pass the profile that it was made from",
         command: None,
-        recognises: |head| markup(head) && trimmed(head).starts_with(b"<?xml"),
+        recognises: |head| is_markup(head) && trimmed(head).starts_with(b"<?xml"),
     },
     UnsupportedFile {
         about: "a profile of the Firefox profiler in its binary form, JSLB",
@@ -218,7 +218,7 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         command: None,
         recognises: |head| {
             let is_list = trimmed(head).starts_with(b"[") && find(head, b"\"ph\"") && find(head, b"\"ts\"");
-            json(head) && (is_list || find(head, b"\"traceEvents\""))
+            is_json(head) && (is_list || find(head, b"\"traceEvents\""))
         },
     },
     UnsupportedFile {
@@ -226,7 +226,7 @@ static UNSUPPORTED: &[UnsupportedFile] = &[
         remedy: "it begins {}; the supported kinds of JSON are .cpuprofile, .heapprofile, OpenTelemetry profiles and files \
                  of speedscope and the Firefox profiler; if it comes from a server, it may be an error",
         command: None,
-        recognises: json,
+        recognises: is_json,
     },
 ];
 
@@ -254,7 +254,7 @@ pub(super) fn first_words(head: &[u8]) -> &[u8] {
     let title = place(head, TITLE[0]).map(|start| &head[start + TITLE[0].len()..]);
     let title = title.and_then(|rest| place(rest, TITLE[1]).map(|end| rest[..end].trim_ascii()));
     let line = || trimmed(head).split(|&b| b == b'\n').next().unwrap_or_default().trim_ascii();
-    title.filter(|title| !title.is_empty() && markup(head)).unwrap_or_else(line)
+    title.filter(|title| !title.is_empty() && is_markup(head)).unwrap_or_else(line)
 }
 
 /// Returns true for a marshalled Python dictionary whose first key is a tuple of three, as cProfile writes it: file,
@@ -273,11 +273,11 @@ fn trimmed(head: &[u8]) -> &[u8] {
     head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start()
 }
 
-fn markup(head: &[u8]) -> bool {
+fn is_markup(head: &[u8]) -> bool {
     trimmed(head).starts_with(b"<") && is_text(head)
 }
 
-fn json(head: &[u8]) -> bool {
+fn is_json(head: &[u8]) -> bool {
     let rest = trimmed(head);
     let follows = rest.get(1..).unwrap_or_default().trim_ascii_start().first();
     is_text(head)

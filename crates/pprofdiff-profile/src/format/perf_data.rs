@@ -205,7 +205,7 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
 }
 
 /// Returns the time of the first sample of each event, counted from the first sample of all.
-fn events_of(file: &PerfFile<'_>) -> Result<Events> {
+fn first_events(file: &PerfFile<'_>) -> Result<Events> {
     let (mut events, mut first, mut pace) = (Events::default(), None, Pace::default());
     let names: Vec<String> = file.events.all.iter().map(|event| event.name()).collect();
     for record in file.records() {
@@ -254,7 +254,7 @@ struct PerfRecording<'f, 't> {
 impl<'f, 't> PerfRecording<'f, 't> {
     fn new(file: &'f PerfFile<'t>, size: usize, options: &LoadOptions) -> Result<PerfRecording<'f, 't>> {
         let timeline = options.time.as_ref();
-        let timeline = timeline.map(|window| Timeline::with_events(window, None, || events_of(file))).transpose()?;
+        let timeline = timeline.map(|window| Timeline::with_events(window, None, || first_events(file))).transpose()?;
         Ok(PerfRecording {
             file,
             builder: ProfileBuilder::new(),

@@ -69,7 +69,7 @@ fn recognises(head: &[u8]) -> bool {
 fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
     let mut script = Script::new(options);
     if let Some(window) = &options.time {
-        script.timeline = Some(Timeline::with_events(window, None, || events_of(&text, options))?);
+        script.timeline = Some(Timeline::with_events(window, None, || first_events(&text, options))?);
     }
     script.read(&text)?;
     if script.has_samples && !script.names_something {
@@ -82,7 +82,7 @@ fn read(name: &str, text: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
 }
 
 /// Returns the time of the first sample of each event. The whole recording is read to find it.
-fn events_of(text: &[u8], options: &LoadOptions) -> Result<Events> {
+fn first_events(text: &[u8], options: &LoadOptions) -> Result<Events> {
     let mut script = Script { events: Some(Events::default()), ..Script::new(options) };
     script.read(text)?;
     Ok(script.events.unwrap_or_default())

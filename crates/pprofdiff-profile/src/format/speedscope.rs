@@ -201,7 +201,7 @@ impl SpeedscopeFile {
             if note.is_some() {
                 return Err(Error::query("no time window can be selected: its samples are sums without times"));
             }
-            self.timeline = Some((start_of(profiles)?, Timeline::new(window, None)?));
+            self.timeline = Some((recording_start(profiles)?, Timeline::new(window, None)?));
         }
         let mut array = profiles.array()?;
         let mut number = 0;
@@ -572,7 +572,7 @@ fn prefixed(error: Error, part: &str, number: u64) -> Error {
 }
 
 /// Returns the smallest start of all profiles. A profile without `startValue` starts at 0.
-fn start_of(mut profiles: Json<'_>) -> Result<i64> {
+fn recording_start(mut profiles: Json<'_>) -> Result<i64> {
     let (mut first, mut array) = (None, profiles.array()?);
     while profiles.element(&mut array)? {
         let [unit, start] = profiles.members(["unit", "startValue"])?;

@@ -15,7 +15,7 @@ use crate::work::Pace;
 const BY_USERS: &[u8] = b"UserTiming";
 
 /// Returns the time of the first marker of each name, in nanoseconds from the recording's start.
-pub(super) fn events_of(mut threads: Json<'_>, shared: &TablePositions<'_>, start: i64) -> Result<Events> {
+pub(super) fn first_events(mut threads: Json<'_>, shared: &TablePositions<'_>, start: i64) -> Result<Events> {
     let (mut events, mut shared_strings, mut number) = (Events::default(), None, 0u64);
     let mut array = threads.array()?;
     while threads.element(&mut array)? {

@@ -61,7 +61,7 @@ pub struct Mappings {
 impl Mappings {
     /// Reads the lines after the current one, and adds their mappings to a builder.
     pub fn read(lines: TextLines<'_>, builder: &mut ProfileBuilder) -> Result<Mappings> {
-        let mut entries = joined(entries(lines, builder)?);
+        let mut entries = join_parts(entries(lines, builder)?);
         // The program's mapping comes first, as in pprof. It is the first mapping of neither a library nor the kernel.
         if let Some(program) = entries.iter().position(|e| e.is_program) {
             entries.swap(0, program);
@@ -193,7 +193,7 @@ fn is_program(file: &[u8]) -> bool {
 }
 
 /// Joins consecutive entries that are parts of one mapping.
-fn joined(entries: Vec<MapsEntry>) -> Vec<MapsEntry> {
+fn join_parts(entries: Vec<MapsEntry>) -> Vec<MapsEntry> {
     let mut joined: Vec<MapsEntry> = Vec::with_capacity(entries.len());
     for entry in entries {
         match joined.last_mut() {

@@ -146,13 +146,13 @@ impl<'t> PerfProcesses<'t> {
         if number as usize == self.first.len() {
             self.first.push((start, is_first));
         }
-        let space = if is_kernel { &mut self.kernel } else { self.own_space(pid)? };
+        let space = if is_kernel { &mut self.kernel } else { self.unshared_space(pid)? };
         insert(space, start, end, number);
         Ok(())
     }
 
     /// Returns the mapped files of a process for changing, and copies them if they are shared.
-    fn own_space(&mut self, pid: u32) -> Result<&mut Space> {
+    fn unshared_space(&mut self, pid: u32) -> Result<&mut Space> {
         let space = &mut self.all.entry(pid).or_default().mapped;
         if Rc::get_mut(space).is_none() {
             self.copies_left = self.copies_left.checked_sub(space.len()).ok_or_else(|| {
