@@ -152,8 +152,8 @@ struct OtlpMessage<'a> {
     /// The offset of each profile's field, and the index of its resource.
     profiles: Vec<(u32, u32)>,
     resources: Sequences<Label, RandomState>,
-    /// For each attribute of the dictionary, the index in `attributes` of its label and role. 0 means that it has no
-    /// effect.
+    /// For each attribute of the dictionary, the index in `attributes` of its label and role. 0 means that the attribute
+    /// is ignored.
     attribute_ids: Vec<u32>,
     attributes: Interner<(Label, AttributeRole), RandomState>,
     /// Strings that were not in the dictionary. Their ids follow the ids of the dictionary's strings.

@@ -27,7 +27,7 @@ pub(super) fn class(name: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Returns the name of a method with its class, `java.lang.String.indexOf`. Native frames of async-profiler have no
+/// Returns the name of a method with its class, `java.lang.String.indexOf`. Native frames of async-profiler lack a
 /// class.
 pub(super) fn method(class: &[u8], method: &[u8]) -> Vec<u8> {
     let mut name = stable(class);

@@ -33,8 +33,8 @@ const LEFT_OUT: &[u8] = b"runtime.(unnamed)";
 pub struct AddressNames<'t>(HashMap<u64, Name<'t>>);
 
 impl<'t> AddressNames<'t> {
-    /// Returns the name of an address, which may be the root of a stack. Returns `None` if the file has no names, or if
-    /// Go had no name for this address.
+    /// Returns the name of an address, which may be the root of a stack. Returns `None` for files without names, and for
+    /// addresses that Go could not name.
     pub fn find(&self, address: u64, is_root: bool) -> Option<Name<'t>> {
         if self.0.is_empty() {
             return None;

@@ -201,8 +201,8 @@ impl OtlpWindow {
         Ok(OtlpWindow { began, timeline: Timeline::new(window, Some(began))?, times: Vec::new(), values: Vec::new() })
     }
 
-    /// Returns the value of a sample inside the window, or `None` if the sample has no timestamps there. The sample
-    /// must have been validated.
+    /// Returns the value of a sample inside the window, or `None` if all its timestamps are outside. The sample must
+    /// have been validated.
     fn value(&mut self, message: &OtlpMessage<'_>, sample: Fields<'_>, numbering: Numbering) -> Result<Option<i64>> {
         self.times.clear();
         self.values.clear();

@@ -264,8 +264,8 @@ impl<'t> PerfFile<'t> {
         }
     }
 
-    /// Sorts the records by time, because the buffers of different CPUs are written one after the other. perf's own
-    /// records have no time, and come first.
+    /// Sorts the records by time, because perf writes the buffers of different CPUs one by one. perf's own records lack
+    /// a time, and come first.
     fn sort(&mut self) -> Result<()> {
         let mut records = std::mem::take(&mut self.records);
         for (time, offset) in &mut records {

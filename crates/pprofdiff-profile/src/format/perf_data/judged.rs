@@ -325,7 +325,7 @@ fn binaries_give_the_names_that_perf_prints() {
 
 /// Recordings that need perf are refused, and the command in the advice works.
 #[test]
-fn stacks_that_perf_must_make_are_refused_with_the_command_that_does() {
+fn recordings_with_dwarf_stacks_are_refused_with_a_working_command() {
     let folder = Folder::new("dwarf");
     if !folder.record("-e cpu-clock --call-graph dwarf,1024 -F 500 -o it.data", "it.data") {
         return;
