@@ -152,7 +152,7 @@ fn mistakes_end_with_2_and_one_line() {
     let [base, new] = story();
     assert!(failure(&["nothing.pb.gz", &new]).contains("nothing.pb.gz: No such file"));
     assert!(failure(&[&corpus("README.md"), &new]).contains("README.md: "));
-    assert!(failure(&[&recording(), &new]).contains("the other order of bytes; have perf write it as text"));
+    assert!(failure(&[&recording(), &new]).contains("the other byte order; have perf write it as text"));
     assert!(failure(&[&base]).contains("pprofdiff top"));
     let folded = failure(&["merge", &base, &new, "-o", "nothing.folded"]);
     assert!(
@@ -237,7 +237,7 @@ fn two_parts_of_one_recording_are_sides() {
     stdout(&["convert", &run, "--time", "..3s", "-o", &cut]);
     assert_eq!(json(&["top", &cut, "--format", "json"])["total"], d["total_base"]);
     // What has no times, no sample, or is no window.
-    assert!(failure(&["top", &cut, "--time", "..3s"]).contains("pprof does not say when each sample was taken"));
+    assert!(failure(&["top", &cut, "--time", "..3s"]).contains("pprof does not record when each sample was taken"));
     let said = failure(&["explain", &run, "--base-time", "0..3s", "--new-time", "20s.."]);
     assert!(
         said.contains("no sample is within 20s..; the samples of this recording are within 0.193s..10.399s, which is "),

@@ -514,7 +514,7 @@ fn otlp_messages_share_no_names() {
     };
     let (first, second) = (message(r#","first""#), message(""));
     let error = load(format!("{first}\n{second}\n").as_bytes()).unwrap_err().to_string();
-    assert!(error.contains("message 1") && error.contains("it refers to string 3, and there are 3"), "{error}");
+    assert!(error.contains("message 1") && error.contains("it refers to string 3, but there are 3"), "{error}");
     // An attribute has one value, so several values are ambiguous.
     let several = r#"{"resourceProfiles":[{"resource":{"attributes":[{"key":"k","value":{"stringValue":"v","intValue":"1"}}]}}]}"#;
     let error = load(several.as_bytes()).unwrap_err().to_string();

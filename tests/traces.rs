@@ -297,8 +297,8 @@ fn units_of_speedscope_are_not_added_up() {
         let profiles = json!([profile("main", first), profile("wall\u{1b}[1m", second)]);
         let error = read(profiles.clone(), of).unwrap_err();
         let said = format!(
-            "in: profile 1: the unit of \"wall\\u{{1b}}[1m\" is {second} and that of \"main\" (profile 0) {first}, so \
-             the input type {of} can't be that of both; give one of another unit, such as samples/count"
+            "in: profile 1: \"wall\\u{{1b}}[1m\" has the unit {second} and \"main\" (profile 0) has the unit {first}, so \
+             the input type {of} cannot apply to both; give an input type with another unit, such as samples/count"
         );
         assert!(error.to_string().starts_with(&said), "{error}");
         assert_eq!(error.kind(), ErrorKind::Malformed);

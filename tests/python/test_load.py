@@ -300,7 +300,7 @@ def test_every_function_that_loads_takes_the_format():
             (result,) = pprofdiff.batch([(a, b)], executor=where, **how).tables()
             assert result.error is None
             assert result.table.summary["unit"] == "bytes"
-    with pytest.raises(pprofdiff.PprofError, match='no input format "x"'):
+    with pytest.raises(pprofdiff.PprofError, match='unknown input format "x"'):
         pprofdiff.load(a, input_format="x")
     with pytest.raises(pprofdiff.PprofError, match=r"line 1: .* does not end in a number") as caught:
         pprofdiff.load(b"a;b\n", input_format="folded")
@@ -395,7 +395,7 @@ def test_two_parts_of_one_recording_are_sides():
     assert repr(pickle.loads(pickle.dumps(d)).top()) == repr(d.top())
     with pytest.raises(pprofdiff.PprofError, match="the profile is already loaded"):
         pprofdiff.diff(part, run, base_time="0..3s")
-    with pytest.raises(pprofdiff.PprofError, match="pprof does not say when each sample was taken"):
+    with pytest.raises(pprofdiff.PprofError, match="pprof does not record when each sample was taken"):
         pprofdiff.load(CORPUS / "go-heap.new.pb.gz", time="3s..6s")
     with pytest.raises(pprofdiff.PprofError, match="base_time is for a comparison of two sides"):
         pprofdiff.load(run, base_time="3s..6s")
