@@ -1,5 +1,5 @@
-//! A program of which nearly all is one function. That this became cheaper, and that less of everything was done, is the same
-//! by its samples.
+//! A program with nearly all of its cost in one function. Samples alone cannot distinguish "this function became
+//! cheaper" from "there was less work".
 
 use super::{Find, Findings, Rule};
 use crate::explain::account::{Books, Entry};
@@ -16,7 +16,8 @@ pub(super) const RULE: Rule = Rule {
     find: Find::Causes(find),
 };
 
-/// Of a change of what is allocated, the part that is that of sizes, where it is no change of the amount of work.
+/// Minimum share of allocation sizes in a change of allocated memory, for the change not to be a different amount of
+/// work.
 const PART_OF_SIZE: f64 = 0.25;
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
@@ -28,7 +29,8 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
     }
     let Some(entry) = books.whole() else { return };
     findings.causes.clear();
-    // More work makes more allocations, and none larger, and no level higher; and what was rewritten is no coincidence.
+    // More work causes more allocations, but no larger allocations and no higher level. A rewritten library is evidence
+    // of its own.
     let size = books.split(&entry).filter(|_| books.rows.kind == Kind::Heap).map_or(0.0, |[_, size, ..]| size);
     match size > PART_OF_SIZE || books.is_rewritten || books.is_level {
         true => findings.causes.push(entry),
@@ -37,19 +39,22 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 }
 
 impl Books<'_> {
-    /// Where the whole changed for certain and no cause says so: the narrowest function of the program that has nearly all of
-    /// it. That it did less, and that less was done everywhere, is the same by these samples.
+    /// If the total certainly changed and no cause explains it: returns the narrowest function of the program that has
+    /// nearly all of the change. It is ambiguous, because less work everywhere would look the same.
     fn whole(&self) -> Option<Entry> {
-        let of_all = self.delta(self.rows.front());
-        let is_it = |set: &usize| {
-            let of = &self.sets.sets[*set];
-            let is_program = of.key.frame().is_some_and(|frame| self.rows.names[frame as usize].class.program);
-            let is_function = matches!(of.key, Key::Own(_) | Key::Node(_)) && is_program;
-            is_function && of.values[0] > 0.0 && of.values[1] > 0.0 && self.delta(of.values) / of_all > NEARLY_ALL
+        let total_change = self.delta(self.rows.front());
+        let is_whole = |set: &usize| {
+            let set_data = &self.sets.sets[*set];
+            let is_program = set_data.key.frame().is_some_and(|frame| self.rows.names[frame as usize].class.program);
+            let is_function = matches!(set_data.key, Key::Own(_) | Key::Node(_)) && is_program;
+            is_function
+                && set_data.values[0] > 0.0
+                && set_data.values[1] > 0.0
+                && self.delta(set_data.values) / total_change > NEARLY_ALL
         };
         let size = |set: usize| self.sets.sets[set].values[0] + self.sets.sets[set].values[1];
         let narrowest = |a: &usize, b: &usize| size(*a).total_cmp(&size(*b)).then(a.cmp(b));
-        let set = paced(0..self.sets.len()).filter(is_it).min_by(narrowest)?;
+        let set = paced(0..self.sets.len()).filter(is_whole).min_by(narrowest)?;
         let candidate = self.attribution.candidate(set, self.delta(self.sets.sets[set].values) / self.scale);
         let rows = candidate.rows.clone();
         self.said(&candidate, rows)
