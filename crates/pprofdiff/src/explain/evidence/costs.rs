@@ -1,9 +1,9 @@
-//! What each frame costs with all below it, on both sides.
+//! The cost of each frame including its callees, by side.
 
 use super::rows::Rows;
 use pprofdiff_profile::work::paced;
 
-/// By frame, both sides' values: of recursion once.
+/// By frame: the values of both sides. A recursive frame counts once per stack.
 pub(in crate::explain) struct Costs(Vec<[f64; 2]>);
 
 impl Costs {
@@ -27,13 +27,13 @@ impl Costs {
         self.0[frame as usize][side]
     }
 
-    /// The frames that only one side has.
+    /// Returns the frames that only one side has, with their cost.
     pub(in crate::explain) fn only(&self, side: usize) -> impl Iterator<Item = (f64, u32)> {
-        let here = self.0.iter().zip(0..).filter(move |(v, _)| v[side] > 0.0 && v[1 - side] <= 0.0);
-        here.map(move |(v, frame)| (v[side], frame))
+        let one_sided = self.0.iter().zip(0..).filter(move |(v, _)| v[side] > 0.0 && v[1 - side] <= 0.0);
+        one_sided.map(move |(v, frame)| (v[side], frame))
     }
 
-    /// The frames that a side has.
+    /// Returns the frames that a side has.
     pub(in crate::explain) fn on(&self, side: usize) -> impl Iterator<Item = u32> {
         (0..).zip(&self.0).filter(move |(_, v)| v[side] > 0.0).map(|(frame, _)| frame)
     }

@@ -57,12 +57,10 @@ fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
         // Consequences of causes elsewhere need their frames.
         let first = stack.iter().map(|&frame| alone[frame as usize]).position(|side| side.is_some() && !row.background);
         kept.push(first.unwrap_or(stack.len()));
-        let Some((place, side)) = first.and_then(|place| Some((place, alone[stack[place] as usize]?))) else {
-            continue;
-        };
-        *packages[side].entry(package_of(&rows.names[stack[place] as usize].text)).or_default() += row.values[side];
+        let Some((pos, side)) = first.and_then(|pos| Some((pos, alone[stack[pos] as usize]?))) else { continue };
+        *packages[side].entry(package_of(&rows.names[stack[pos] as usize].text)).or_default() += row.values[side];
         cost[side] += row.values[side];
-        if let Some(above) = place.checked_sub(1) {
+        if let Some(above) = pos.checked_sub(1) {
             *callers[side].entry(stack[above]).or_default() += row.values[side];
         }
     }
