@@ -141,7 +141,7 @@ impl Light {
 
     /// Adds a row for each truncated stack, and assigns these rows to the light stacks in `row_of`.
     pub fn make_rows(mut self, collected: &mut Collected<'_, '_>, row_of: &mut [u32], is_whole: &[bool]) {
-        // The index of rows is no longer needed.
+        // From here on, rows are not looked up by their stack, so the index is dropped.
         let rows = std::mem::take(&mut self.rows).values;
         let mut made = vec![NONE; rows.len()];
         // Doubling would make this the largest list of all.

@@ -26,7 +26,7 @@ struct Before {
     hash: u64,
 }
 
-/// A sum with its rounding error, so that small values survive next to large ones: variances are squares, and results
+/// A sum with its rounding error, so that small values survive next to large values: variances are squares, and results
 /// are differences of two sums.
 #[derive(Clone, Copy, Default)]
 struct Exact {
@@ -103,8 +103,8 @@ impl<'a> Making<'a> {
     }
 
     /// Builds the sets of one kind of key: a set per key with enough events, unless an earlier set has the same rows.
-    /// `key_of` returns the key for a number. Returns the set of each key, or [`NONE`] if there is none or another key
-    /// has it.
+    /// `key_of` returns the key for a number. Returns the set of each key, or [`NONE`] for too few events, or if another key
+    /// has the same rows.
     pub fn add(&mut self, tree: &CallTree, n_keys: usize, key_of: impl Fn(u32) -> Key, spans: &impl Spans) -> Vec<u32> {
         let mut keys =
             vec![OfKey { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
