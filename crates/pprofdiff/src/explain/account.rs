@@ -12,10 +12,10 @@ use std::sync::OnceLock;
 
 use super::answer::Account;
 use super::attribution::{Attribution, CauseCandidate, CauseKind, Description};
-use super::evidence::rows::{Kind, Rows, Stacks};
-use super::evidence::sets::{Key, Sets, grouped};
+use super::evidence::rows::{StackRows, Stacks, ValueKind};
+use super::evidence::sets::{SetKey, Sets, grouped};
 use super::naming::rounded;
-use super::search::{Found, known_variance, variance_of};
+use super::search::{SearchResult, known_variance, variance_of};
 use crate::statistics::counts::{LEVEL, between_run_variance, penalised};
 use crate::statistics::distributions::{normal_tail, student_tail};
 use pprofdiff_profile::columns::NONE;
@@ -46,7 +46,7 @@ pub(super) struct Uncut {
 }
 
 impl Uncut {
-    pub(super) fn of(rows: &Rows) -> Uncut {
+    pub(super) fn of(rows: &StackRows) -> Uncut {
         let mut stacks = Stacks::with_room_for(&rows.stacks);
         (0..rows.rows.len()).for_each(|row| {
             stacks.push(rows.stack(row).iter().copied());
@@ -87,7 +87,7 @@ impl Uncut {
 }
 
 /// A cause, as its stacks measure it.
-pub(super) struct Entry {
+pub(super) struct CauseEntry {
     /// The set that determines the noise of this cause.
     pub set: usize,
     pub of: Description,
@@ -104,23 +104,23 @@ pub(super) struct Entry {
     pub garbage: Option<f64>,
 }
 
-impl Entry {
+impl CauseEntry {
     /// Creates an entry without stacks.
-    pub(super) fn of(set: usize, of: Description) -> Entry {
+    pub(super) fn of(set: usize, of: Description) -> CauseEntry {
         let (rows, others, parts) = (Vec::new(), Vec::new(), Vec::new());
-        Entry { set, of, rows, values: [0.0; 2], score: 0.0, others, parts, garbage: None }
+        CauseEntry { set, of, rows, values: [0.0; 2], score: 0.0, others, parts, garbage: None }
     }
 }
 
 /// The context for measuring causes: the rows, the search's results and the options.
 pub(super) struct Books<'a> {
-    pub rows: &'a Rows,
+    pub rows: &'a StackRows,
     pub sets: &'a Sets,
-    pub found: &'a Found,
+    pub found: &'a SearchResult,
     pub attribution: &'a Attribution<'a>,
     pub uncut: &'a Uncut,
     /// The allocations of the same runs, if their heap profiles were given.
-    pub heap: Option<&'a Rows>,
+    pub heap: Option<&'a StackRows>,
     /// By frame of the base: the frame with its name on the new side.
     pub renamed: &'a HashMap<u32, u32>,
     /// Minimum change of a cause, as a fraction of the total.
@@ -171,7 +171,7 @@ impl Books<'_> {
     /// Assigns each stack to the narrowest cause that contains it; among equals, to the first. Then drops the smallest
     /// candidate that no longer qualifies with its remaining stacks, or that a plain table contradicts, and repeats.
     /// The stacks of a dropped candidate go to the remaining candidates.
-    pub(super) fn settle(&self, mut candidates: Vec<CauseCandidate>) -> Vec<Entry> {
+    pub(super) fn settle(&self, mut candidates: Vec<CauseCandidate>) -> Vec<CauseEntry> {
         loop {
             let width = |candidate: &CauseCandidate| {
                 let [base, new] = self.sum(&candidate.rows);
@@ -201,14 +201,14 @@ impl Books<'_> {
                 others.dedup();
                 others
             };
-            let entries: Vec<Option<Entry>> = (0..candidates.len())
+            let entries: Vec<Option<CauseEntry>> = (0..candidates.len())
                 .map(|candidate| {
                     let entry = self.entry(&candidates[candidate], own_rows(candidate))?;
                     // Ignoring a function that occurs in the cause's own stacks would hide these stacks as well.
                     let is_own =
                         |frame: &u32| entry.rows.iter().any(|&row| self.rows.stack(row as usize).contains(frame));
                     let others = others(candidate).into_iter().filter(|frame| !is_own(frame)).collect();
-                    Some(Entry { others, ..entry })
+                    Some(CauseEntry { others, ..entry })
                 })
                 .collect();
             let size = |candidate: &usize| candidates[*candidate].delta.abs();
@@ -221,12 +221,12 @@ impl Books<'_> {
     }
 
     /// Returns the cause that a candidate makes of these stacks, if they qualify and its description is true.
-    fn entry(&self, candidate: &CauseCandidate, rows: Vec<u32>) -> Option<Entry> {
+    fn entry(&self, candidate: &CauseCandidate, rows: Vec<u32>) -> Option<CauseEntry> {
         if self.is_cause(candidate.set, &rows) { self.said(candidate, rows) } else { None }
     }
 
     /// Describes these stacks of a candidate. Returns `None` if every description would be false.
-    pub(super) fn said(&self, candidate: &CauseCandidate, mut rows: Vec<u32>) -> Option<Entry> {
+    pub(super) fn said(&self, candidate: &CauseCandidate, mut rows: Vec<u32>) -> Option<CauseEntry> {
         let mut description = candidate.of.clone();
         if let (Some(function), Some(caller), None) = (description.function, description.caller, description.label)
             && self.rows.is_system(function)
@@ -303,12 +303,12 @@ impl Books<'_> {
         if let Some(parts) = instead.and_then(|function| self.instead(function, self.sum(&rows))) {
             let kind = if description.kind == CauseKind::Own { CauseKind::Calls } else { description.kind };
             let (v, score) = (self.sum(&rows), self.score(candidate.set, &rows));
-            return Some(Entry {
+            return Some(CauseEntry {
                 values: v,
                 score,
                 parts,
                 rows,
-                ..Entry::of(candidate.set, Description { kind, ..description })
+                ..CauseEntry::of(candidate.set, Description { kind, ..description })
             });
         }
         let parts = candidate.parts.iter().map(|(part, of_part)| {
@@ -316,20 +316,20 @@ impl Books<'_> {
             (part.clone(), self.sum(&own_rows))
         });
         let parts = parts.filter(|(_, v)| v[0] + v[1] > 0.0).chain(callees).collect();
-        Some(Entry {
+        Some(CauseEntry {
             values: v,
             score: self.score(candidate.set, &rows),
             parts,
             rows,
-            ..Entry::of(candidate.set, description)
+            ..CauseEntry::of(candidate.set, description)
         })
     }
 
     /// Splits a change into the shares of count and unit cost: `[count share, unit share, count factor, unit factor]`.
     /// The logarithms of the factors add up exactly (LMDI, Ang 2004). Returns `None` if count and cost are one
     /// measurement.
-    pub(super) fn split(&self, entry: &Entry) -> Option<[f64; 4]> {
-        if self.rows.kind == Kind::Sampled {
+    pub(super) fn split(&self, entry: &CauseEntry) -> Option<[f64; 4]> {
+        if self.rows.kind == ValueKind::Sampled {
             return None;
         }
         let c = [0, 1].map(|s| entry.rows.iter().map(|&r| self.rows.rows[r as usize].counts[s]).sum::<f64>());
@@ -344,7 +344,7 @@ impl Books<'_> {
     }
 
     /// Returns the parts of the whole difference, for a mean run of the new side.
-    pub(super) fn account(&self, entries: &[Entry]) -> Account {
+    pub(super) fn account(&self, entries: &[CauseEntry]) -> Account {
         let [m0, m1] = self.rows.runs.map(|m| m as f64);
         let [base, new] = self.rows.all();
         let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
@@ -413,7 +413,8 @@ impl Books<'_> {
 
     /// Returns the variance between runs of the widest set.
     fn tau2_of_all(&self) -> f64 {
-        let wide = (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, Key::Node(_) | Key::Edge(..)));
+        let wide =
+            (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, SetKey::Node(_) | SetKey::Edge(..)));
         let value = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
         let widest = wide.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
         widest.map_or(self.found.tau * self.found.tau, |set| self.found.tau2.of(self.sets, set))

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use super::evidence::rows::Rows;
+use super::evidence::rows::StackRows;
 use super::evidence::sets::Sets;
-use super::search::Found;
+use super::search::SearchResult;
 
 /// Minimum number of functions that prove the same work.
 pub(super) const ENOUGH: usize = 3;
@@ -14,7 +14,7 @@ const MIN_EVENTS: f64 = 20.0;
 
 /// Returns the number of functions whose own cost is the same on both sides at this amount of work, counting only
 /// functions that do not call each other. Stops at [`ENOUGH`].
-pub(super) fn independent_witnesses(rows: &Rows, sets: &Sets, found: &Found, scale: f64) -> usize {
+pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, found: &SearchResult, scale: f64) -> usize {
     // If most functions changed, some agree with any amount of work by accident.
     if 2 * found.agree < found.of {
         return 0;

@@ -2,21 +2,21 @@
 //! sampled, and whether the runtime's share of a type is background.
 
 use super::evidence::read::Columns;
-use super::evidence::rows::Kind;
+use super::evidence::rows::ValueKind;
 use crate::diff::{Diff, Measure, Normalize, Selection};
 use crate::sampling::Group;
 use crate::{Error, Result};
 
 /// Pairs of sample types `(cost, count, sampling)`: the second type counts what the first type measures.
-const PAIRS: &[(&str, &str, Kind)] = &[
-    ("alloc_space", "alloc_objects", Kind::Heap),
-    ("inuse_space", "inuse_objects", Kind::Heap),
-    ("space", "objects", Kind::Heap),
-    ("space", "allocations", Kind::Heap),
-    ("native_alloc_space", "native_alloc_objects", Kind::Heap),
-    ("native_inuse_space", "native_inuse_objects", Kind::Heap),
-    ("delay", "contentions", Kind::Delay),
-    ("park", "parks", Kind::Delay),
+const PAIRS: &[(&str, &str, ValueKind)] = &[
+    ("alloc_space", "alloc_objects", ValueKind::Heap),
+    ("inuse_space", "inuse_objects", ValueKind::Heap),
+    ("space", "objects", ValueKind::Heap),
+    ("space", "allocations", ValueKind::Heap),
+    ("native_alloc_space", "native_alloc_objects", ValueKind::Heap),
+    ("native_inuse_space", "native_inuse_objects", ValueKind::Heap),
+    ("delay", "contentions", ValueKind::Delay),
+    ("park", "parks", ValueKind::Delay),
 ];
 
 /// The sample type of all allocations, in heap profiles that also have memory in use.
@@ -66,7 +66,7 @@ pub(crate) fn group_of(types: &[(String, String)], number: usize) -> Group {
     let pair =
         PAIRS.iter().find(|(cost, count, _)| has_type(cost) && has_type(count) && (name == cost || name == count));
     match pair {
-        Some((space, objects, Kind::Heap)) => Group::Heap(space, objects),
+        Some((space, objects, ValueKind::Heap)) => Group::Heap(space, objects),
         Some(_) => Group::Delay { is_counted: true },
         None if DELAYS.contains(&name.as_str()) => Group::Delay { is_counted: false },
         None => Group::Sampled,
@@ -80,14 +80,14 @@ impl Diff {
     }
 
     /// Returns the sample type to explain for a query's sample type and the types that the user listed beside it.
-    pub(super) fn asked(&self, sample_type: Option<&str>, beside: &[String]) -> Result<Asked> {
+    pub(super) fn explain_target(&self, sample_type: Option<&str>, beside: &[String]) -> Result<ExplainTarget> {
         let types = self.sample_types();
         let first = match sample_type {
             Some(_) => self.find_sample_type(sample_type)?,
             // Explaining zeros helps nobody. pprof lacks such a command, so there is no behaviour to match.
             None => self.type_to_explain().0,
         };
-        let Asked { mut number, cost, count, .. } = self.asked_of(first);
+        let ExplainTarget { mut number, cost, count, .. } = self.target_of(first);
         for name in beside {
             let other = self.find_sample_type(Some(name))?;
             // For a pair, explain the cost. The count then shows how much of the change is a different count.
@@ -102,11 +102,11 @@ impl Diff {
                 }
             }
         }
-        Ok(self.asked_of(number))
+        Ok(self.target_of(number))
     }
 
     /// Returns a sample type together with its pair or counter.
-    pub(super) fn asked_of(&self, number: usize) -> Asked {
+    pub(super) fn target_of(&self, number: usize) -> ExplainTarget {
         let types = self.sample_types();
         let position_of = |name: &str| types.iter().position(|(kind, _)| kind == name);
         let of_pair = PAIRS.iter().find_map(|&(cost, count, kind)| {
@@ -116,29 +116,29 @@ impl Diff {
         let counter = || COUNTS.iter().find_map(|name| position_of(name).filter(|&i| types[i].1 == "count"));
         let count = of_pair.map(|((_, count), _)| count).or_else(counter);
         let name = types[number].0.as_str();
-        let uncounted = if DELAYS.contains(&name) { Kind::Delay } else { Kind::Sampled };
+        let uncounted = if DELAYS.contains(&name) { ValueKind::Delay } else { ValueKind::Sampled };
         let kind = of_pair.map_or(uncounted, |(_, kind)| kind);
         let has_background = match kind {
-            Kind::Heap => false,
-            Kind::Delay => true,
-            Kind::Sampled => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
+            ValueKind::Heap => false,
+            ValueKind::Delay => true,
+            ValueKind::Sampled => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
         };
-        Asked { number, count, cost: of_pair.map(|((cost, _), _)| cost), kind, has_background }
+        ExplainTarget { number, count, cost: of_pair.map(|((cost, _), _)| cost), kind, has_background }
     }
 }
 
 /// A sample type to explain and the types that belong to it, as numbers in [`Diff::sample_types`].
-pub(super) struct Asked {
+pub(super) struct ExplainTarget {
     pub(super) number: usize,
     /// The sample type that counts it.
     pub(super) count: Option<usize>,
     /// The cost of the pair, if the type belongs to a pair.
     pub(super) cost: Option<usize>,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     has_background: bool,
 }
 
-impl Asked {
+impl ExplainTarget {
     /// Reads the columns of both sides. `value` is the cost.
     pub(super) fn read<T>(
         &self,
@@ -148,10 +148,10 @@ impl Asked {
         read: impl FnOnce(&Columns<'_>) -> T,
     ) -> Result<T> {
         let measure = |number: usize| selection.measure_type(number, Normalize::None);
-        let bytes = self.cost.filter(|_| self.kind == Kind::Heap);
+        let bytes = self.cost.filter(|_| self.kind == ValueKind::Heap);
         let (count, bytes) = (self.count.map(measure).transpose()?, bytes.map(measure).transpose()?);
         let (count, bytes) = (count.as_ref(), bytes.as_ref());
-        let Asked { kind, has_background, .. } = *self;
+        let ExplainTarget { kind, has_background, .. } = *self;
         let diff = selection.diff();
         let is_level = is_level_among(&diff.sample_types(), &value.summary().sample_type);
         let rates = diff.rates(self.number);

@@ -2,10 +2,10 @@
 //! cause.
 
 use super::answer::How;
-use super::evidence::rows::Rows;
-use super::evidence::sets::{Key, Sets};
-use super::related::{Changed, Relation, is_replaced};
-use super::search::Found;
+use super::evidence::rows::StackRows;
+use super::evidence::sets::{SetKey, Sets};
+use super::related::{Changed, CostRelation, is_replaced};
+use super::search::SearchResult;
 use crate::statistics::counts;
 
 /// A set counts as added or removed if one side has less than this fraction of the opposite side's value.
@@ -93,7 +93,7 @@ pub(super) struct CauseCandidate {
 }
 
 /// Cost that moved within a set. Stacks are then truncated at the frame `inside`, so that the move becomes invisible.
-pub(super) struct Shift {
+pub(super) struct CostShift {
     pub set: usize,
     /// The frames that gained and lost cost, and the frame that contains both.
     pub gained: u32,
@@ -120,15 +120,15 @@ pub(super) struct Swap {
 
 /// The interpretation of one search.
 pub(super) struct Attribution<'a> {
-    pub rows: &'a Rows,
+    pub rows: &'a StackRows,
     pub sets: &'a Sets,
-    pub found: &'a Found,
+    pub found: &'a SearchResult,
     /// The total of each side.
     total: [f64; 2],
 }
 
 impl<'a> Attribution<'a> {
-    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, found: &'a Found) -> Attribution<'a> {
+    pub(super) fn new(rows: &'a StackRows, sets: &'a Sets, found: &'a SearchResult) -> Attribution<'a> {
         Attribution { rows, sets, found, total: rows.total() }
     }
 
@@ -156,12 +156,12 @@ impl<'a> Attribution<'a> {
         let kind = sided.unwrap_or(CauseKind::Calls);
         let plain =
             |function, kind| Description { kind, function, caller: None, label: None, callee: None, chain: Vec::new() };
-        if let Key::Label(label) | Key::LabelNode(label, _) = node.key {
+        if let SetKey::Label(label) | SetKey::LabelNode(label, _) = node.key {
             return Description { label: Some(label), ..plain(node.key.frame(), kind) };
         }
         let mut edges: Vec<(u32, u32)> = Vec::new();
         for key in self.sets.names(set) {
-            if let Key::Edge(a, b) = key {
+            if let SetKey::Edge(a, b) = key {
                 edges.push((*a, *b));
             }
         }
@@ -171,7 +171,7 @@ impl<'a> Attribution<'a> {
             let place = |edge: &(u32, u32)| stack.windows(2).position(|w| (w[0], w[1]) == *edge);
             edges.sort_by_key(place);
         }
-        let is_own = matches!(node.key, Key::Own(_) | Key::Leaf(_));
+        let is_own = matches!(node.key, SetKey::Own(_) | SetKey::Leaf(_));
         let frame = node.key.frame();
         if is_own && sided.is_none() {
             let caller = edges.iter().rev().find(|e| Some(e.1) == frame).map(|e| e.0);
@@ -209,7 +209,7 @@ impl<'a> Attribution<'a> {
 
     /// Returns the largest candidate that its callers do not feel: cost that moved within the smallest set around it (a
     /// cost shift, as in FBDetect).
-    pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<Shift> {
+    pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<CostShift> {
         let scale = self.found.scale;
         let delta = |v: [f64; 2]| v[1] / scale - v[0];
         let variance = super::search::known_variance(self.rows.kind);
@@ -229,7 +229,8 @@ impl<'a> Attribution<'a> {
                 continue;
             }
             let sum = |j: usize| self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
-            let is_call = |j: usize| matches!(self.sets.sets[j].key, Key::Own(_) | Key::Edge(..) | Key::Node(_));
+            let is_call =
+                |j: usize| matches!(self.sets.sets[j].key, SetKey::Own(_) | SetKey::Edge(..) | SetKey::Node(_));
             let around = self.sets.holding(&candidate.rows, |r| all(r as usize), 0.999).into_iter().map(|(j, _)| j);
             let around: Vec<usize> =
                 around.filter(|&j| is_call(j) && sum(j) > 1.02 * size && self.is_place(j)).collect();
@@ -266,23 +267,23 @@ impl<'a> Attribution<'a> {
                 let (changed, opposite) =
                     (Changed { function, rows: &candidate.rows }, Changed { function: function_of_set, rows: &rows });
                 let (gained, lost) = if raw > 0.0 { (changed, opposite) } else { (opposite, changed) };
-                Relation::of(self.rows, gained, lost)
+                CostRelation::of(self.rows, gained, lost)
             });
             let how = match relation {
                 _ if partner == Some(inside) => Some(How::Shift),
-                Some(Relation::Call | Relation::Likeness) | None => Some(How::Shift),
-                Some(Relation::Replacement) => Some(How::Replaced),
-                Some(Relation::Above) => None,
+                Some(CostRelation::Call | CostRelation::Likeness) | None => Some(How::Shift),
+                Some(CostRelation::Replacement) => Some(How::Replaced),
+                Some(CostRelation::Above) => None,
                 // With unstable inlining, chance decides which of several functions a profile shows.
-                Some(Relation::Nothing) if self.rows.runtime.unstable_inlining => None,
+                Some(CostRelation::Nothing) if self.rows.runtime.unstable_inlining => None,
                 // Siblings with opposite changes are separate causes, unless the set around both changed as well. Then
                 // that set describes the change.
-                Some(Relation::Nothing) if even || sum(set) >= NEAR * size => continue,
-                Some(Relation::Nothing) => None,
+                Some(CostRelation::Nothing) if even || sum(set) >= NEAR * size => continue,
+                Some(CostRelation::Nothing) => None,
             };
             let partner = partner.unwrap_or(inside);
             let (gained, lost) = if raw > 0.0 { (function, partner) } else { (partner, function) };
-            return Some(Shift { set, gained, lost, inside, amount: raw.abs(), how, even });
+            return Some(CostShift { set, gained, lost, inside, amount: raw.abs(), how, even });
         }
         None
     }
@@ -309,12 +310,12 @@ impl<'a> Attribution<'a> {
         let mut best: Option<(f64, usize)> = None;
         for (j, &[inner, within]) in sums.iter().enumerate() {
             let key = self.sets.sets[j].key;
-            if !matches!(key, Key::Own(_) | Key::Edge(..)) || inner * -raw.signum() <= 0.5 * raw.abs() {
+            if !matches!(key, SetKey::Own(_) | SetKey::Edge(..)) || inner * -raw.signum() <= 0.5 * raw.abs() {
                 continue;
             }
             let all = self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
             let off = (inner.abs() - raw.abs()).abs() / raw.abs();
-            let off = off + if matches!(key, Key::Own(_)) { 0.0 } else { 0.02 } + 0.3 * (1.0 - within / all);
+            let off = off + if matches!(key, SetKey::Own(_)) { 0.0 } else { 0.02 } + 0.3 * (1.0 - within / all);
             if best.is_none_or(|(best_off, _)| off < best_off - 1e-9) {
                 best = Some((off, j));
             }
@@ -328,7 +329,7 @@ impl<'a> Attribution<'a> {
         let [b, n] = node.values.map(|v| v / node.event.max(1e-300));
         let lost = -(node.values[1] / self.found.scale - node.values[0]) / raw;
         let variance = counts::between_run_variance(self.found.tau2.of(self.sets, set), self.rows.runs);
-        let is_caller = matches!(node.key, Key::Own(f) if Some(f) == caller);
+        let is_caller = matches!(node.key, SetKey::Own(f) if Some(f) == caller);
         let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
         (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)
             && counts::penalised(b, n, self.found.scale, variance) > need
@@ -344,7 +345,7 @@ impl<'a> Attribution<'a> {
                     let (Some(gained), Some(lost)) = (up.of.function, down.of.function) else { continue };
                     let left = (up.delta + down.delta).abs() / up.delta.max(-down.delta);
                     let is_sided = |d: &CauseCandidate| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
-                    let tolerance = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
+                    let limit = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
                     // The search's delta is conditional on the remaining causes. A swap needs stacks that cancel out
                     // themselves.
                     let [gain, loss] = self.changes_apart(up, down);
@@ -353,12 +354,12 @@ impl<'a> Attribution<'a> {
                     }
                     let [came, went] = [(up, gained), (down, lost)]
                         .map(|(candidate, function)| Changed { function, rows: &candidate.rows });
-                    let (how, inside) = match Relation::of(self.rows, came, went) {
-                        Relation::Call if left < SWAP => (Some(How::Swap), None),
+                    let (how, inside) = match CostRelation::of(self.rows, came, went) {
+                        CostRelation::Call if left < SWAP => (Some(How::Swap), None),
                         // The frame in between only wraps the cost below it.
-                        Relation::Above if left < SWAP => (None, None),
-                        Relation::Likeness if left < tolerance && self.have_place(up, down) => (Some(How::Swap), None),
-                        Relation::Likeness | Relation::Replacement
+                        CostRelation::Above if left < SWAP => (None, None),
+                        CostRelation::Likeness if left < limit && self.have_place(up, down) => (Some(How::Swap), None),
+                        CostRelation::Likeness | CostRelation::Replacement
                             if left < SIBLINGS && is_replaced(self.rows, gained, lost) =>
                         {
                             (Some(How::Replaced), self.narrowest_around(up, down))

@@ -36,24 +36,24 @@ pub use answer::{
 };
 pub(crate) use asked::group_of;
 use asked::{ALLOCATED, COUNTS, WALL, is_level_among};
-use evidence::names::Texts;
-use evidence::read::Look;
+use evidence::names::FrameTexts;
+use evidence::read::ReadRuns;
 pub(crate) use evidence::read::by_chance;
 use evidence::recorded;
-use evidence::rows::{Kind, Rows};
+use evidence::rows::{StackRows, ValueKind};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work;
 pub(crate) use rules::parts::package_of;
-use rules::renamed::Renamed;
-use rules::{Findings, Names};
+use rules::renamed::RenamedFunction;
+use rules::{Findings, MatchedNames};
 pub use rules::{RULES, Rule};
 use std::sync::Arc;
 
-use attribution::{Attribution, Shift};
+use attribution::{Attribution, CostShift};
 use evidence::sets::Sets;
-use naming::{MIN_SHOWN, Naming, Shown, clones, rounded};
-use search::Work;
-use shared::Shared;
+use naming::{MIN_SHOWN, Naming, ShownNames, clones, rounded};
+use search::SearchBudget;
+use shared::SharedInputs;
 
 /// Maximum [`Noise::noticed`] that permits the verdict "nothing changed": growth of a frame with a tenth of the total,
 /// as a factor less one.
@@ -194,15 +194,15 @@ impl Diff {
         let noise_runs = self.different_runs(options.noise_runs);
         let options = &ExplainOptions { noise_runs, ..options.clone() };
         let user_rules = self.check_explain(query, options)?;
-        let target = self.asked(query.sample_type.as_deref(), beside)?;
+        let target = self.explain_target(query.sample_type.as_deref(), beside)?;
         work::begin_phase("explaining");
         let selection = self.select_with(query, &Moves::default())?;
-        let shared = Shared::new(&selection, &user_rules, options)?;
+        let shared = SharedInputs::new(&selection, &user_rules, options)?;
         // If the user chose no sample type and the default is memory in use, the allocations are a second question.
         let position_of = |name: &str| self.sample_types().iter().position(|(kind, _)| kind == name);
-        let is_heap = query.sample_type.is_none() && beside.is_empty() && target.kind == Kind::Heap;
+        let is_heap = query.sample_type.is_none() && beside.is_empty() && target.kind == ValueKind::Heap;
         let allocated = position_of(ALLOCATED).filter(|number| is_heap && *number != target.number);
-        let (first, also) = match allocated.map(|number| self.asked_of(number)) {
+        let (first, also) = match allocated.map(|number| self.target_of(number)) {
             // Explains both at the same time if that takes little memory.
             Some(also) if self.n_samples() <= FEW_SAMPLES => {
                 let [first, also] = shared.explain_both([&target, &also], [true, false])?;
@@ -264,7 +264,7 @@ impl Diff {
     }
 
     /// Returns the rows of the allocations in a diff of heap profiles.
-    fn allocations(&self, query: &Query, user_rules: &UserRules) -> Result<Rows> {
+    fn allocations(&self, query: &Query, user_rules: &UserRules) -> Result<StackRows> {
         let Some(number) = self.sample_types().iter().position(|(kind, _)| kind == ALLOCATED) else {
             let name = self.base().next().map_or("", |profile| profile.name());
             return Err(Error::query(format!(
@@ -277,8 +277,8 @@ impl Diff {
         let query = Query { sample_type: None, ..query.clone() };
         let selection = self.select_with(&query, &Moves::default())?;
         let value = selection.measure_type(number, Normalize::None)?;
-        let texts = Texts::of(selection.frames(), user_rules, runtimes::Asked::All);
-        self.asked_of(number).read(&selection, &value, 0, |columns| Look::new(columns, &texts).rows())
+        let texts = FrameTexts::of(selection.frames(), user_rules, runtimes::Asked::All);
+        self.target_of(number).read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())
     }
 }
 
@@ -286,7 +286,7 @@ impl Diff {
 /// profiles, and the known variance between equal runs of other programs (of the logarithm of a frame's cost).
 pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
     let selection = measure.selection();
-    let target = selection.diff().asked(Some(&measure.summary().sample_type), &[])?;
+    let target = selection.diff().explain_target(Some(&measure.summary().sample_type), &[])?;
     let events = target.read(selection, measure, 0, evidence::read::event_of_runs)?;
     // A sample type that counts samples counts wall-clock samples if the profile has a wall-clock type.
     let types = selection.diff().sample_types();
@@ -306,12 +306,12 @@ const MAX_TOLD: usize = 5;
 pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
     // For heap profiles, use allocations: they cover more functions than memory in use.
     let allocated = diff.sample_types().iter().position(|(kind, _)| kind == ALLOCATED);
-    let target = allocated.map_or_else(|| diff.asked(None, &[]), |number| Ok(diff.asked_of(number)))?;
+    let target = allocated.map_or_else(|| diff.explain_target(None, &[]), |number| Ok(diff.target_of(number)))?;
     let selection = diff.select_with(&Query::default(), &Moves::default())?;
     let value = selection.measure_type(target.number, Normalize::None)?;
-    let texts = Texts::of(selection.frames(), &UserRules::default(), runtimes::Asked::All);
-    let rows = target.read(&selection, &value, 0, |columns| Look::new(columns, &texts).rows())?;
-    let Names { rows, renamed, inlined, .. } = Names::matched(rows);
+    let texts = FrameTexts::of(selection.frames(), &UserRules::default(), runtimes::Asked::All);
+    let rows = target.read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())?;
+    let MatchedNames { rows, renamed, inlined, .. } = MatchedNames::matched(rows);
     let mut moves = Moves::default();
     let name = |frame: u32| rows.names[frame as usize].text.to_string();
     let (mut pairs, mut calls) = (Vec::new(), Vec::new());
@@ -338,8 +338,8 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
 fn explain(
     diff: &Diff,
     measure: &Measure,
-    mut rows: Rows,
-    heap: Option<&Rows>,
+    mut rows: StackRows,
+    heap: Option<&StackRows>,
     options: &ExplainOptions,
 ) -> Explanation {
     let ops = options.ops.map(|(base, new)| new / base);
@@ -353,15 +353,15 @@ fn explain(
         .iter()
         .all(|r| (r.values[0] * m[1] as f64 - r.values[1] * m[0] as f64).abs() < 1e-9 * (r.values[0] + r.values[1]));
     let recorded = recorded::leave_out(&mut rows);
-    let mut names = Names::matched(rows);
+    let mut names = MatchedNames::matched(rows);
     let folded = std::mem::take(&mut names.inlined);
     let renamed = std::mem::take(&mut names.renamed);
     // The search for causes stays above the code that was rewritten.
     names.cut();
-    let Names { mut rows, uncut, rewritten, .. } = names;
-    let is_shown = |pair: &&Renamed| (0..2).any(|side| pair.cost[side] > MIN_SHOWN * total[side]);
+    let MatchedNames { mut rows, uncut, rewritten, .. } = names;
+    let is_shown = |pair: &&RenamedFunction| (0..2).any(|side| pair.cost[side] > MIN_SHOWN * total[side]);
     let renamed_to: HashMap<u32, u32> = renamed.iter().map(|pair| (pair.old, pair.new)).collect();
-    let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
+    let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
     for call in folded.iter().filter(|call| call.is_balanced || call.value > MIN_SHOWN * total[call.side]) {
         let (function_name, caller) = (shown.name(call.frame), shown.name(call.caller));
         let (function, from, how) =
@@ -386,7 +386,7 @@ fn explain(
         Rewrite { from, to, below, cost, gone: rewritten_code.functions[0], came: rewritten_code.functions[1] }
     });
     let mut shifts = 0;
-    let mut work = Work::of(measure.profile_bytes());
+    let mut work = SearchBudget::of(measure.profile_bytes());
     let exposure = runs * ops.unwrap_or(1.0);
     let model = measure.sampling_model();
     // With several runs, the variation between them replaces the estimate of noise.
@@ -402,13 +402,13 @@ fn explain(
         let found = search::search(&rows, &sets, ops, options.min_effect, &mut work);
         let attribution = Attribution::new(&rows, &sets, &found);
         let mut candidates = attribution.candidates();
-        let folds = |shift: &Shift| {
+        let folds = |shift: &CostShift| {
             let mut stacks = sets.rows(shift.set).map(|row| rows.stack(row as usize));
             shifts < MAX_SHIFTS && !work.is_used_up() && stacks.any(|stack| kept_of(stack, shift.inside) < stack.len())
         };
         if let Some(shift) = attribution.shift(&candidates).filter(folds) {
             shifts += 1;
-            let shown = Shown { rows: &rows, renamed: renamed_to.clone() };
+            let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
             let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
             let inside = Some(shown.name(shift.inside));
             let delta = of_run(0, shift.amount);
@@ -467,14 +467,14 @@ fn explain(
             account = Account { by_chance: false, consequences_by_chance: false, unexplained, ..account };
         }
         let Findings { causes, suspects, candidate } = findings;
-        let split = |entry: account::Entry| (books.split(&entry), entry);
+        let split = |entry: account::CauseEntry| (books.split(&entry), entry);
         let [causes, suspects] = [causes, suspects].map(|entries| entries.into_iter().map(split).collect::<Vec<_>>());
         let needed = |score: f64| if is_uncounted { None } else { books.runs_needed(score) };
         let candidate = candidate.map(|entry| (needed(entry.score), split(entry)));
         let witnesses = independent_witnesses(&rows, &sets, &found, scale);
         break (found, scale, (causes, suspects, candidate), account, swaps, witnesses);
     };
-    let shown = Shown { rows: &rows, renamed: renamed_to };
+    let shown = ShownNames { rows: &rows, renamed: renamed_to };
     moved.extend(swaps.iter().map(|swap| Moved {
         function: shown.name(swap.gained),
         from: shown.name(swap.lost),
@@ -485,10 +485,10 @@ fn explain(
         inside: swap.inside.map(|caller| shown.name(caller)),
         packages: None,
     }));
-    let names_of_sides = Shown { rows: &rows, renamed: HashMap::default() };
+    let names_of_sides = ShownNames { rows: &rows, renamed: HashMap::default() };
     let renamed_functions = renamed.iter().filter(is_shown).map(|pair| Moved {
-        function: names_of_sides.of_side(pair.new, 1),
-        from: names_of_sides.of_side(pair.old, 0),
+        function: names_of_sides.name_on(pair.new, 1),
+        from: names_of_sides.name_on(pair.old, 0),
         how: How::Renamed,
         delta: of_run(1, pair.cost[1]),
         cost: Some((of_run(0, pair.cost[0]), of_run(1, pair.cost[1]))),
@@ -506,7 +506,8 @@ fn explain(
     moved.retain(|m| m.function != m.from && !(is_uncounted && m.how != How::Renamed));
     let naming = Naming { rows: &rows, shown: &shown, total, scale };
     let is_count = measure.summary().unit == "count";
-    let cause = |(split, entry): (Option<[f64; 4]>, account::Entry)| naming.cause(&entry, split.filter(|_| !is_count));
+    let cause =
+        |(split, entry): (Option<[f64; 4]>, account::CauseEntry)| naming.cause(&entry, split.filter(|_| !is_count));
     let (causes, suspects, candidate) = findings;
     let mut candidate = candidate.map(|(runs, split_and_entry)| Candidate { cause: cause(split_and_entry), runs });
     let [causes, suspects] = [causes, suspects].map(|entries| entries.into_iter().map(cause).collect::<Vec<Cause>>());

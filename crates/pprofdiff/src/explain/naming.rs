@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::account::Entry;
+use super::account::CauseEntry;
 use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split, Within};
 use super::attribution::Description;
-use super::evidence::rows::Rows;
+use super::evidence::rows::StackRows;
 use pprofdiff_profile::advice::{exactly, exactly_any};
 use pprofdiff_profile::random::HashMap;
 
@@ -25,12 +25,12 @@ pub(super) fn rounded(x: f64) -> f64 {
 }
 
 /// The names of frames in results.
-pub(super) struct Shown<'a> {
-    pub rows: &'a Rows,
+pub(super) struct ShownNames<'a> {
+    pub rows: &'a StackRows,
     pub renamed: HashMap<u32, u32>,
 }
 
-impl Shown<'_> {
+impl ShownNames<'_> {
     /// Returns the frame's costliest original name on the new side, or on the base if the new side lacks it.
     pub(super) fn name(&self, frame: u32) -> String {
         self.name_on(self.renamed.get(&frame).copied().unwrap_or(frame), 1)
@@ -67,7 +67,7 @@ impl Shown<'_> {
 }
 
 /// Finds compiler-made clones: parts of a function with a name of their own on only one side.
-pub(super) fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
+pub(super) fn clones(rows: &StackRows, total: [f64; 2], of_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
     let mut moved = Vec::new();
     for name in rows.names.iter().filter(|name| name.shown.len() > 1) {
         for (text, cost) in &*name.shown {
@@ -97,8 +97,8 @@ pub(super) fn clones(rows: &Rows, total: [f64; 2], of_run: impl Fn(usize, f64) -
 
 /// Turns measured causes into results.
 pub(super) struct Naming<'a> {
-    pub rows: &'a Rows,
-    pub shown: &'a Shown<'a>,
+    pub rows: &'a StackRows,
+    pub shown: &'a ShownNames<'a>,
     pub total: [f64; 2],
     /// The expected ratio of all new runs to all base runs.
     pub scale: f64,
@@ -111,7 +111,7 @@ impl Naming<'_> {
     }
 
     /// For a function outside the program: returns the nearest functions of the program above it.
-    fn program(&self, entry: &Entry) -> Vec<Within> {
+    fn program(&self, entry: &CauseEntry) -> Vec<Within> {
         let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
         let Some(function) = entry.of.function.filter(|&function| !is_program(function)) else { return Vec::new() };
         let mut by_caller: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
@@ -142,7 +142,7 @@ impl Naming<'_> {
     }
 
     /// Turns a measured cause into a result. `split` is the result of [`Books::split`](super::account::Books::split).
-    pub(super) fn cause(&self, entry: &Entry, split: Option<[f64; 4]>) -> Cause {
+    pub(super) fn cause(&self, entry: &CauseEntry, split: Option<[f64; 4]>) -> Cause {
         let delta = self.delta(entry.values);
         let name = |frame: Option<u32>| frame.map(|f| self.shown.name_for(f, delta));
         let spellings = |frame: Option<u32>| frame.map_or_else(Vec::new, |f| self.shown.spellings(f));

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::evidence::rows::{Row, Rows};
+use super::evidence::rows::{Row, StackRows};
 use super::rules::parts::Parts;
 use pprofdiff_profile::work::paced;
 
@@ -14,7 +14,7 @@ const MOST: f64 = 0.5;
 
 /// The relation of a function that gained cost to a function that lost a similar amount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Relation {
+pub(super) enum CostRelation {
     /// There is a call between the functions: code moved between them.
     Call,
     /// A function is somewhere above its counterpart: below its callers, or in a recursion with it.
@@ -34,25 +34,25 @@ pub(super) struct Changed<'a> {
     pub rows: &'a [u32],
 }
 
-impl Relation {
-    pub(super) fn of(rows: &Rows, gained: Changed<'_>, lost: Changed<'_>) -> Relation {
+impl CostRelation {
+    pub(super) fn of(rows: &StackRows, gained: Changed<'_>, lost: Changed<'_>) -> CostRelation {
         let calls = |func: Changed<'_>, caller: u32, callee: u32| {
             have_most(rows, func.rows, |stack| is_call(rows, stack, caller, callee))
         };
         let wraps =
             |func: Changed<'_>, top: u32, lower: u32| have_most(rows, func.rows, |stack| is_above(stack, top, lower));
         match (gained.function, lost.function) {
-            (a, b) if calls(gained, b, a) || calls(lost, a, b) => Relation::Call,
-            (a, b) if [gained, lost].iter().any(|func| wraps(*func, a, b) || wraps(*func, b, a)) => Relation::Above,
-            (a, b) if are_alike(rows, a, b) || have_the_same_callees(rows, a, b) => Relation::Likeness,
-            (a, b) if is_replaced(rows, a, b) => Relation::Replacement,
-            _ => Relation::Nothing,
+            (a, b) if calls(gained, b, a) || calls(lost, a, b) => CostRelation::Call,
+            (a, b) if [gained, lost].iter().any(|func| wraps(*func, a, b) || wraps(*func, b, a)) => CostRelation::Above,
+            (a, b) if are_alike(rows, a, b) || have_the_same_callees(rows, a, b) => CostRelation::Likeness,
+            (a, b) if is_replaced(rows, a, b) => CostRelation::Replacement,
+            _ => CostRelation::Nothing,
         }
     }
 }
 
 /// Returns true if only the new side has `gained`, and only the base has `lost`.
-pub(super) fn is_replaced(rows: &Rows, gained: u32, lost: u32) -> bool {
+pub(super) fn is_replaced(rows: &StackRows, gained: u32, lost: u32) -> bool {
     let is_elsewhere = |(i, row): (usize, &Row)| {
         let has = |frame: u32| rows.stack(i).contains(&frame);
         row.values[0] > 0.0 && has(gained) || row.values[1] > 0.0 && has(lost)
@@ -61,7 +61,7 @@ pub(super) fn is_replaced(rows: &Rows, gained: u32, lost: u32) -> bool {
 }
 
 /// Returns true if stacks with most of the cost of these rows satisfy `has`.
-fn have_most(rows: &Rows, subset: &[u32], has: impl Fn(&[u32]) -> bool) -> bool {
+fn have_most(rows: &StackRows, subset: &[u32], has: impl Fn(&[u32]) -> bool) -> bool {
     let cost = |row: u32| rows.rows[row as usize].values.iter().sum::<f64>();
     let all: f64 = subset.iter().map(|&row| cost(row)).sum();
     let have: f64 = paced(subset.iter()).filter(|row| has(rows.stack(**row as usize))).map(|&row| cost(row)).sum();
@@ -69,7 +69,7 @@ fn have_most(rows: &Rows, subset: &[u32], has: impl Fn(&[u32]) -> bool) -> bool 
 }
 
 /// Returns true if a stack contains a call of `callee` by `caller`. System frames between them do not count.
-fn is_call(rows: &Rows, stack: &[u32], caller: u32, callee: u32) -> bool {
+fn is_call(rows: &StackRows, stack: &[u32], caller: u32, callee: u32) -> bool {
     let mut before = None;
     stack.iter().any(|&frame| {
         let is_call = before == Some(caller) && frame == callee;
@@ -85,13 +85,13 @@ fn is_above(stack: &[u32], upper: u32, lower: u32) -> bool {
 }
 
 /// Returns true if two functions have similar names, beyond implementing a method of the same interface.
-fn are_alike(rows: &Rows, a: u32, b: u32) -> bool {
+fn are_alike(rows: &StackRows, a: u32, b: u32) -> bool {
     let [a, b] = [a, b].map(|frame| Parts::of(&rows.names[frame as usize].text));
     a.is_alike(&b) && !a.may_implement(&b, rows.runtime.name == "go")
 }
 
 /// Returns true if two functions call the same functions of the program, with similar shares of cost.
-fn have_the_same_callees(rows: &Rows, a: u32, b: u32) -> bool {
+fn have_the_same_callees(rows: &StackRows, a: u32, b: u32) -> bool {
     let mut callees: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
     for (i, row) in paced(rows.rows.iter().enumerate()) {
         for call in rows.stack(i).windows(2).filter(|call| rows.names[call[1] as usize].class.program) {

@@ -1,10 +1,10 @@
 //! Explanations of several sample types of one selection. They share its frames and the classification of names, and
 //! two explanations read the samples only once.
 
-use super::asked::Asked;
-use super::evidence::names::Texts;
-use super::evidence::read::Look;
-use super::evidence::rows::Rows;
+use super::asked::ExplainTarget;
+use super::evidence::names::FrameTexts;
+use super::evidence::read::ReadRuns;
+use super::evidence::rows::StackRows;
 use super::{ExplainOptions, Explanation, FEW_SAMPLES, Heap, explain};
 use crate::Result;
 use crate::diff::{Matching, Measure, Moves, Normalize, Query, Selection};
@@ -12,47 +12,51 @@ use crate::runtimes::{self, UserRules};
 use pprofdiff_profile::{parallel, work};
 
 /// The data that explanations of one selection share.
-pub(super) struct Shared<'a> {
+pub(super) struct SharedInputs<'a> {
     selection: &'a Selection,
     options: &'a ExplainOptions,
-    texts: Texts,
+    texts: FrameTexts,
     /// The allocations in the heap profiles of the same runs.
-    heap: Option<Rows>,
+    heap: Option<StackRows>,
 }
 
-impl<'a> Shared<'a> {
-    pub fn new(selection: &'a Selection, user_rules: &UserRules, options: &'a ExplainOptions) -> Result<Shared<'a>> {
+impl<'a> SharedInputs<'a> {
+    pub fn new(
+        selection: &'a Selection,
+        user_rules: &UserRules,
+        options: &'a ExplainOptions,
+    ) -> Result<SharedInputs<'a>> {
         let allocations = |Heap(heap): &Heap| heap.allocations(selection.query(), user_rules);
         let heap = options.heap.as_ref().map(allocations).transpose()?;
-        let texts = Texts::of(selection.frames(), user_rules, runtimes::Asked::All);
-        Ok(Shared { selection, options, texts, heap })
+        let texts = FrameTexts::of(selection.frames(), user_rules, runtimes::Asked::All);
+        Ok(SharedInputs { selection, options, texts, heap })
     }
 
     /// Explains a sample type. With `with_heap`, heap profiles attribute its garbage collection.
-    pub fn explain(&self, target: &Asked, with_heap: bool) -> Result<Explanation> {
+    pub fn explain(&self, target: &ExplainTarget, with_heap: bool) -> Result<Explanation> {
         let value = self.measure(target)?;
-        let answer = |look: Look<'_>| self.explain_look(&value, look, with_heap);
-        target.read(self.selection, &value, self.options.noise_runs, |columns| answer(Look::new(columns, &self.texts)))
+        let run = |look: ReadRuns<'_>| self.explain_look(&value, look, with_heap);
+        target.read(self.selection, &value, self.options.noise_runs, |columns| run(ReadRuns::new(columns, &self.texts)))
     }
 
     /// Explains two sample types at the same time, which takes the memory of both.
-    pub fn explain_both(&self, target: [&Asked; 2], with_heap: [bool; 2]) -> Result<[Explanation; 2]> {
-        let [a, b] = [self.measure(target[0])?, self.measure(target[1])?];
+    pub fn explain_both(&self, targets: [&ExplainTarget; 2], with_heap: [bool; 2]) -> Result<[Explanation; 2]> {
+        let [a, b] = [self.measure(targets[0])?, self.measure(targets[1])?];
         let learned = self.options.noise_runs;
-        target[0].read(self.selection, &a, learned, |first_columns| {
-            target[1].read(self.selection, &b, learned, |second_columns| {
-                let [first, second] = Look::both([first_columns, second_columns], &self.texts);
-                let answer = |value, look, i: usize| self.explain_look(value, look, with_heap[i]);
-                parallel::join(|| answer(&a, first, 0), || answer(&b, second, 1)).into()
+        targets[0].read(self.selection, &a, learned, |first_columns| {
+            targets[1].read(self.selection, &b, learned, |second_columns| {
+                let [first, second] = ReadRuns::both([first_columns, second_columns], &self.texts);
+                let run = |value, look, i: usize| self.explain_look(value, look, with_heap[i]);
+                parallel::join(|| run(&a, first, 0), || run(&b, second, 1)).into()
             })
         })?
     }
 
-    fn measure(&self, target: &Asked) -> Result<Measure> {
+    fn measure(&self, target: &ExplainTarget) -> Result<Measure> {
         self.selection.measure_type(target.number, Normalize::None)
     }
 
-    fn explain_look(&self, value: &Measure, look: Look<'_>, with_heap: bool) -> Explanation {
+    fn explain_look(&self, value: &Measure, look: ReadRuns<'_>, with_heap: bool) -> Explanation {
         let heap = self.heap.as_ref().filter(|_| with_heap);
         explain(self.selection.diff(), value, look.rows(), heap, self.options)
     }
@@ -74,14 +78,14 @@ impl Selection {
             },
             _ => self.clone(),
         };
-        let Ok(shared) = Shared::new(&unmatched, &user_rules, options) else { return Vec::new() };
+        let Ok(shared) = SharedInputs::new(&unmatched, &user_rules, options) else { return Vec::new() };
         let mut explained: Vec<(usize, Explanation)> = Vec::new();
         let mut remaining = types;
         let at_once = if self.diff().n_samples() <= FEW_SAMPLES { 2 } else { 1 };
         while explained.len() < most && !remaining.is_empty() {
             let (next_types, rest) = remaining.split_at(at_once.min(most - explained.len()).min(remaining.len()));
             remaining = rest;
-            let targets: Vec<Asked> = next_types.iter().map(|&number| self.diff().asked_of(number)).collect();
+            let targets: Vec<ExplainTarget> = next_types.iter().map(|&number| self.diff().target_of(number)).collect();
             let explanations: Vec<Option<Explanation>> = match &targets[..] {
                 [a, b] => match shared.explain_both([a, b], [true; 2]) {
                     Ok(both) => both.map(Some).into(),

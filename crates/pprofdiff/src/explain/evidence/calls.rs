@@ -6,14 +6,14 @@
 
 use std::ops::Range;
 
-use super::rows::Rows;
+use super::rows::StackRows;
 use super::sets::grouped;
 use crate::diff::edges::Calls;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::work::Pace;
 
 /// A frame at a position in the stacks of consecutive rows.
-pub(in crate::explain) struct Node {
+pub(in crate::explain) struct CallNode {
     pub frame: u32,
     /// The caller's node, or [`NONE`].
     pub parent: u32,
@@ -22,7 +22,7 @@ pub(in crate::explain) struct Node {
     end: u32,
 }
 
-impl Node {
+impl CallNode {
     fn members(&self) -> Range<u32> {
         self.start..self.end
     }
@@ -34,7 +34,7 @@ impl Node {
 }
 
 /// Properties of a node in the tree of all rows.
-pub(in crate::explain) struct Place {
+pub(in crate::explain) struct NodeInfo {
     /// The number of the call that leads to the node, if it is a candidate and the first such call in the stack; or
     /// [`NONE`].
     call: u32,
@@ -54,9 +54,9 @@ pub(in crate::explain) struct CallTree {
     /// The members of each label.
     pub of_labels: Vec<Range<u32>>,
     /// The nodes in depth-first order: first the tree of all rows, then the trees of labels.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<CallNode>,
     /// The properties of the nodes in the tree of all rows.
-    pub places: Vec<Place>,
+    pub places: Vec<NodeInfo>,
     /// The deepest node of each member, or [`NONE`].
     pub deepest: Vec<u32>,
     /// The nodes in the tree of each label.
@@ -66,7 +66,7 @@ pub(in crate::explain) struct CallTree {
 }
 
 impl CallTree {
-    pub(in crate::explain) fn new(rows: &Rows) -> CallTree {
+    pub(in crate::explain) fn new(rows: &StackRows) -> CallTree {
         let n = rows.n_front();
         let mut tree = CallTree {
             members: (0..n as u32).collect(),
@@ -103,7 +103,7 @@ impl CallTree {
     }
 
     /// Builds the tree of all rows.
-    fn add_plain(&mut self, rows: &Rows) {
+    fn add_plain(&mut self, rows: &StackRows) {
         // The number of frames that each row shares with its predecessor. All remaining frames become nodes.
         let mut last: &[u32] = &[];
         let common_of = |row: usize| {
@@ -148,8 +148,8 @@ impl CallTree {
                 *times += 1;
                 let parent = path.last().map_or(NONE, |above| above.0);
                 path.push((self.nodes.len() as u32, edge));
-                self.nodes.push(Node { frame, parent, start: member, end: 0 });
-                self.places.push(Place { call, is_own, is_first, is_inner: false });
+                self.nodes.push(CallNode { frame, parent, start: member, end: 0 });
+                self.places.push(NodeInfo { call, is_own, is_first, is_inner: false });
             }
             self.deepest.push(path.last().map_or(NONE, |above| above.0));
         }
@@ -188,7 +188,7 @@ impl CallTree {
     }
 
     /// Lists the rows of each label.
-    fn list_labels(&mut self, rows: &Rows, n: usize) {
+    fn list_labels(&mut self, rows: &StackRows, n: usize) {
         let labels_of = |row: u32| &rows.label_sets[rows.rows[row as usize].labels as usize];
         let mut next = vec![0u32; rows.labels.len()];
         (0..n as u32).flat_map(labels_of).for_each(|&label| next[label as usize] += 1);
@@ -236,7 +236,7 @@ impl CallTree {
                 let parent = path.last().map_or(NONE, |&(_, node)| node);
                 path.push((plain, self.nodes.len() as u32));
                 let frame = self.nodes[plain as usize].frame;
-                self.nodes.push(Node { frame, parent, start: member, end: 0 });
+                self.nodes.push(CallNode { frame, parent, start: member, end: 0 });
             }
             self.deepest[member as usize] = path.last().map_or(NONE, |&(_, node)| node);
         }

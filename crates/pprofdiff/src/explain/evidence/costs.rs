@@ -1,13 +1,13 @@
 //! The cost of each frame including its callees, by side.
 
-use super::rows::Rows;
+use super::rows::StackRows;
 use pprofdiff_profile::work::paced;
 
 /// By frame: the values of both sides. A recursive frame counts once per stack.
-pub(in crate::explain) struct Costs(Vec<[f64; 2]>);
+pub(in crate::explain) struct FrameCosts(Vec<[f64; 2]>);
 
-impl Costs {
-    pub(in crate::explain) fn new(rows: &Rows) -> Costs {
+impl FrameCosts {
+    pub(in crate::explain) fn new(rows: &StackRows) -> FrameCosts {
         let mut costs = vec![[0.0; 2]; rows.names.len()];
         let mut seen = vec![u32::MAX; rows.names.len()];
         for (i, row) in paced(rows.rows.iter().enumerate()) {
@@ -20,7 +20,7 @@ impl Costs {
                 }
             }
         }
-        Costs(costs)
+        FrameCosts(costs)
     }
 
     pub(in crate::explain) fn of(&self, frame: u32, side: usize) -> f64 {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::rows::Rows;
+use super::rows::StackRows;
 use super::samples::{OfRun, Run};
 use crate::diff::labels::KnownTexts;
 use crate::diff::texts::TextInterner;
@@ -79,7 +79,7 @@ impl RunLabels {
 }
 
 /// The labels of all runs that assign samples to parts of the work.
-pub(in crate::explain) struct Labels {
+pub(in crate::explain) struct WorkLabels {
     pub texts: LabelTexts,
     /// The distinct sets of labels: first the empty set, then in the order of their texts.
     pub sets: Vec<Vec<u32>>,
@@ -87,10 +87,10 @@ pub(in crate::explain) struct Labels {
     set_numbers: Vec<Vec<u32>>,
 }
 
-impl Labels {
+impl WorkLabels {
     /// Keeps keys with 2 to 50 values if most of their cost is in values that both sides have. Any other key
     /// distinguishes the sides or the samples, and not the work (such as a build, a process, or a request).
-    pub(in crate::explain) fn new(runs: &[Run<'_>], read: &[OfRun]) -> Labels {
+    pub(in crate::explain) fn new(runs: &[Run<'_>], read: &[OfRun]) -> WorkLabels {
         let mut texts = TextInterner::default();
         let mut pairs: Interner<(u32, u32), State> = Interner::default();
         let mut sums: Vec<[f64; 2]> = Vec::new();
@@ -165,7 +165,7 @@ impl Labels {
         let number = |set: &Vec<u32>| sets.binary_search(set).map_or(0, |number| number as u32);
         let set_numbers = kept_sets.iter().map(|set_numbers| set_numbers.iter().map(number).collect()).collect();
         let texts = LabelTexts { labels: kept.into_iter().map(texts_of_pair).collect(), texts };
-        Labels { texts, sets, set_numbers }
+        WorkLabels { texts, sets, set_numbers }
     }
 
     /// Returns the common number of a run's set of labels.
@@ -195,7 +195,7 @@ struct KeyOfLabels {
     apart: f64,
 }
 
-impl Rows {
+impl StackRows {
     /// Counts the memory of candidates with labels, and drops keys that exceed the limit. Keys that separate the least
     /// cost are dropped first. The change of cost does not matter: selecting by change would be a test without a price.
     pub(in crate::explain) fn fit_labels(&mut self, profile_bytes: usize) {

@@ -1,9 +1,9 @@
 //! Light stacks, truncated to the longest prefix they share with a heavy stack.
 
-use super::read::{Collected, Distinct, Reader};
+use super::read::{CollectedRows, DistinctStacks, SampleReader};
 use super::rows::Stacks;
 use super::samples::{OfRun, Run};
-use super::weights::{Beginnings, fitting};
+use super::weights::{StackPrefixes, fitting};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::FastState;
@@ -11,13 +11,13 @@ use pprofdiff_profile::work::paced;
 
 /// Light stacks, truncated to the longest prefix of a heavy stack, or to their first frame without one. Equal results
 /// with the same labels are combined.
-pub(super) struct Light {
-    beginnings: Beginnings,
+pub(super) struct LightStacks {
+    prefixes: StackPrefixes,
     /// The truncated stacks, and their prefix: [`NONE`] for a single first frame, and for samples without a stack.
     stacks: Stacks,
-    beginning_of: Vec<u32>,
+    prefix_of: Vec<u32>,
     /// By prefix: the number of its truncated stack, or [`NONE`].
-    of_beginnings: Vec<u32>,
+    prefix_stacks: Vec<u32>,
     /// The resulting rows: (stack, labels).
     rows: Interner<(u32, u32), FastState>,
     /// By distinct stack with labels: the resulting row; [`NONE`] for heavy stacks.
@@ -25,7 +25,7 @@ pub(super) struct Light {
 }
 
 /// The longest prefix that a light stack shares with heavy stacks.
-struct Shared {
+struct SharedPrefix {
     stack: u32,
     /// The number of frames.
     length: u32,
@@ -33,42 +33,42 @@ struct Shared {
     origin: u32,
 }
 
-impl Light {
+impl LightStacks {
     /// Truncates all light stacks. `heavy` lists the row of each heavy stack, and [`NONE`] for light stacks.
     /// `heavy_stacks` are the stacks of the prefixes.
     pub fn new(
         runs: &[Run<'_>],
         read: &[OfRun],
-        distinct: &Distinct,
-        reader: &Reader<'_>,
+        distinct: &DistinctStacks,
+        reader: &SampleReader<'_>,
         heavy: &[u32],
-        beginnings: Beginnings,
+        prefixes: StackPrefixes,
         heavy_stacks: &Stacks,
-    ) -> Light {
+    ) -> LightStacks {
         let mut is_light = vec![false; distinct.first.len()];
         for (_, (stack, _)) in paced(heavy.iter().zip(&distinct.rows)).filter(|(row, _)| **row == NONE) {
             is_light[*stack as usize] = true;
         }
-        let (mut stacks, mut beginning_of) = (Stacks::default(), Vec::new());
-        let mut of_beginnings = vec![NONE; beginnings.len()];
+        let (mut stacks, mut prefix_of) = (Stacks::default(), Vec::new());
+        let mut prefix_stacks = vec![NONE; prefixes.len()];
         // By first frame. The last entry is for samples without a stack.
         let no_frame = reader.names.len() as u32;
         let mut root_stacks = vec![NONE; reader.names.len() + 1];
         let mut stack_of = vec![NONE; distinct.first.len()];
-        let shorten = |(shared, hashes): &mut (Vec<Shared>, Vec<u64>), stack: u32, frames: &[u32]| {
-            let (length, beginning) = beginnings.longest(frames, hashes);
+        let shorten = |(shared, hashes): &mut (Vec<SharedPrefix>, Vec<u64>), stack: u32, frames: &[u32]| {
+            let (length, prefix) = prefixes.longest(frames, hashes);
             let root = frames.first().copied().unwrap_or(no_frame);
-            shared.push(Shared { stack, length: length as u32, origin: if length == 0 { root } else { beginning } });
+            shared.push(SharedPrefix { stack, length: length as u32, origin: if length == 0 { root } else { prefix } });
         };
         let shared = distinct.look_at(runs, read, reader, &is_light, shorten);
-        for Shared { stack, length, origin } in paced(shared.into_iter().flat_map(|(shared, _)| shared)) {
+        for SharedPrefix { stack, length, origin } in paced(shared.into_iter().flat_map(|(shared, _)| shared)) {
             let number =
-                if length == 0 { &mut root_stacks[origin as usize] } else { &mut of_beginnings[origin as usize] };
+                if length == 0 { &mut root_stacks[origin as usize] } else { &mut prefix_stacks[origin as usize] };
             if *number == NONE {
                 let root = Some(origin).filter(|origin| *origin != no_frame);
-                let beginning = || heavy_stacks.get(beginnings.stack(origin))[..length as usize].iter().copied();
+                let prefix = || heavy_stacks.get(prefixes.stack(origin))[..length as usize].iter().copied();
                 *number = if length == 0 { stacks.push(root) } else { stacks.push(beginning()) };
-                beginning_of.push(if length == 0 { NONE } else { origin });
+                prefix_of.push(if length == 0 { NONE } else { origin });
             }
             stack_of[stack as usize] = *number;
         }
@@ -78,12 +78,12 @@ impl Light {
             _ => NONE,
         });
         let row_of = row_of.collect();
-        Light { beginnings, stacks, beginning_of, of_beginnings, rows, row_of }
+        LightStacks { prefixes, stacks, prefix_of, prefix_stacks, rows, row_of }
     }
 
     /// If the truncated stacks of all runs have more frames than `room`: truncates all but the heaviest rows further,
     /// to prefixes that also belong to the heaviest rows, or to a single frame.
-    pub fn cut(&mut self, distinct: &Distinct, room: usize) {
+    pub fn cut(&mut self, distinct: &DistinctStacks, room: usize) {
         let n = self.rows.values.len();
         let length = |row: u32| self.stacks.get(self.rows.values[row as usize].0).len();
         let (mut frames, mut last) = (0, vec![NONE; n]);
@@ -116,31 +116,31 @@ impl Light {
         let mut cut_to: Vec<u32> = (0..n as u32).collect();
         for row in paced(0..n).filter(|&row| !is_kept[row]) {
             let (stack, labels) = self.rows.values[row];
-            let beginning = self.beginning_of[stack as usize];
-            if beginning == NONE {
+            let prefix = self.prefix_of[stack as usize];
+            if prefix == NONE {
                 continue;
             }
-            let (mut prefix, mut length) = (beginning, self.stacks.get(stack).len());
+            let (mut prefix, mut length) = (prefix, self.stacks.get(stack).len());
             while length > 1 {
-                (prefix, length) = (self.beginnings.shorter(prefix), length - 1);
-                let shorter = self.of_beginnings[prefix as usize];
+                (prefix, length) = (self.prefixes.shorter(prefix), length - 1);
+                let shorter = self.prefix_stacks[prefix as usize];
                 let longer_row = if shorter == NONE { None } else { self.rows.find((shorter, labels)) };
                 if longer_row.is_some_and(|row| is_kept.get(row as usize) == Some(&true)) {
                     break;
                 }
             }
-            if self.of_beginnings[prefix as usize] == NONE {
+            if self.prefix_stacks[prefix as usize] == NONE {
                 let frames: Vec<u32> = self.stacks.get(stack)[..length].to_vec();
-                self.of_beginnings[prefix as usize] = self.stacks.push(frames);
-                self.beginning_of.push(prefix);
+                self.prefix_stacks[prefix as usize] = self.stacks.push(frames);
+                self.prefix_of.push(prefix);
             }
-            cut_to[row] = self.rows.number((self.of_beginnings[prefix as usize], labels));
+            cut_to[row] = self.rows.number((self.prefix_stacks[prefix as usize], labels));
         }
         self.row_of.iter_mut().filter(|row| **row != NONE).for_each(|row| *row = cut_to[*row as usize]);
     }
 
     /// Adds a row for each truncated stack, and assigns these rows to the light stacks in `row_of`.
-    pub fn make_rows(mut self, collected: &mut Collected<'_, '_>, row_of: &mut [u32], is_whole: &[bool]) {
+    pub fn make_rows(mut self, collected: &mut CollectedRows<'_, '_>, row_of: &mut [u32], is_whole: &[bool]) {
         // From here on, rows are not looked up by their stack, so the index is dropped.
         let rows = std::mem::take(&mut self.rows).values;
         let mut made = vec![NONE; rows.len()];

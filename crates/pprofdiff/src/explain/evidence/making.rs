@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::calls::CallTree;
-use super::rows::Rows;
-use super::sets::{Key, Set};
+use super::rows::StackRows;
+use super::sets::{Set, SetKey};
 use super::weights::mix;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
@@ -19,7 +19,7 @@ const PRICE_OF_SYSTEM: f64 = 6.0;
 
 /// The sums over all members before a position.
 #[derive(Clone, Copy, Default)]
-struct Before {
+struct PrefixSums {
     values: [Exact; 2],
     variance: Exact,
     /// The sum of hashes of the rows, which identifies the set of rows.
@@ -49,12 +49,12 @@ impl Exact {
 }
 
 /// Builds sets, one kind of key after another.
-pub(super) struct Making<'a> {
-    rows: &'a Rows,
-    before: Vec<Before>,
+pub(super) struct SetBuilder<'a> {
+    rows: &'a StackRows,
+    before: Vec<PrefixSums>,
     front: [f64; 2],
     pub sets: Vec<Set>,
-    pub other_names: Vec<(u32, Key)>,
+    pub other_names: Vec<(u32, SetKey)>,
     pub ranges: Vec<Range<u32>>,
     index: Index,
     hashes: Vec<u64>,
@@ -68,7 +68,7 @@ pub(super) trait Spans {
 
 /// The sums over the members of a key.
 #[derive(Clone)]
-struct OfKey {
+struct KeyMembers {
     values: [f64; 2],
     variance: f64,
     hash: u64,
@@ -82,15 +82,15 @@ fn value_of_event(v: [f64; 2], q: f64) -> f64 {
     q / (v[0] + v[1]).max(1e-300)
 }
 
-impl<'a> Making<'a> {
-    pub fn new(rows: &'a Rows, tree: &CallTree) -> Making<'a> {
-        let mut sum = Before::default();
+impl<'a> SetBuilder<'a> {
+    pub fn new(rows: &'a StackRows, tree: &CallTree) -> SetBuilder<'a> {
+        let mut sum = PrefixSums::default();
         let mut before = Vec::with_capacity(tree.members.len() + 1);
         for &row in paced(&tree.members) {
             let row_data = &rows.rows[row as usize];
             before.push(sum);
             let v = [sum.values[0].plus(row_data.values[0]), sum.values[1].plus(row_data.values[1])];
-            sum = Before {
+            sum = PrefixSums {
                 values: v,
                 variance: sum.variance.plus(row_data.variance),
                 hash: sum.hash.wrapping_add(mixed(row)),
@@ -99,15 +99,21 @@ impl<'a> Making<'a> {
         before.push(sum);
         let (front, sets, other_names) = (rows.front(), Vec::new(), Vec::new());
         let (ranges, hashes) = (Vec::new(), Vec::new());
-        Making { rows, before, front, sets, other_names, ranges, index: Index::default(), hashes }
+        SetBuilder { rows, before, front, sets, other_names, ranges, index: Index::default(), hashes }
     }
 
     /// Builds the sets of one kind of key: a set per key with enough events, unless an earlier set has the same rows.
     /// `key_of` returns the key for a number. Returns the set of each key, or [`NONE`] for too few events, or if another key
     /// has the same rows.
-    pub fn add(&mut self, tree: &CallTree, n_keys: usize, key_of: impl Fn(u32) -> Key, spans: &impl Spans) -> Vec<u32> {
+    pub fn add(
+        &mut self,
+        tree: &CallTree,
+        n_keys: usize,
+        key_of: impl Fn(u32) -> SetKey,
+        spans: &impl Spans,
+    ) -> Vec<u32> {
         let mut keys =
-            vec![OfKey { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
+            vec![KeyMembers { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
         let mut pace = Pace::default();
         // Frames that call each other without a branch have the same members, so the last result is cached.
         let (mut last, mut last_sums) = (0..0, (([0.0; 2], 0.0), 0));
@@ -185,8 +191,8 @@ impl<'a> Making<'a> {
 
     /// Adds a set and returns its number. If there is a set with the same rows, adds the key to its names and returns
     /// [`NONE`].
-    fn add_set(&mut self, tree: &CallTree, key: Key, members: &OfKey, ranges: &[Range<u32>]) -> u32 {
-        let Making { sets, index, hashes, .. } = self;
+    fn add_set(&mut self, tree: &CallTree, key: SetKey, members: &KeyMembers, ranges: &[Range<u32>]) -> u32 {
+        let SetBuilder { sets, index, hashes, .. } = self;
         let same = |n: u32| {
             let other = &self.ranges[sets[n as usize].ranges()];
             // The members of labels have other numbers than the members of all rows, so rows are compared.
@@ -201,7 +207,7 @@ impl<'a> Making<'a> {
         let start = self.ranges.len() as u32;
         self.ranges.extend_from_slice(ranges);
         let whole = (0..2).all(|s| members.values[s] > WHOLE * self.front[s]);
-        let price = if matches!(key, Key::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
+        let price = if matches!(key, SetKey::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
         let (v, w) = (members.values, value_of_event(members.values, members.variance));
         self.sets.push(Set { key, start, end: self.ranges.len() as u32, values: v, event: w, whole, price });
         found.number()

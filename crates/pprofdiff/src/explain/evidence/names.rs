@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::read::Columns;
-use super::rows::{Name, Shown};
+use super::rows::{FrameName, SpelledName};
 use crate::diff::matching::{Canonical, Variants, canonical_of};
 use crate::diff::{Frames, Sort};
 use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
@@ -13,13 +13,13 @@ use pprofdiff_profile::random::{HashMap, HashSet};
 use pprofdiff_profile::work::paced;
 
 /// The distinct texts of frames. They are classified once for all sample types.
-pub(in crate::explain) struct Texts {
+pub(in crate::explain) struct FrameTexts {
     pub runtime: &'static Runtime,
     texts: Vec<Arc<str>>,
     classes: Vec<Class>,
     /// Canonical names of texts that differ from their canonical name. Most texts are their own canonical name, and a
     /// profile may have a million of them.
-    canonical: Renamed,
+    canonical: CanonicalNames,
     /// The numbers of texts in the order of canonical names.
     order: Vec<u32>,
     /// By frame: the number of its text.
@@ -27,11 +27,11 @@ pub(in crate::explain) struct Texts {
 }
 
 /// Canonical names that differ from their text, by the number of the text.
-type Renamed = HashMap<u32, Other>;
+type CanonicalNames = HashMap<u32, RenamedText>;
 
 /// A canonical name that differs from its text.
 #[derive(Clone)]
-struct Other {
+struct RenamedText {
     name: Arc<str>,
     /// The text without numbers that belong to a run or a build.
     stable: Arc<str>,
@@ -40,14 +40,14 @@ struct Other {
 }
 
 /// Returns the canonical name of a text.
-fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t Renamed, text: u32) -> &'t Arc<str> {
+fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t CanonicalNames, text: u32) -> &'t Arc<str> {
     canonical.get(&text).map_or(&texts[text as usize], |other| &other.name)
 }
 
-impl Texts {
+impl FrameTexts {
     /// Classifies the texts of all frames. With [`Asked::LeftOut`], skips everything that
     /// [`by_chance`](super::read::by_chance) does not need.
-    pub fn of(frames: &Frames, user_rules: &UserRules, asked: Asked) -> Texts {
+    pub fn of(frames: &Frames, user_rules: &UserRules, asked: Asked) -> FrameTexts {
         let mut numbers: HashMap<u32, u32> = HashMap::default();
         let mut texts: Vec<Arc<str>> = Vec::with_capacity(frames.len());
         let mut of_frames = Vec::with_capacity(frames.len());
@@ -85,15 +85,15 @@ impl Texts {
         texts.shrink_to_fit();
         let renamed = paced((0..).zip(&texts)).filter_map(|(number, text)| {
             let Canonical { stable, name, variants } = canonical_of(text);
-            (name != **text).then(|| (number, Other { name: name.into(), stable: stable.into(), variants }))
+            (name != **text).then(|| (number, RenamedText { name: name.into(), stable: stable.into(), variants }))
         });
-        let canonical: Renamed = renamed.collect();
+        let canonical: CanonicalNames = renamed.collect();
         let order = ordered(&texts, &canonical);
-        Texts { runtime, texts, classes, canonical, order, of_frames }
+        FrameTexts { runtime, texts, classes, canonical, order, of_frames }
     }
 
     /// Returns the canonical names in order, and the canonical name of each frame. Without columns, names lack costs.
-    pub(super) fn names(&self, columns: Option<&Columns<'_>>) -> (Vec<Name>, Vec<u32>) {
+    pub(super) fn names(&self, columns: Option<&Columns<'_>>) -> (Vec<FrameName>, Vec<u32>) {
         let name = |text: u32| name_of_text(&self.texts, &self.canonical, text);
         let is_same = |pair: &[u32]| name(pair[0]) == name(pair[1]);
         let are_shared = self.order.windows(2).any(is_same);
@@ -103,12 +103,12 @@ impl Texts {
             keep_apart(canonical.to_mut(), &self.texts, costs);
             *order.to_mut() = ordered(&self.texts, &canonical);
         }
-        let mut names: Vec<Name> = Vec::with_capacity(order.len());
+        let mut names: Vec<FrameName> = Vec::with_capacity(order.len());
         let mut name_of = vec![0; self.texts.len()];
         for i in order.iter().map(|&i| i as usize) {
             let text = name_of_text(&self.texts, &canonical, i as u32);
             if names.last().is_none_or(|last| last.text != *text) {
-                names.push(Name { text: text.clone(), class: Class::default(), shown: Box::default() });
+                names.push(FrameName { text: text.clone(), class: Class::default(), shown: Box::default() });
             }
             let number = names.len() - 1;
             let (class, other) = (&mut names[number].class, self.classes[i]);
@@ -140,18 +140,18 @@ impl Texts {
 }
 
 /// Returns the numbers of texts in the order of canonical names.
-fn ordered(texts: &[Arc<str>], canonical: &Renamed) -> Vec<u32> {
+fn ordered(texts: &[Arc<str>], canonical: &CanonicalNames) -> Vec<u32> {
     let mut order: Vec<u32> = (0..texts.len() as u32).collect();
     order.sort_unstable_by(|&a, &b| name_of_text(texts, canonical, a).cmp(name_of_text(texts, canonical, b)));
     order
 }
 
 /// Restores stable names that both sides have, so that only names without a partner are matched by a canonical name.
-fn keep_apart(canonical: &mut Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) {
+fn keep_apart(canonical: &mut CanonicalNames, texts: &[Arc<str>], costs: &[[f64; 2]]) {
     let costs = costs_of_stable(canonical, texts, costs);
-    let cost = |other: &Other| costs.get(&other.stable).copied().unwrap_or_default();
-    let is_on_both = |other: &Other| cost(other).iter().all(|&cost| cost != 0.0);
-    let is_on_one = |other: &Other| !is_on_both(other) && cost(other) != [0.0; 2];
+    let cost = |other: &RenamedText| costs.get(&other.stable).copied().unwrap_or_default();
+    let is_on_both = |other: &RenamedText| cost(other).iter().all(|&cost| cost != 0.0);
+    let is_on_one = |other: &RenamedText| !is_on_both(other) && cost(other) != [0.0; 2];
     let mut changed: HashSet<Arc<str>> = HashSet::default();
     for other in paced(canonical.values()) {
         if other.variants == Variants::Numbered && is_on_one(other) {
@@ -172,7 +172,7 @@ fn keep_apart(canonical: &mut Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) {
 }
 
 /// Sums the costs of the texts that share a stable name, for names that differ from their text.
-fn costs_of_stable(canonical: &Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) -> HashMap<Arc<str>, [f64; 2]> {
+fn costs_of_stable(canonical: &CanonicalNames, texts: &[Arc<str>], costs: &[[f64; 2]]) -> HashMap<Arc<str>, [f64; 2]> {
     let mut sums: HashMap<Arc<str>, [f64; 2]> =
         canonical.values().map(|other| (other.stable.clone(), [0.0; 2])).collect();
     for (text, cost) in paced((0..).zip(costs)) {
@@ -186,10 +186,10 @@ fn costs_of_stable(canonical: &Renamed, texts: &[Arc<str>], costs: &[[f64; 2]]) 
 
 /// Lists the texts of each canonical name with their costs, unless the only text is the canonical name itself. Then
 /// there is only one spelling.
-fn show(names: &mut [Name], texts: &[Arc<str>], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
+fn show(names: &mut [FrameName], texts: &[Arc<str>], name_of: &[u32], costs: Option<&[[f64; 2]]>) {
     let mut sharing = vec![0u32; names.len()];
     name_of.iter().for_each(|&name| sharing[name as usize] += 1);
-    let mut shown: HashMap<u32, Vec<Shown>> = HashMap::default();
+    let mut shown: HashMap<u32, Vec<SpelledName>> = HashMap::default();
     for (i, (text, &name)) in texts.iter().zip(name_of).enumerate() {
         let cost = costs.map_or([0.0; 2], |costs| costs[i]);
         let is_alone = sharing[name as usize] == 1;

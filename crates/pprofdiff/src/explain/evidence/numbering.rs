@@ -10,7 +10,7 @@ use pprofdiff_profile::work::paced;
 const LEAST: usize = 1 << 16;
 
 /// The numbers of hashes in several lists. No list contains a hash twice.
-pub(super) struct Numbers {
+pub(super) struct StackIds {
     pub of_lists: Vec<Vec<u32>>,
     /// By list: the number of its first new hash. Its new hashes have consecutive numbers from there on, in order.
     pub starts: Vec<u32>,
@@ -18,13 +18,13 @@ pub(super) struct Numbers {
     pub len: usize,
 }
 
-impl Numbers {
+impl StackIds {
     /// Numbers the hashes of lists. No list may contain a hash twice.
-    pub fn new(lists: &[&[u128]]) -> Numbers {
+    pub fn new(lists: &[&[u128]]) -> StackIds {
         let total: usize = lists.iter().map(|list| list.len()).sum();
         match parallel::parts(total, LEAST) {
-            parts if parts > 1 && total < NONE as usize => Numbers::in_parts(lists, parts),
-            _ => Numbers::one_by_one(lists),
+            parts if parts > 1 && total < NONE as usize => StackIds::in_parts(lists, parts),
+            _ => StackIds::one_by_one(lists),
         }
     }
 
@@ -34,7 +34,7 @@ impl Numbers {
         self.of_lists[list].iter().enumerate().filter(move |(_, number)| **number >= start).map(|(place, _)| place)
     }
 
-    fn one_by_one(lists: &[&[u128]]) -> Numbers {
+    fn one_by_one(lists: &[&[u128]]) -> StackIds {
         let mut index = Index::with_capacity(lists.iter().map(|list| list.len()).max().unwrap_or(0));
         let (mut hashes, mut starts): (Vec<u128>, Vec<u32>) = (Vec::new(), Vec::with_capacity(lists.len()));
         let mut list_numbers = |list: &&[u128]| {
@@ -42,12 +42,12 @@ impl Numbers {
             paced(*list).map(|&hash| number(&mut index, &mut hashes, hash).number()).collect()
         };
         let of_lists = lists.iter().map(&mut list_numbers).collect();
-        Numbers { of_lists, starts, len: hashes.len() }
+        StackIds { of_lists, starts, len: hashes.len() }
     }
 
     /// Numbers hashes in parts: each part handles the hashes with its upper bits, and finds the first occurrence of
     /// each.
-    fn in_parts(lists: &[&[u128]], parts: usize) -> Numbers {
+    fn in_parts(lists: &[&[u128]], parts: usize) -> StackIds {
         let part_of = |hash: u128| (((hash >> 96) as u64 * parts as u64) >> 32) as usize;
         // The start of each list in their concatenation.
         let mut begins: Vec<u32> = Vec::with_capacity(lists.len());
@@ -104,7 +104,7 @@ impl Numbers {
             };
             paced(new[list].iter().zip(&firsts[list].0)).map(number).collect()
         });
-        Numbers { of_lists, starts, len: len as usize }
+        StackIds { of_lists, starts, len: len as usize }
     }
 }
 
@@ -121,7 +121,7 @@ fn number(index: &mut Index, hashes: &mut Vec<u128>, hash: u128) -> Found {
 #[cfg(test)]
 mod tests {
     use super::super::weights::mix;
-    use super::Numbers;
+    use super::StackIds;
     use std::collections::HashMap;
 
     #[test]
@@ -155,7 +155,7 @@ mod tests {
                 };
                 of_lists.push(list.iter().map(&mut number).collect());
             }
-            let all = (2..=5).map(|parts| Numbers::in_parts(&lists, parts)).chain([Numbers::one_by_one(&lists)]);
+            let all = (2..=5).map(|parts| StackIds::in_parts(&lists, parts)).chain([StackIds::one_by_one(&lists)]);
             for numbers in all {
                 assert_eq!(numbers.of_lists, of_lists, "{seed}");
                 assert_eq!(numbers.len, expected.len(), "{seed}");

@@ -2,10 +2,10 @@
 //! reading in one pass: stacks are numbered by their first samples, and each row's samples are added in their order.
 //! Therefore sums are identical, to the last digit, for any number of threads.
 
-use super::numbering::Numbers;
-use super::read::Reader;
+use super::numbering::StackIds;
+use super::read::SampleReader;
 use super::rows::Stacks;
-use super::samples::{DEEPEST, OfRun, Part, ReadPiece, Run, RunStacks, Visited};
+use super::samples::{DEEPEST, OfRun, ReadChunk, Run, RunStacks, SampleSums, Visited};
 use super::weights::tie;
 use crate::diff::Innermost;
 use crate::diff::stacks::Keys;
@@ -22,7 +22,7 @@ const EXACT: f64 = (1u64 << 53) as f64;
 
 /// The distinct stacks of samples while they are read.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(super) struct StackInterner {
     index: Index,
     hashes: Vec<u128>,
     ties: Vec<u64>,
@@ -35,12 +35,12 @@ pub(super) struct Reading {
     places: Vec<u32>,
 }
 
-impl Reading {
+impl StackInterner {
     /// Reserves space for one stack per sample, so that growing never copies: unused pages are free. In a browser,
     /// reserved memory is not free, so lists grow there.
-    pub fn with_room_for(n: usize, room: usize) -> Reading {
+    pub fn with_room_for(n: usize, room: usize) -> StackInterner {
         let n = if cfg!(target_pointer_width = "64") { n } else { 0 };
-        Reading {
+        StackInterner {
             index: Index::with_capacity(n),
             hashes: Vec::with_capacity(n),
             ties: Vec::with_capacity(n),
@@ -54,8 +54,8 @@ impl Reading {
 
     /// Returns the number of a stack, given leaf first.
     #[inline(always)]
-    pub fn number(&mut self, hash: u128, stack: &[u32], place: u32, reader: &Reader<'_>) -> u32 {
-        let Reading { index, hashes, .. } = self;
+    pub fn number(&mut self, hash: u128, stack: &[u32], place: u32, reader: &SampleReader<'_>) -> u32 {
+        let StackInterner { index, hashes, .. } = self;
         let hash_of = |n: u32| hashes[n as usize];
         let entry = index.find_or_insert(hash as u64, hashes.len(), |n| hash_of(n) == hash, |n| hash_of(n) as u64);
         if let Found::New(_) = entry {
@@ -84,39 +84,40 @@ impl Reading {
 
     /// Returns the stacks of a profile that was read in one pass.
     pub fn finish(self, range: SampleRange, is_used: Vec<u8>) -> RunStacks {
-        let Reading { hashes, ties, depths, owns, stacks: kept, places, .. } = self;
+        let StackInterner { hashes, ties, depths, owns, stacks: kept, places, .. } = self;
         let n_kept = kept.len() as u32;
         let others = places.into_iter().zip(n_kept..).collect();
-        let pieces = vec![ReadPiece { range, kept, numbers: (0..n_kept).collect(), others }];
-        RunStacks { hashes, ties, depths, owns, pieces, is_used }
+        let chunks = vec![ReadChunk { range, kept, numbers: (0..n_kept).collect(), others }];
+        RunStacks { hashes, ties, depths, owns, chunks, is_used }
     }
 }
 
 /// A chunk of a profile's samples, for one sample type and without labels.
-pub(super) struct Piece {
+pub(super) struct StackChunk {
     range: SampleRange,
-    stacks: Reading,
+    stacks: StackInterner,
     /// By stack, the contribution of its first sample; then the contributions of further samples, in their order.
-    first: Vec<Part>,
-    further: Vec<(u32, Part)>,
+    first: Vec<SampleSums>,
+    further: Vec<(u32, SampleSums)>,
     /// True if `further` exceeded its memory limit.
     is_full: bool,
     visited: Visited,
 }
 
-impl Piece {
+impl StackChunk {
     pub fn read(
         run: &Run<'_>,
-        reader: &Reader<'_>,
+        reader: &SampleReader<'_>,
         keys: &Keys,
         innermost: &[Innermost],
         range: &SampleRange,
         room: usize,
-    ) -> Piece {
-        let mut stacks = Reading { room, ..Reading::default() };
-        let (mut first, mut further, mut place): (Vec<Part>, Vec<(u32, Part)>, u32) = (Vec::new(), Vec::new(), 0);
+    ) -> StackChunk {
+        let mut stacks = StackInterner { room, ..StackInterner::default() };
+        let (mut first, mut further, mut place): (Vec<SampleSums>, Vec<(u32, SampleSums)>, u32) =
+            (Vec::new(), Vec::new(), 0);
         // Limits the memory for repetitions to the memory of the samples themselves.
-        let max_further = range.bytes() / size_of::<(u32, Part)>();
+        let max_further = range.bytes() / size_of::<(u32, SampleSums)>();
         let visited = run.visit(
             reader,
             range,
@@ -137,24 +138,24 @@ impl Piece {
         stacks.shrink_to_fit();
         first.shrink_to_fit();
         further.shrink_to_fit();
-        Piece { range: range.clone(), stacks, first, further, is_full, visited }
+        StackChunk { range: range.clone(), stacks, first, further, is_full, visited }
     }
 
     /// Joins all chunks of a profile, in order. Returns `None` if a sum could depend on the chunks, or a chunk is full.
-    pub fn joined(mut pieces: Vec<Piece>) -> Option<OfRun> {
-        let negative: f64 = pieces.iter().map(|piece| piece.visited.negative[0]).sum();
-        if pieces.iter().any(|piece| piece.is_full) || negative >= EXACT {
+    pub fn joined(mut chunks: Vec<StackChunk>) -> Option<OfRun> {
+        let negative: f64 = chunks.iter().map(|chunk| chunk.visited.negative[0]).sum();
+        if chunks.iter().any(|chunk| chunk.is_full) || negative >= EXACT {
             return None;
         }
-        let lists: Vec<&[u128]> = pieces.iter().map(|piece| &*piece.stacks.hashes).collect();
-        let numbers = Numbers::new(&lists);
-        let parts = added_up(&pieces, &numbers);
+        let lists: Vec<&[u128]> = chunks.iter().map(|chunk| &*chunk.stacks.hashes).collect();
+        let numbers = StackIds::new(&lists);
+        let parts = added_up(&chunks, &numbers);
         // If each sample has a stack of its own, the data of the pieces is as large as the result, so it is freed
         // early.
-        for piece in &mut pieces {
-            (piece.first, piece.further, piece.stacks.index) = Default::default();
+        for chunk in &mut chunks {
+            (chunk.first, chunk.further, chunk.stacks.index) = Default::default();
         }
-        let firsts = parallel::map(&(0..pieces.len()).collect::<Vec<_>>(), |&i| Firsts::new(&pieces[i], i, &numbers));
+        let firsts = parallel::map(&(0..chunks.len()).collect::<Vec<_>>(), |&i| Firsts::new(&chunks[i], i, &numbers));
         let mut all = RunStacks {
             hashes: Vec::with_capacity(numbers.len),
             ties: Vec::with_capacity(numbers.len),
@@ -162,16 +163,16 @@ impl Piece {
             owns: Vec::with_capacity(numbers.len),
             ..RunStacks::default()
         };
-        for (piece, firsts) in pieces.into_iter().zip(firsts) {
+        for (chunk, firsts) in chunks.into_iter().zip(firsts) {
             work::poll();
             all.hashes.extend(firsts.hashes);
             all.ties.extend(firsts.ties);
             all.depths.extend(firsts.depths);
             all.owns.extend(firsts.owns);
-            let kept = piece.stacks.stacks;
-            all.pieces.push(ReadPiece { range: piece.range, kept, numbers: firsts.numbers, others: firsts.others });
-            all.is_used.resize(piece.visited.is_used.len(), 0);
-            all.is_used.iter_mut().zip(piece.visited.is_used).for_each(|(all, used)| *all |= used);
+            let kept = chunk.stacks.stacks;
+            all.chunks.push(ReadChunk { range: chunk.range, kept, numbers: firsts.numbers, others: firsts.others });
+            all.is_used.resize(chunk.visited.is_used.len(), 0);
+            all.is_used.iter_mut().zip(chunk.visited.is_used).for_each(|(all, used)| *all |= used);
         }
         Some(OfRun::of_stacks(all, parts, negative))
     }
@@ -183,22 +184,22 @@ struct Firsts {
     ties: Vec<u64>,
     depths: Vec<u16>,
     owns: Vec<u32>,
-    /// The same as in [`ReadPiece`].
+    /// The same as in [`ReadChunk`].
     numbers: Vec<u32>,
     others: Vec<(u32, u32)>,
 }
 
 impl Firsts {
-    fn new(piece: &Piece, piece_index: usize, numbers: &Numbers) -> Firsts {
-        let Reading { hashes, ties, depths, owns, stacks: kept, places, .. } = &piece.stacks;
+    fn new(chunk: &StackChunk, chunk_index: usize, numbers: &StackIds) -> Firsts {
+        let StackInterner { hashes, ties, depths, owns, stacks: kept, places, .. } = &chunk.stacks;
         let (mut kept_numbers, mut others) = (vec![NONE; kept.len()], Vec::new());
-        for (place, number) in paced(numbers.new_places(piece_index).zip(numbers.starts[piece_index]..)) {
+        for (place, number) in paced(numbers.new_places(chunk_index).zip(numbers.starts[chunk_index]..)) {
             match kept_numbers.get_mut(place) {
                 Some(kept_numbers) => *kept_numbers = number,
                 None => others.push((places[place - kept.len()], number)),
             }
         }
-        let new_stacks = || paced(numbers.new_places(piece_index));
+        let new_stacks = || paced(numbers.new_places(chunk_index));
         Firsts {
             hashes: new_stacks().map(|stack| hashes[stack]).collect(),
             ties: new_stacks().map(|stack| ties[stack]).collect(),
@@ -211,18 +212,18 @@ impl Firsts {
 }
 
 /// Returns, by stack, the sum of its samples in their order. Works on ranges of stacks in parallel.
-fn added_up(pieces: &[Piece], numbers: &Numbers) -> Vec<Part> {
-    let mut sums = vec![Part::default(); numbers.len];
+fn added_up(chunks: &[StackChunk], numbers: &StackIds) -> Vec<SampleSums> {
+    let mut sums = vec![SampleSums::default(); numbers.len];
     let chunk_size = numbers.len.div_ceil(parallel::parts(numbers.len, MIN_STACKS)).max(1);
     let ranges: Vec<_> = (0..).step_by(chunk_size).zip(sums.chunks_mut(chunk_size)).collect();
-    parallel::each(ranges, |(from, sums): (u32, &mut [Part])| {
-        for (piece, number_of) in pieces.iter().zip(&numbers.of_lists) {
-            for (&number, part) in paced(number_of.iter().zip(&piece.first)) {
+    parallel::each(ranges, |(from, sums): (u32, &mut [SampleSums])| {
+        for (chunk, number_of) in chunks.iter().zip(&numbers.of_lists) {
+            for (&number, part) in paced(number_of.iter().zip(&chunk.first)) {
                 if let Some(sum) = sums.get_mut(number.wrapping_sub(from) as usize) {
                     *sum += *part;
                 }
             }
-            for &(stack, part) in paced(&piece.further) {
+            for &(stack, part) in paced(&chunk.further) {
                 if let Some(sum) = sums.get_mut(number_of[stack as usize].wrapping_sub(from) as usize) {
                     *sum += part;
                 }
@@ -234,9 +235,9 @@ fn added_up(pieces: &[Piece], numbers: &Numbers) -> Vec<Part> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::Texts;
-    use super::super::read::Look;
-    use super::super::rows::Rows;
+    use super::super::names::FrameTexts;
+    use super::super::read::ReadRuns;
+    use super::super::rows::StackRows;
     use super::super::weights::mix;
     use crate::diff::{Diff, Moves, Normalize, Query};
     use crate::runtimes::{Asked, UserRules};
@@ -265,15 +266,15 @@ mod tests {
         builder.build("made.pb.gz")
     }
 
-    fn rows(diff: &Diff) -> Result<Rows> {
+    fn rows(diff: &Diff) -> Result<StackRows> {
         let selection = diff.select_with(&Query::default(), &Moves::default())?;
-        let texts = Texts::of(selection.frames(), &UserRules::default(), Asked::All);
+        let texts = FrameTexts::of(selection.frames(), &UserRules::default(), Asked::All);
         let value = selection.measure_type(1, Normalize::None)?;
-        diff.asked_of(1).read(&selection, &value, 0, |columns| Look::new(columns, &texts).rows())
+        diff.target_of(1).read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())
     }
 
     /// Returns all sums bit by bit.
-    fn digits(rows: &Rows) -> Vec<(Vec<u32>, [u64; 7])> {
+    fn digits(rows: &StackRows) -> Vec<(Vec<u32>, [u64; 7])> {
         let row = |i: usize| {
             let sums = &rows.rows[i];
             let [values, counts, events] = [sums.values, sums.counts, sums.events].map(|pair| pair.map(f64::to_bits));
@@ -292,8 +293,8 @@ mod tests {
             for threads in [2, 4] {
                 let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() else { return Ok(()) };
                 let measure = diff.measure(&Query::default())?;
-                let pieces = |walk: crate::diff::Walk<'_>| pool.install(|| walk.ranges().len());
-                assert!(measure.walks().all(|walk| pieces(walk) == threads.min(3)), "{functions}");
+                let chunks = |walk: crate::diff::Walk<'_>| pool.install(|| walk.ranges().len());
+                assert!(measure.walks().all(|walk| chunks(walk) == threads.min(3)), "{functions}");
                 let many = pool.install(|| rows(&diff))?;
                 assert_eq!(many.negative, one.negative, "{functions}, {threads}");
                 assert!(digits(&many) == digits(&one), "{functions}, {threads}");

@@ -1,13 +1,13 @@
 //! From the runs of both sides to rows: each heavy stack becomes a row, and light stacks are truncated to the longest
 //! prefix they share with a heavy stack.
 
-use super::labels::Labels;
-use super::light::Light;
-use super::names::Texts;
-use super::numbering::Numbers;
-use super::rows::{Cell, Kind, Name, Row, Rows, RunValues, Stacks};
-use super::samples::{DEEPEST, OfRun, Part, Run};
-use super::weights::{Beginnings, Chosen, Weight, chosen, mix};
+use super::labels::WorkLabels;
+use super::light::LightStacks;
+use super::names::FrameTexts;
+use super::numbering::StackIds;
+use super::rows::{FrameName, Row, RunValue, RunValues, StackRows, Stacks, ValueKind};
+use super::samples::{DEEPEST, OfRun, Run, SampleSums};
+use super::weights::{ChosenStacks, StackPrefixes, Weight, chosen, mix};
 use crate::diff::order::Order;
 use crate::diff::stacks::Keys;
 use crate::diff::top::LeftOut;
@@ -38,7 +38,7 @@ pub(in crate::explain) struct Columns<'m> {
     pub count: Option<&'m Measure>,
     /// For heap profiles: the bytes.
     pub bytes: Option<&'m Measure>,
-    pub kind: Kind,
+    pub kind: ValueKind,
     /// True if the runtime's work is a consequence of causes elsewhere: for CPU time, and for waiting for locks. For
     /// wall-clock time and goroutines, it is how the program waits.
     pub has_background: bool,
@@ -52,16 +52,16 @@ pub(in crate::explain) struct Columns<'m> {
 }
 
 /// Reads samples with the canonical numbers of their frames.
-pub(in crate::explain) struct Reader<'m> {
-    pub kind: Kind,
+pub(in crate::explain) struct SampleReader<'m> {
+    pub kind: ValueKind,
     runtime: &'static Runtime,
-    pub names: &'m [Name],
+    pub names: &'m [FrameName],
     /// The canonical number of each frame.
     pub canonical: &'m [u32],
     has_background: bool,
 }
 
-impl Reader<'_> {
+impl SampleReader<'_> {
     /// Reduces a stack (leaf first) to the frames that the search uses: without artefacts of profiling and, if inlining
     /// is unstable, without system frames below the program's last frame.
     #[inline(always)]
@@ -93,7 +93,7 @@ impl Reader<'_> {
             && !stack.is_empty()
             && (stack.iter().all(|f| class(f).system)
                 || stack.iter().any(|f| class(f).background)
-                || self.kind == Kind::Delay && waits())
+                || self.kind == ValueKind::Delay && waits())
     }
 }
 
@@ -103,7 +103,7 @@ pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
         if run.is_unknown {
             return 0.0;
         }
-        let mut sum = Part::default();
+        let mut sum = SampleSums::default();
         run.walk.for_each_sample(|value, sample| {
             if value > 0 {
                 sum += run.part(columns.kind, value as f64, &sample);
@@ -114,36 +114,36 @@ pub(in crate::explain) fn event_of_runs(columns: &Columns<'_>) -> Vec<f64> {
 }
 
 /// The profiles of one sample type while they are read.
-pub(in crate::explain) struct Look<'m> {
+pub(in crate::explain) struct ReadRuns<'m> {
     columns: &'m Columns<'m>,
     runtime: &'static Runtime,
-    names: Vec<Name>,
+    names: Vec<FrameName>,
     /// The canonical number of each frame.
     canonical: Vec<u32>,
     runs: Vec<Run<'m>>,
     read: Vec<OfRun>,
 }
 
-impl<'m> Look<'m> {
+impl<'m> ReadRuns<'m> {
     /// Prepares the profiles without reading samples.
-    fn unread(columns: &'m Columns<'m>, texts: &Texts) -> Look<'m> {
+    fn unread(columns: &'m Columns<'m>, texts: &FrameTexts) -> ReadRuns<'m> {
         let (names, canonical) = texts.names(Some(columns));
-        Look { columns, runtime: texts.runtime, names, canonical, runs: runs(columns), read: Vec::new() }
+        ReadRuns { columns, runtime: texts.runtime, names, canonical, runs: runs(columns), read: Vec::new() }
     }
 
-    pub(in crate::explain) fn new(columns: &'m Columns<'m>, texts: &Texts) -> Look<'m> {
-        let mut look = Look::unread(columns, texts);
+    pub(in crate::explain) fn new(columns: &'m Columns<'m>, texts: &FrameTexts) -> ReadRuns<'m> {
+        let mut look = ReadRuns::unread(columns, texts);
         look.read = read_runs(&[&look]).into_iter().flatten().collect();
         look
     }
 
     /// Reads two sample types. They share one pass over the samples if both give frames the same names.
-    pub(in crate::explain) fn both(columns: [&'m Columns<'m>; 2], texts: &Texts) -> [Look<'m>; 2] {
-        let [mut a, mut b] = columns.map(|columns| Look::unread(columns, texts));
-        let is_same_name = |(a, b): (&Name, &Name)| a.text == b.text;
+    pub(in crate::explain) fn both(columns: [&'m Columns<'m>; 2], texts: &FrameTexts) -> [ReadRuns<'m>; 2] {
+        let [mut a, mut b] = columns.map(|columns| ReadRuns::unread(columns, texts));
+        let is_same_name = |(a, b): (&FrameName, &FrameName)| a.text == b.text;
         let are_same = a.canonical == b.canonical && a.names.iter().zip(&b.names).all(is_same_name);
         if !are_same || columns[0].kind != columns[1].kind {
-            return columns.map(|columns| Look::new(columns, texts));
+            return columns.map(|columns| ReadRuns::new(columns, texts));
         }
         for (a_run, b_run) in a.runs.iter_mut().zip(&mut b.runs) {
             (a_run.beside, b_run.beside) = (Some(b_run.walk.clone()), Some(a_run.walk.clone()));
@@ -155,26 +155,27 @@ impl<'m> Look<'m> {
         [a, b]
     }
 
-    fn reader(&self) -> Reader<'_> {
+    fn reader(&self) -> SampleReader<'_> {
         let Columns { kind, has_background, .. } = *self.columns;
-        Reader { kind, runtime: self.runtime, names: &self.names, canonical: &self.canonical, has_background }
+        SampleReader { kind, runtime: self.runtime, names: &self.names, canonical: &self.canonical, has_background }
     }
 
-    pub(in crate::explain) fn rows(self) -> Rows {
+    pub(in crate::explain) fn rows(self) -> StackRows {
         let Columns { kind, learned, .. } = *self.columns;
         let bytes = self.columns.value.profile_bytes();
         let reader = self.reader();
-        let Look { runs, read, .. } = &self;
-        let labels = Labels::new(runs, read);
+        let ReadRuns { runs, read, .. } = &self;
+        let labels = WorkLabels::new(runs, read);
         let frames = (bytes / BYTES_OF_FRAME).max(FRAMES) / 2;
         let m = [Some(0), Some(1)].map(|side| runs.iter().filter(|run| run.side == side).count());
-        let mut collected = Collected { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
+        let mut collected = CollectedRows { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
         let (sums_by_run, pruned) = {
-            let distinct = Distinct::new(runs, read, &labels);
+            let distinct = DistinctStacks::new(runs, read, &labels);
             let Heavy { mut row_of, beginnings, light: pruned, is_whole } =
                 collected.heavy(runs, read, &distinct, frames);
             if pruned > 0 {
-                let mut light = Light::new(runs, read, &distinct, &reader, &row_of, beginnings, &collected.stacks);
+                let mut light =
+                    LightStacks::new(runs, read, &distinct, &reader, &row_of, beginnings, &collected.stacks);
                 light.cut(&distinct, frames);
                 light.make_rows(&mut collected, &mut row_of, &is_whole);
             }
@@ -184,10 +185,10 @@ impl<'m> Look<'m> {
         let by_side = runs.iter().zip(read).filter_map(|(run, samples)| Some((run.side?, samples.negative)));
         by_side.for_each(|(side, sum)| negative[side] += sum);
         let sides = if pruned > 0 { sides(runs, read, &self.canonical, self.names.len()) } else { Vec::new() };
-        let Collected { stacks, rows, .. } = collected;
-        let Look { runtime, names, .. } = self;
+        let CollectedRows { stacks, rows, .. } = collected;
+        let ReadRuns { runtime, names, .. } = self;
         let (label_sets, labels) = (labels.sets, labels.texts);
-        let mut read = Rows {
+        let mut read = StackRows {
             kind,
             runs: m,
             learned,
@@ -204,9 +205,8 @@ impl<'m> Look<'m> {
             sides,
             stacks,
         };
-        let sum = |keep: fn(&Row) -> bool| {
-            read.rows.iter().filter(|r| keep(r)).map(|r| r.values[0] + r.values[1]).sum::<f64>()
-        };
+        let sum =
+            |has: fn(&Row) -> bool| read.rows.iter().filter(|r| has(r)).map(|r| r.values[0] + r.values[1]).sum::<f64>();
         if sum(|r| r.background) > MAX_BACKGROUND * sum(|_| true) {
             read.rows.iter_mut().for_each(|r| r.background = false);
         }
@@ -217,7 +217,7 @@ impl<'m> Look<'m> {
 }
 
 /// Reads the profiles of one sample type, or of two in one pass. Returns, by profile, the samples of each type.
-fn read_runs(looks: &[&Look<'_>]) -> Vec<Vec<OfRun>> {
+fn read_runs(looks: &[&ReadRuns<'_>]) -> Vec<Vec<OfRun>> {
     let (reader, keys, n) = (looks[0].reader(), Keys::new(), looks[0].runs.len());
     let read = |run: &usize| {
         let runs: Vec<&Run<'_>> = looks.iter().map(|look| &look.runs[*run]).collect();
@@ -228,7 +228,7 @@ fn read_runs(looks: &[&Look<'_>]) -> Vec<Vec<OfRun>> {
 }
 
 /// The distinct stacks with labels of all runs.
-pub(super) struct Distinct {
+pub(super) struct DistinctStacks {
     /// By run and its own number of a row: the common number.
     pub of_run: Vec<Vec<u32>>,
     pub weights: Vec<Weight>,
@@ -238,21 +238,20 @@ pub(super) struct Distinct {
     pub first: Vec<(u32, u32)>,
 }
 
-impl Distinct {
-    fn new(runs: &[Run<'_>], read: &[OfRun], labels: &Labels) -> Distinct {
+impl DistinctStacks {
+    fn new(runs: &[Run<'_>], read: &[OfRun], labels: &WorkLabels) -> DistinctStacks {
         let (stacks, first) = numbered(read);
-        let are_stacks = |run: &OfRun| {
-            run.rows.len() == run.stacks.hashes.len() && (0..).zip(&run.rows).all(|(n, row)| *row == (n, 0))
-        };
+        let are_stacks =
+            |run: &OfRun| run.rows.len() == run.stacks.hashes.len() && (0..).zip(&run.rows).all(|(n, r)| *r == (n, 0));
         if labels.sets.len() == 1 && read.iter().all(are_stacks) {
             let rows = (0..first.len() as u32).map(|stack| (stack, 0)).collect();
-            return Distinct { weights: weights(runs, read, &stacks, &first), of_run: stacks, rows, first };
+            return DistinctStacks { weights: weights(runs, read, &stacks, &first), of_run: stacks, rows, first };
         }
         let mut rows: Interner<(u32, u32), State> = Interner::default();
         let mut weights: Vec<Weight> = Vec::new();
         let mut of_run = Vec::with_capacity(runs.len());
         for (i, ((run, samples), stacks)) in runs.iter().zip(read).zip(stacks).enumerate() {
-            let row = |(&(stack, set), part): (&(u32, u32), &Part)| {
+            let row = |(&(stack, set), part): (&(u32, u32), &SampleSums)| {
                 let set = labels.set_of(i, set);
                 let number = rows.number((stacks[stack as usize], set));
                 if number as usize == weights.len() {
@@ -266,7 +265,7 @@ impl Distinct {
             };
             of_run.push(paced(samples.rows.iter().zip(&samples.parts)).map(row).collect());
         }
-        Distinct { of_run, weights, rows: rows.values, first }
+        DistinctStacks { of_run, weights, rows: rows.values, first }
     }
 
     /// Returns, by row, the functions that it contains, as bits. `functions` has at most 64 entries.
@@ -274,7 +273,7 @@ impl Distinct {
         &self,
         runs: &[Run<'_>],
         read: &[OfRun],
-        reader: &Reader<'_>,
+        reader: &SampleReader<'_>,
         functions: &[u32],
         rows: &[u32],
     ) -> Vec<u64> {
@@ -299,7 +298,7 @@ impl Distinct {
         &self,
         runs: &[Run<'_>],
         read: &[OfRun],
-        reader: &Reader<'_>,
+        reader: &SampleReader<'_>,
         is_wanted: &[bool],
         look: impl Fn(&mut T, u32, &[u32]) + Sync,
     ) -> Vec<T> {
@@ -308,12 +307,12 @@ impl Distinct {
         for (&(run, number), stack) in self.first.iter().zip(0..).filter(|(_, stack)| is_wanted[*stack as usize]) {
             firsts[run as usize][number as usize] = stack;
         }
-        let pieces = |run: usize| (0..read[run].n_pieces()).map(move |piece| (run, piece));
-        let pieces: Vec<(usize, usize)> = (0..runs.len()).flat_map(pieces).collect();
-        parallel::map(&pieces, |&(run, piece)| {
+        let chunks = |run: usize| (0..read[run].n_chunks()).map(move |chunk| (run, chunk));
+        let chunks: Vec<(usize, usize)> = (0..runs.len()).flat_map(chunks).collect();
+        parallel::map(&chunks, |&(run, chunk)| {
             let (firsts, mut result) = (&firsts[run], T::default());
             let wants = |number: u32| firsts[number as usize] != NONE;
-            read[run].each_stack(&runs[run], reader, piece, wants, |number, frames| {
+            read[run].each_stack(&runs[run], reader, chunk, wants, |number, frames| {
                 look(&mut result, firsts[number as usize], frames);
             });
             result
@@ -334,7 +333,7 @@ fn numbered(read: &[OfRun]) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
         );
         lists.extend(samples.stacks.hashes.chunks(chunk_size));
     }
-    let numbers = Numbers::new(&lists);
+    let numbers = StackIds::new(&lists);
     let mut first = Vec::with_capacity(numbers.len);
     for (list, (run, from)) in list_origins.iter().enumerate() {
         first.extend(paced(numbers.new_places(list)).map(|place| (*run, from + place as u32)));
@@ -376,7 +375,7 @@ struct Heavy {
     /// The row of each distinct stack with labels; [`NONE`] if it is light.
     row_of: Vec<u32>,
     /// The prefixes of the heavy stacks, if there are light stacks.
-    beginnings: Beginnings,
+    beginnings: StackPrefixes,
     /// The number of light stacks.
     light: usize,
     /// By function: true if it is the innermost program function of heavy stacks only.
@@ -384,13 +383,13 @@ struct Heavy {
 }
 
 /// Rows while they are collected.
-pub(super) struct Collected<'r, 'm> {
-    reader: &'r Reader<'m>,
+pub(super) struct CollectedRows<'r, 'm> {
+    reader: &'r SampleReader<'m>,
     pub stacks: Stacks,
     pub(super) rows: Vec<Row>,
 }
 
-impl Collected<'_, '_> {
+impl CollectedRows<'_, '_> {
     /// Adds a row for a stack.
     pub fn push(&mut self, stack: u32, labels: u32) -> u32 {
         let background = self.reader.is_background(self.stacks.get(stack));
@@ -418,11 +417,11 @@ impl Collected<'_, '_> {
     }
 
     /// Adds a row for each heavy stack. Frames come from the first run that has the stack.
-    fn heavy(&mut self, runs: &[Run<'_>], read: &[OfRun], distinct: &Distinct, frames: usize) -> Heavy {
+    fn heavy(&mut self, runs: &[Run<'_>], read: &[OfRun], distinct: &DistinctStacks, frames: usize) -> Heavy {
         let parts = read.iter().flat_map(|samples| &samples.parts);
         let (values, variance) = parts.fold((0.0, 0.0), |(v, q), part| (v + part.value, q + part.variance));
         let with = |functions: &[u32], rows: &[u32]| distinct.having(runs, read, self.reader, functions, rows);
-        let Chosen { stacks: heavy, is_whole } = chosen(&distinct.weights, frames, variance / values, with);
+        let ChosenStacks { stacks: heavy, is_whole } = chosen(&distinct.weights, frames, variance / values, with);
         let mut stack_of = vec![NONE; distinct.first.len()];
         let mut is_wanted = vec![false; distinct.first.len()];
         heavy.iter().for_each(|&row| is_wanted[distinct.rows[row as usize].0 as usize] = true);
@@ -443,7 +442,7 @@ impl Collected<'_, '_> {
             let (stack, labels) = distinct.rows[row as usize];
             row_of[row as usize] = self.push(stack_of[stack as usize], labels);
         }
-        let (mut beginnings, light) = (Beginnings::new(), distinct.rows.len() - heavy.len());
+        let (mut beginnings, light) = (StackPrefixes::new(), distinct.rows.len() - heavy.len());
         if light > 0 {
             let order = Order::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
             paced(order).for_each(|stack| beginnings.add(stack, self.stacks.get(stack)));
@@ -456,19 +455,19 @@ impl Collected<'_, '_> {
         &mut self,
         runs: &[Run<'_>],
         read: &[OfRun],
-        distinct: &Distinct,
+        distinct: &DistinctStacks,
         row_of: &[u32],
         is_measured: bool,
     ) -> RunValues {
         let mut cells = Vec::new();
         // For the current run: the sums of each row, and the rows that occur.
-        let (mut parts, mut present_rows) = (vec![Part::default(); self.rows.len()], Vec::new());
+        let (mut parts, mut present_rows) = (vec![SampleSums::default(); self.rows.len()], Vec::new());
         let mut is_present = vec![false; self.rows.len()];
         for ((run, samples), common_numbers) in runs.iter().zip(read).zip(&distinct.of_run) {
             for (&number, &part) in paced(common_numbers.iter().zip(&samples.parts)) {
                 let row = row_of[number as usize];
                 if !std::mem::replace(&mut is_present[row as usize], true) {
-                    parts[row as usize] = Part::default();
+                    parts[row as usize] = SampleSums::default();
                     present_rows.push(row);
                 }
                 parts[row as usize] += part;
@@ -477,7 +476,7 @@ impl Collected<'_, '_> {
                 is_present[row as usize] = false;
                 let part = parts[row as usize];
                 if is_measured {
-                    cells.push(Cell { row, column: run.column as u32, value: part.value });
+                    cells.push(RunValue { row, column: run.column as u32, value: part.value });
                 }
                 let Some(side) = run.side else { continue };
                 let row = &mut self.rows[row as usize];
@@ -515,12 +514,12 @@ fn runs<'m>(columns: &Columns<'m>) -> Vec<Run<'m>> {
         let column = &mut next[side.unwrap_or(2)];
         let column = std::mem::replace(column, *column + 1);
         let mut step = 0;
-        if let (Kind::Delay, Some(count)) = (columns.kind, &count) {
+        if let (ValueKind::Delay, Some(count)) = (columns.kind, &count) {
             walk.for_each_sample(|_, sample| step = gcd(step, count.value(&sample).unsigned_abs()));
         }
         let basis = columns.value.basis(walk.index);
         let is_unknown = basis == Basis::Unknown;
-        let basis = if is_unknown && columns.kind != Kind::Delay { nominal(&walk) } else { basis };
+        let basis = if is_unknown && columns.kind != ValueKind::Delay { nominal(&walk) } else { basis };
         let (basis, times, coarse) = at_common_rate(basis, columns.rates, usize::from(!walk.input.base));
         let is_level = columns.is_level;
         Run { walk, beside: None, count, bytes, side, column, step, is_level, basis, is_unknown, times, coarse }
@@ -557,7 +556,7 @@ fn at_common_rate(basis: Basis, rates: Option<[f64; 2]>, side: usize) -> (Basis,
 /// languages, it is random which of several inlined library functions a profile shows: the second result is true for
 /// these languages.
 pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>, bool)> {
-    let texts = Texts::of(frames, &UserRules::default(), Asked::LeftOut);
+    let texts = FrameTexts::of(frames, &UserRules::default(), Asked::LeftOut);
     let (runtime, (names, canonical)) = (texts.runtime, texts.names(None));
     let why = |class: Class| match class {
         Class { artefact: true, .. } => Some(LeftOut::Profiling),

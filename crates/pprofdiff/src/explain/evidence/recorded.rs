@@ -6,7 +6,7 @@
 //! root frame loses nothing, because the cost of its callees remains, and a warning names it. A leaf takes its callers'
 //! cost, so the rule for leaves is stricter.
 
-use super::rows::Rows;
+use super::rows::StackRows;
 use pprofdiff_profile::random::HashSet;
 use pprofdiff_profile::work::paced;
 
@@ -25,17 +25,17 @@ const MAX_FRAMES: usize = 16;
 
 /// An end of stacks.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
+enum StackEnd {
     Root,
     Leaf,
 }
 
-impl End {
+impl StackEnd {
     /// Returns the frame at a distance from this end.
     fn frame(self, stack: &[u32], distance: usize) -> Option<u32> {
         match self {
-            End::Root => stack.get(distance).copied(),
-            End::Leaf => stack.len().checked_sub(distance + 1).map(|index| stack[index]),
+            StackEnd::Root => stack.get(distance).copied(),
+            StackEnd::Leaf => stack.len().checked_sub(distance + 1).map(|index| stack[index]),
         }
     }
 }
@@ -44,24 +44,24 @@ impl End {
 const UNNAMED: &str = "runtime.(unnamed)";
 
 /// Removes the frames that only one side's recorder wrote, and returns warnings that name them.
-pub(in crate::explain) fn leave_out(rows: &mut Rows) -> Vec<String> {
+pub(in crate::explain) fn leave_out(rows: &mut StackRows) -> Vec<String> {
     let sides = sides_of_names(rows);
     let mut notes: Vec<String> = leave_out_runtime(rows, &sides).into_iter().collect();
-    for end in [End::Root, End::Leaf] {
+    for end in [StackEnd::Root, StackEnd::Leaf] {
         for side in [0, 1] {
             let Some((cuts, frames)) = cuts(rows, &sides, end, side) else { continue };
             let mut names: Vec<&str> = frames.iter().map(|&frame| &*rows.names[frame as usize].text).collect();
             names.sort_unstable();
             let [own_side, other_side] = if side == 0 { ["base", "new side"] } else { ["new side", "base"] };
-            let position = if end == End::Root { "begin with" } else { "end with" };
+            let position = if end == StackEnd::Root { "begin with" } else { "end with" };
             notes.push(format!(
                 "stacks were recorded differently: stacks of the {own_side} {position} {}, which the {other_side} lacks; \
                  explain ignores these frames",
                 names.join(", ")
             ));
             rows.regroup(|row, stack| match end {
-                End::Root => drop(stack.drain(..cuts[row])),
-                End::Leaf => stack.truncate(stack.len() - cuts[row]),
+                StackEnd::Root => drop(stack.drain(..cuts[row])),
+                StackEnd::Leaf => stack.truncate(stack.len() - cuts[row]),
             });
         }
     }
@@ -69,7 +69,7 @@ pub(in crate::explain) fn leave_out(rows: &mut Rows) -> Vec<String> {
 }
 
 /// Removes the runtime's functions at all leaves if one side does not name them.
-fn leave_out_runtime(rows: &mut Rows, sides: &[[bool; 2]]) -> Option<String> {
+fn leave_out_runtime(rows: &mut StackRows, sides: &[[bool; 2]]) -> Option<String> {
     let unnamed = rows.names.iter().position(|name| &*name.text == UNNAMED)?;
     if sides[unnamed] == [true; 2] {
         return None;
@@ -89,7 +89,7 @@ fn leave_out_runtime(rows: &mut Rows, sides: &[[bool; 2]]) -> Option<String> {
 }
 
 /// Returns, by name, the sides that have it.
-fn sides_of_names(rows: &Rows) -> Vec<[bool; 2]> {
+fn sides_of_names(rows: &StackRows) -> Vec<[bool; 2]> {
     let mut sides: Vec<[bool; 2]> = (0..rows.names.len() as u32).map(|f| [0, 1].map(|s| rows.may_have(f, s))).collect();
     for (row, values) in paced(rows.rows.iter().map(|row| row.values).enumerate()) {
         for &frame in rows.stack(row) {
@@ -101,7 +101,7 @@ fn sides_of_names(rows: &Rows) -> Vec<[bool; 2]> {
 
 /// Returns the number of frames that each row loses at an end, and the set of these frames. Returns `None` if there are
 /// only common frames.
-fn cuts(rows: &Rows, sides: &[[bool; 2]], end: End, side: usize) -> Option<(Vec<usize>, HashSet<u32>)> {
+fn cuts(rows: &StackRows, sides: &[[bool; 2]], end: StackEnd, side: usize) -> Option<(Vec<usize>, HashSet<u32>)> {
     let is_foreign = |frame: u32| sides[frame as usize][side] && !sides[frame as usize][1 - side];
     let rows_of_side = |side: usize| (0..rows.rows.len()).filter(move |&row| rows.rows[row].values[side] > 0.0);
     // After the frames to remove, the stack must continue with a frame that also starts a stack on the opposite side.
@@ -126,27 +126,27 @@ fn cuts(rows: &Rows, sides: &[[bool; 2]], end: End, side: usize) -> Option<(Vec<
         }
     }
     let is_recorders = match end {
-        End::Root => cut_value >= ROOT_PART * value,
-        End::Leaf => cut_value >= LEAF_PART * value && callers.len() >= MIN_CALLERS,
+        StackEnd::Root => cut_value >= ROOT_PART * value,
+        StackEnd::Leaf => cut_value >= LEAF_PART * value && callers.len() >= MIN_CALLERS,
     };
     (is_recorders && cut_value > 0.0).then_some((cuts, frames))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{Name, Row, Rows, Stacks};
+    use super::super::rows::{FrameName, Row, StackRows, Stacks};
     use super::super::sets::tests::rows as some_rows;
     use super::leave_out;
     use crate::runtimes::Class;
 
     /// Creates rows from stacks (root first) with the values of both sides.
-    fn rows(stacks: &[(&str, [f64; 2])]) -> Rows {
+    fn rows(stacks: &[(&str, [f64; 2])]) -> StackRows {
         let mut rows = some_rows(0);
         let mut texts: Vec<&str> = stacks.iter().flat_map(|(stack, _)| stack.split(';')).collect();
         texts.sort_unstable();
         texts.dedup();
         let number = |text: &str| texts.iter().position(|other| *other == text).unwrap_or_default() as u32;
-        let name = |text: &&str| Name { text: (*text).into(), class: Class::default(), shown: Box::default() };
+        let name = |text: &&str| FrameName { text: (*text).into(), class: Class::default(), shown: Box::default() };
         rows.names = texts.iter().map(name).collect();
         rows.sides.clear();
         rows.stacks = Stacks::default();
@@ -166,7 +166,7 @@ mod tests {
         rows
     }
 
-    fn shown(rows: &Rows) -> Vec<String> {
+    fn shown(rows: &StackRows) -> Vec<String> {
         let text = |&frame: &u32| rows.names[frame as usize].text.to_string();
         let stack = |row: usize| rows.stack(row).iter().map(text).collect::<Vec<_>>().join(";");
         (0..rows.rows.len()).map(|row| format!("{} {:?}", stack(row), rows.rows[row].values)).collect()

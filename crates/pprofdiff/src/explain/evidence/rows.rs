@@ -14,7 +14,7 @@ use pprofdiff_profile::work::{Pace, paced};
 
 /// The way values were measured. It determines the number of events behind a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::explain) enum Kind {
+pub(in crate::explain) enum ValueKind {
     /// Samples at intervals, such as CPU time. Each sample is an event.
     Sampled,
     /// Allocations, sampled by size and scaled up to all allocations.
@@ -24,15 +24,15 @@ pub(in crate::explain) enum Kind {
 }
 
 /// A canonical name.
-pub(in crate::explain) struct Name {
+pub(in crate::explain) struct FrameName {
     pub text: Arc<str>,
     pub class: Class,
     /// The original texts with this canonical name. Empty if `text` is the only one, as for most names.
-    pub shown: Box<[Shown]>,
+    pub shown: Box<[SpelledName]>,
 }
 
 /// A name as it occurs in profiles, with its cost on both sides.
-pub(in crate::explain) type Shown = (Arc<str>, [f64; 2]);
+pub(in crate::explain) type SpelledName = (Arc<str>, [f64; 2]);
 
 /// A distinct stack with its labels, and its sums over the runs of each side.
 #[derive(Debug, Clone)]
@@ -57,7 +57,7 @@ pub(in crate::explain) struct Row {
 
 /// The value of one row in one run.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::explain) struct Cell {
+pub(in crate::explain) struct RunValue {
     pub row: u32,
     /// The number of the run.
     pub column: u32,
@@ -69,14 +69,14 @@ pub(in crate::explain) struct Cell {
 #[derive(Debug, Default)]
 pub(in crate::explain) struct RunValues {
     /// The cells by row and column, without duplicates.
-    cells: Vec<Cell>,
+    cells: Vec<RunValue>,
     ends: Vec<usize>,
 }
 
 impl RunValues {
     /// Creates the values of `rows` rows. Sums cells of the same row and run, in their order.
-    pub(in crate::explain) fn new(rows: usize, mut cells: Vec<Cell>) -> RunValues {
-        let place = |cell: &Cell| (cell.row, cell.column);
+    pub(in crate::explain) fn new(rows: usize, mut cells: Vec<RunValue>) -> RunValues {
+        let place = |cell: &RunValue| (cell.row, cell.column);
         if !cells.is_sorted_by(|a, b| place(a) < place(b)) {
             cells.sort_by_key(place);
             cells.dedup_by(|next, kept| {
@@ -92,7 +92,7 @@ impl RunValues {
     }
 
     /// Returns the cells of a row, by run.
-    pub(in crate::explain) fn of(&self, row: usize) -> &[Cell] {
+    pub(in crate::explain) fn of(&self, row: usize) -> &[RunValue] {
         if self.cells.is_empty() { &[] } else { &self.cells[self.ends[row]..self.ends[row + 1]] }
     }
 }
@@ -172,14 +172,14 @@ impl Stacks {
     }
 }
 
-pub(in crate::explain) struct Rows {
-    pub kind: Kind,
+pub(in crate::explain) struct StackRows {
+    pub kind: ValueKind,
     /// The number of runs of each side.
     pub runs: [usize; 2],
     /// The number of A/A runs. Only their values in `run_values` exist, to estimate noise.
     pub learned: usize,
     pub runtime: &'static Runtime,
-    pub names: Vec<Name>,
+    pub names: Vec<FrameName>,
     pub rows: Vec<Row>,
     /// The values of each run: first the base, then the new side, then A/A runs.
     pub run_values: RunValues,
@@ -198,7 +198,7 @@ pub(in crate::explain) struct Rows {
     pub stacks: Stacks,
 }
 
-impl Rows {
+impl StackRows {
     /// Returns the number of runs in `run_values`.
     pub(in crate::explain) fn runs_of_row(&self) -> usize {
         self.runs[0] + self.runs[1] + self.learned
@@ -307,7 +307,7 @@ impl Rows {
         for (key, i) in paced(&order) {
             n_rows += u32::from(last.replace(*key) != Some(*key));
             let number = n_rows - 1;
-            cells.extend(self.run_values.of(*i as usize).iter().map(|cell| Cell { row: number, ..*cell }));
+            cells.extend(self.run_values.of(*i as usize).iter().map(|cell| RunValue { row: number, ..*cell }));
         }
         self.run_values = RunValues::new(n_rows as usize, cells);
         // Reorders in place, cycle by cycle, because rows are the largest data structure.

@@ -1,10 +1,10 @@
 //! A pass over the samples of a run. It returns the distinct stacks with their labels, by the run's own numbers, and
 //! their sums. Stacks that did not fit into memory are read again by [`OfRun::each_stack`].
 
+use super::pieces::{StackChunk, StackInterner};
 use super::labels::{RunLabels, texts_of};
-use super::pieces::{Piece, Reading};
-use super::read::Reader;
-use super::rows::{Kind, Stacks};
+use super::read::SampleReader;
+use super::rows::{Stacks, ValueKind};
 use super::weights::Weight;
 use crate::diff::stacks::Keys;
 use crate::diff::{Innermost, SampleLocations, SampleVisitor, Walk};
@@ -43,7 +43,7 @@ pub(in crate::explain) struct Run<'m> {
     pub bytes: Option<Walk<'m>>,
     /// The side; `None` for A/A runs, which only estimate noise.
     pub side: Option<usize>,
-    /// The run's column in [`Rows::run_values`](super::rows::Rows::run_values).
+    /// The run's column in [`StackRows::run_values`](super::rows::Rows::run_values).
     pub column: usize,
     /// The greatest common divisor of all counts, which is the inverse of the sampling fraction.
     pub step: u64,
@@ -61,15 +61,15 @@ pub(in crate::explain) struct Run<'m> {
 
 /// The contribution of one sample to its row.
 #[derive(Clone, Copy, Default)]
-pub(in crate::explain) struct Part {
+pub(in crate::explain) struct SampleSums {
     pub value: f64,
     pub count: f64,
     pub events: f64,
     pub variance: f64,
 }
 
-impl std::ops::AddAssign for Part {
-    fn add_assign(&mut self, other: Part) {
+impl std::ops::AddAssign for SampleSums {
+    fn add_assign(&mut self, other: SampleSums) {
         self.value += other.value;
         self.count += other.count;
         self.events += other.events;
@@ -89,7 +89,7 @@ pub(in crate::explain) struct RunStacks {
     /// By stack: the innermost program function, or [`NONE`].
     pub owns: Vec<u32>,
     /// The chunks of samples that were read, which cover all samples.
-    pub(super) pieces: Vec<ReadPiece>,
+    pub(super) chunks: Vec<ReadChunk>,
     /// By location: a bit per sample type that uses it.
     pub(super) is_used: Vec<u8>,
 }
@@ -103,7 +103,7 @@ impl RunStacks {
 }
 
 /// The stacks that first occur in a chunk of the samples.
-pub(super) struct ReadPiece {
+pub(super) struct ReadChunk {
     pub range: SampleRange,
     /// The frames of the first stacks, limited by memory, with their numbers; [`NONE`] if an earlier chunk has the
     /// stack.
@@ -122,7 +122,7 @@ pub(in crate::explain) struct OfRun {
     used_bit: u8,
     /// The distinct stacks with labels, by the run's own numbers: (stack, set of labels).
     pub rows: Vec<(u32, u32)>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<SampleSums>,
     pub labels: RunLabels,
     /// The sum of negative values, as a magnitude. They are not part of any stack.
     pub negative: f64,
@@ -202,7 +202,7 @@ fn push_callers(walk: &Walk<'_>, canonical: &[u32], location: u32, frames: &mut 
 
 impl<'m> Run<'m> {
     /// Returns the contribution of a sample, with the number of events behind it.
-    pub(in crate::explain) fn part(&self, kind: Kind, v: f64, sample: &Sample<'_>) -> Part {
+    pub(in crate::explain) fn part(&self, kind: ValueKind, v: f64, sample: &Sample<'_>) -> SampleSums {
         let value_in = |walk: &Option<Walk<'_>>| walk.as_ref().map(|walk| walk.value(sample) as f64);
         let counted = value_in(&self.count).map(|c| c.max(1.0));
         let v = v * self.times;
@@ -223,14 +223,14 @@ impl<'m> Run<'m> {
             Basis::Unknown => UNCOUNTED,
         };
         let events = events / self.coarse;
-        let variance = v * v / events * if kind == Kind::Delay { 2.0 } else { 1.0 };
+        let variance = v * v / events * if kind == ValueKind::Delay { 2.0 } else { 1.0 };
         // Without a count, the number of waits is unknown.
-        let count = counted.unwrap_or(if kind == Kind::Delay { 0.0 } else { events });
-        Part { value: v, count, events, variance }
+        let count = counted.unwrap_or(if kind == ValueKind::Delay { 0.0 } else { events });
+        SampleSums { value: v, count, events, variance }
     }
 
     /// Returns the innermost frame of each location, with canonical numbers.
-    pub(super) fn innermost(&self, reader: &Reader<'_>) -> Vec<Innermost> {
+    pub(super) fn innermost(&self, reader: &SampleReader<'_>) -> Vec<Innermost> {
         let common = |first: Innermost| Innermost::new(reader.canonical[first.frame() as usize], first.has_more());
         self.walk.innermost().into_iter().map(common).collect()
     }
@@ -239,7 +239,7 @@ impl<'m> Run<'m> {
     /// the type beside it), the stack in the form that the search uses (leaf first), and the sample.
     pub(super) fn visit(
         &self,
-        reader: &Reader<'_>,
+        reader: &SampleReader<'_>,
         range: &SampleRange,
         innermost: &[Innermost],
         wants: impl FnMut(u32) -> bool,
@@ -270,7 +270,12 @@ impl<'m> Run<'m> {
 impl OfRun {
     /// Reads a profile for one sample type, or for two in one pass. `room` is the memory for frames of stacks, in
     /// bytes.
-    pub(in crate::explain) fn read(runs: &[&Run<'_>], reader: &Reader<'_>, keys: &Keys, room: usize) -> Vec<OfRun> {
+    pub(in crate::explain) fn read(
+        runs: &[&Run<'_>],
+        reader: &SampleReader<'_>,
+        keys: &Keys,
+        room: usize,
+    ) -> Vec<OfRun> {
         let walk = &runs[0].walk;
         let innermost = runs[0].innermost(reader);
         // Reads in parallel chunks if there is one sample type and no labels. Which labels are kept depends on earlier
@@ -278,9 +283,9 @@ impl OfRun {
         if runs.len() == 1 && !walk.input.profile.has_labels() {
             let ranges = walk.ranges();
             let room = room / ranges.len().max(1);
-            let read = |range: &SampleRange| Piece::read(runs[0], reader, keys, &innermost, range, room);
+            let read = |range: &SampleRange| StackChunk::read(runs[0], reader, keys, &innermost, range, room);
             if ranges.len() > 1
-                && let Some(samples) = Piece::joined(parallel::map(&ranges, read))
+                && let Some(samples) = StackChunk::joined(parallel::map(&ranges, read))
             {
                 return vec![samples];
             }
@@ -290,7 +295,7 @@ impl OfRun {
 
     fn read_whole(
         runs: &[&Run<'_>],
-        reader: &Reader<'_>,
+        reader: &SampleReader<'_>,
         keys: &Keys,
         innermost: &[Innermost],
         room: usize,
@@ -299,7 +304,7 @@ impl OfRun {
         let has_labels = profile.has_labels();
         // Otherwise, rows are exactly the stacks.
         let has_rows = has_labels || runs.len() > 1;
-        let mut stacks = Reading::with_room_for(profile.n_samples(), room);
+        let mut stacks = StackInterner::with_room_for(profile.n_samples(), room);
         let mut samples: Vec<(OfRun, Interner<(u32, u32), FastState>)> =
             runs.iter().map(|_| Default::default()).collect();
         let (mut place, mut texts) = (0, Vec::new());
@@ -321,7 +326,7 @@ impl OfRun {
                     let labels = if has_labels { samples.labels.set_of(&texts) } else { 0 };
                     let row = if has_rows { rows.number((number, labels)) } else { number };
                     if row as usize == samples.parts.len() {
-                        samples.parts.push(Part::default());
+                        samples.parts.push(SampleSums::default());
                     }
                     samples.parts[row as usize] += run.part(reader.kind, value as f64, sample);
                 }
@@ -338,14 +343,14 @@ impl OfRun {
     }
 
     /// Creates the samples of a profile without labels, for one sample type. Rows are exactly the stacks.
-    pub(super) fn of_stacks(stacks: RunStacks, parts: Vec<Part>, negative: f64) -> OfRun {
+    pub(super) fn of_stacks(stacks: RunStacks, parts: Vec<SampleSums>, negative: f64) -> OfRun {
         let rows = (0..stacks.hashes.len() as u32).map(|n| (n, 0)).collect();
         OfRun { stacks: Arc::new(stacks), used_bit: 1, rows, parts, labels: RunLabels::default(), negative }
     }
 
     /// Returns the number of chunks that [`OfRun::each_stack`] can process in parallel.
-    pub(super) fn n_pieces(&self) -> usize {
-        self.stacks.pieces.len()
+    pub(super) fn n_chunks(&self) -> usize {
+        self.stacks.chunks.len()
     }
 
     /// Calls `each` with the number and the frames (root first) of each wanted stack that first occurs in a chunk.
@@ -353,12 +358,12 @@ impl OfRun {
     pub(super) fn each_stack(
         &self,
         run: &Run<'_>,
-        reader: &Reader<'_>,
-        piece: usize,
+        reader: &SampleReader<'_>,
+        chunk: usize,
         wants: impl Fn(u32) -> bool,
         mut each: impl FnMut(u32, &[u32]),
     ) {
-        let ReadPiece { range, kept, numbers, others } = &self.stacks.pieces[piece];
+        let ReadChunk { range, kept, numbers, others } = &self.stacks.chunks[chunk];
         for (position, &number) in (0..).zip(paced(numbers)).filter(|(_, number)| **number != NONE && wants(**number)) {
             each(number, kept.get(position));
         }

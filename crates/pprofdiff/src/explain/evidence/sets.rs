@@ -4,14 +4,14 @@
 use std::ops::Range;
 
 use super::calls::CallTree;
-use super::making::{Making, Spans};
-use super::rows::Rows;
+use super::making::{SetBuilder, Spans};
+use super::rows::StackRows;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::work::paced;
 
 /// The name of a set of stacks. Among names of equal sets, the first variant here is preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(in crate::explain) enum Key {
+pub(in crate::explain) enum SetKey {
     /// Stacks whose innermost program function is this function: its own cost, including the system functions it calls.
     Own(u32),
     /// Stacks with a call of the second function by the first function.
@@ -26,25 +26,25 @@ pub(in crate::explain) enum Key {
     LabelNode(u32, u32),
 }
 
-impl Key {
+impl SetKey {
     /// Returns the function that names the set.
     pub(in crate::explain) fn frame(self) -> Option<u32> {
         match self {
-            Key::Own(f) | Key::Edge(_, f) | Key::Node(f) | Key::Leaf(f) | Key::LabelNode(_, f) => Some(f),
-            Key::Label(_) => None,
+            Self::Own(f) | Self::Edge(_, f) | Self::Node(f) | Self::Leaf(f) | Self::LabelNode(_, f) => Some(f),
+            Self::Label(_) => None,
         }
     }
 
     pub(in crate::explain) fn is_label(self) -> bool {
-        matches!(self, Key::Label(_) | Key::LabelNode(..))
+        matches!(self, SetKey::Label(_) | SetKey::LabelNode(..))
     }
 
     /// Returns the class of the set. Noise is estimated separately for each class.
     pub(in crate::explain) fn class(self) -> usize {
         match self {
-            Key::Own(_) | Key::Leaf(_) => 0,
-            Key::Edge(..) | Key::Node(_) => 1,
-            Key::Label(_) | Key::LabelNode(..) => 2,
+            SetKey::Own(_) | SetKey::Leaf(_) => 0,
+            SetKey::Edge(..) | SetKey::Node(_) => 1,
+            SetKey::Label(_) | SetKey::LabelNode(..) => 2,
         }
     }
 }
@@ -56,7 +56,7 @@ const PRICE_OF_LABEL: f64 = 4.0;
 
 /// A set of stacks.
 pub(in crate::explain) struct Set {
-    pub key: Key,
+    pub key: SetKey,
     /// The range of its ranges of members: `Sets::ranges[start..end]`.
     pub(super) start: u32,
     pub(super) end: u32,
@@ -94,7 +94,7 @@ pub(in crate::explain) struct Sets {
     pub sets: Vec<Set>,
     pub telling: Telling,
     /// Further names of sets, by set.
-    other_names: Vec<(u32, Key)>,
+    other_names: Vec<(u32, SetKey)>,
     /// Ranges of members. Ranges of one set are in order and do not overlap.
     ranges: Vec<Range<u32>>,
     tree: CallTree,
@@ -112,9 +112,9 @@ pub(in crate::explain) struct Sets {
 }
 
 /// Ranges of rows by a frame of each row, or [`NONE`].
-struct OfRows<'a>(&'a [u32]);
+struct RowSpans<'a>(&'a [u32]);
 
-impl Spans for OfRows<'_> {
+impl Spans for RowSpans<'_> {
     #[inline(always)]
     fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
         let rows = self.0.iter().zip(0..).filter(|(frame, _)| **frame != NONE);
@@ -123,9 +123,9 @@ impl Spans for OfRows<'_> {
 }
 
 /// Ranges of members below each call.
-struct OfCalls<'a>(&'a CallTree);
+struct CallSpans<'a>(&'a CallTree);
 
-impl Spans for OfCalls<'_> {
+impl Spans for CallSpans<'_> {
     #[inline(always)]
     fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
         self.0.for_each_call(|call, members, _| each(call, members));
@@ -133,9 +133,9 @@ impl Spans for OfCalls<'_> {
 }
 
 /// Ranges of members below each function.
-struct OfFunctions<'a>(&'a CallTree);
+struct FunctionSpans<'a>(&'a CallTree);
 
-impl Spans for OfFunctions<'_> {
+impl Spans for FunctionSpans<'_> {
     #[inline(always)]
     fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
         self.0.for_each_function(|frame, members, _| each(frame, members));
@@ -143,9 +143,9 @@ impl Spans for OfFunctions<'_> {
 }
 
 /// Ranges of members with each label.
-struct OfLabels<'a>(&'a CallTree);
+struct LabelSpans<'a>(&'a CallTree);
 
-impl Spans for OfLabels<'_> {
+impl Spans for LabelSpans<'_> {
     fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
         let labels = (0..).zip(&self.0.of_labels).filter(|(_, members)| !members.is_empty());
         labels.for_each(|(label, members)| each(label, members.clone()));
@@ -153,13 +153,13 @@ impl Spans for OfLabels<'_> {
 }
 
 /// Ranges of members with a label below each function. Functions have consecutive numbers per label.
-struct FunctionsOfLabel<'a> {
+struct LabelFunctionSpans<'a> {
     tree: &'a CallTree,
     label: usize,
     number_of: &'a [u32],
 }
 
-impl Spans for FunctionsOfLabel<'_> {
+impl Spans for LabelFunctionSpans<'_> {
     #[inline(always)]
     fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
         self.tree.for_each_function_of(self.label, |frame, members, _| each(self.number_of[frame as usize], members));
@@ -167,7 +167,7 @@ impl Spans for FunctionsOfLabel<'_> {
 }
 
 /// A node while its members are being summed up.
-struct Open<const N: usize> {
+struct OpenNode<const N: usize> {
     node: u32,
     all: [f64; N],
     /// The sum over stacks that return to the program at this node, or below it.
@@ -175,9 +175,9 @@ struct Open<const N: usize> {
 }
 
 impl Sets {
-    pub(in crate::explain) fn new(rows: &Rows) -> Sets {
+    pub(in crate::explain) fn new(rows: &StackRows) -> Sets {
         let tree = CallTree::new(rows);
-        let mut making = Making::new(rows, &tree);
+        let mut making = SetBuilder::new(rows, &tree);
         let (n_rows, n_frames) = (rows.n_front() as u32, rows.names.len());
         // The innermost program function of each row, and its leaf if that is another function outside the system.
         let seen_frames = |row: u32| if rows.rows[row as usize].is_below { &[] } else { rows.stack(row as usize) };
@@ -187,18 +187,18 @@ impl Sets {
         let leaf = |row: u32| last_frame(row).filter(|&leaf| owns[row as usize] == NONE || !rows.is_system(leaf));
         let leaves: Vec<u32> = paced(0..n_rows).map(|row| leaf(row).unwrap_or(NONE)).collect();
         // Adds keys in the order of preference, because the first key of equal sets becomes the name.
-        let own_sets = making.add(&tree, n_frames, Key::Own, &OfRows(&owns));
+        let own_sets = making.add(&tree, n_frames, SetKey::Own, &RowSpans(&owns));
         let n_own = making.sets.len() as u32;
         let edge = |number: u32| {
             let (caller, callee) = tree.edges[number as usize];
-            Key::Edge(caller, callee)
+            SetKey::Edge(caller, callee)
         };
-        let call_sets = making.add(&tree, tree.edges.len(), edge, &OfCalls(&tree));
-        let function_sets = making.add(&tree, n_frames, Key::Node, &OfFunctions(&tree));
-        let leaf_sets = making.add(&tree, n_frames, Key::Leaf, &OfRows(&leaves));
+        let call_sets = making.add(&tree, tree.edges.len(), edge, &CallSpans(&tree));
+        let function_sets = making.add(&tree, n_frames, SetKey::Node, &FunctionSpans(&tree));
+        let leaf_sets = making.add(&tree, n_frames, SetKey::Leaf, &RowSpans(&leaves));
         let n_plain = making.sets.len();
         let n_labels = tree.of_labels.len();
-        let label_sets = making.add(&tree, n_labels, Key::Label, &OfLabels(&tree));
+        let label_sets = making.add(&tree, n_labels, SetKey::Label, &LabelSpans(&tree));
         let (mut of_nodes, mut of_calls) = (vec![NONE; tree.nodes.len()], vec![NONE; tree.places.len()]);
         tree.for_each_function(|frame, _, node| of_nodes[node as usize] = function_sets[frame as usize]);
         tree.for_each_call(|edge, _, node| of_calls[node as usize] = call_sets[edge as usize]);
@@ -215,8 +215,8 @@ impl Sets {
                 }
             }
             frames.iter().zip(0..).for_each(|(&frame, number)| number_of[frame as usize] = number);
-            let key = |number: u32| Key::LabelNode(label as u32, frames[number as usize]);
-            let spans = FunctionsOfLabel { tree: &tree, label, number_of: &number_of };
+            let key = |number: u32| SetKey::LabelNode(label as u32, frames[number as usize]);
+            let spans = LabelFunctionSpans { tree: &tree, label, number_of: &number_of };
             let sets_of_functions = making.add(&tree, frames.len(), key, &spans);
             tree.for_each_function_of(label, |frame, _, node| {
                 of_nodes[node as usize] = sets_of_functions[number_of[frame as usize] as usize];
@@ -228,7 +228,7 @@ impl Sets {
         for (members, &set) in tree.of_labels.iter().zip(&label_sets) {
             of_members.extend(members.clone().map(|_| [set, NONE]));
         }
-        let Making { mut sets, other_names, ranges, .. } = making;
+        let SetBuilder { mut sets, other_names, ranges, .. } = making;
         let order = grouped(sets.len(), || other_names.iter().zip(0..).map(|((set, _), i)| (*set as usize, i))).0;
         let other_names = order.into_iter().map(|i| other_names[i as usize]).collect();
         let labelled = sets.len() - n_plain;
@@ -297,9 +297,9 @@ impl Sets {
             labelled.extend(members.iter().map(|&member| (member, part)));
         }
         labelled.sort_unstable_by_key(|(member, _)| *member);
-        let (mut open, mut path, mut n_visited): (Vec<Open<N>>, Vec<u32>, usize) = (Vec::new(), Vec::new(), 0);
-        let mut close = |open: &mut Vec<Open<N>>, visit: &mut dyn FnMut(u32, [f64; N])| {
-            let Some(Open { node, all, mut came_back }) = open.pop() else { return };
+        let (mut open, mut path, mut n_visited): (Vec<OpenNode<N>>, Vec<u32>, usize) = (Vec::new(), Vec::new(), 0);
+        let mut close = |open: &mut Vec<OpenNode<N>>, visit: &mut dyn FnMut(u32, [f64; N])| {
+            let Some(OpenNode { node, all, mut came_back }) = open.pop() else { return };
             n_visited += 1;
             visit(self.of_nodes[node as usize], all);
             if let Some(place) = self.tree.places.get(node as usize) {
@@ -327,7 +327,7 @@ impl Sets {
                 node = self.tree.nodes[node as usize].parent;
             }
             let none = [0.0; N];
-            open.extend(path.drain(..).rev().map(|node| Open { node, all: none, came_back: none }));
+            open.extend(path.drain(..).rev().map(|node| OpenNode { node, all: none, came_back: none }));
             if let Some(deepest) = open.last_mut().filter(|_| self.tree.deepest[member as usize] != NONE) {
                 (0..N).for_each(|i| deepest.all[i] += part[i]);
             }
@@ -339,7 +339,7 @@ impl Sets {
     }
 
     /// Returns all names of a set, preferred name first.
-    pub(in crate::explain) fn names(&self, set: usize) -> impl Iterator<Item = &Key> {
+    pub(in crate::explain) fn names(&self, set: usize) -> impl Iterator<Item = &SetKey> {
         let first = self.other_names.partition_point(|other| (other.0 as usize) < set);
         let others = self.other_names[first..].iter().take_while(move |other| other.0 as usize == set);
         std::iter::once(&self.sets[set].key).chain(others.map(|(_, key)| key))
@@ -430,7 +430,7 @@ pub(in crate::explain) mod tests {
     use std::collections::BTreeMap;
 
     use super::super::labels::LabelTexts;
-    use super::super::rows::{Kind, Name, Row, Rows, RunValues, Stacks};
+    use super::super::rows::{FrameName, Row, RunValues, StackRows, Stacks, ValueKind};
     use super::*;
     use crate::runtimes::{Asked, Class, UserRules, classify};
 
@@ -438,7 +438,7 @@ pub(in crate::explain) mod tests {
     const LABELS: u32 = 3;
 
     /// Creates random rows. Some frames are system frames, some rows are background, and some rows have labels.
-    pub(in crate::explain) fn rows(seed: u64) -> Rows {
+    pub(in crate::explain) fn rows(seed: u64) -> StackRows {
         let mut state = seed;
         let mut below = |n: u64| {
             state = mix(state.wrapping_add(0x9e37_79b9_7f4a_7c15));
@@ -446,8 +446,8 @@ pub(in crate::explain) mod tests {
         };
         let n_system = below(FRAMES);
         let class = |frame| Class { system: frame < n_system, ..Class::default() };
-        let name = |frame| Name { text: format!("f{frame}").into(), class: class(frame), shown: Box::default() };
-        let names: Vec<Name> = (0..FRAMES).map(name).collect();
+        let name = |frame| FrameName { text: format!("f{frame}").into(), class: class(frame), shown: Box::default() };
+        let names: Vec<FrameName> = (0..FRAMES).map(name).collect();
         let mut stacks = Stacks::default();
         let n_rows = 1 + below(120);
         let row = |_| {
@@ -468,8 +468,8 @@ pub(in crate::explain) mod tests {
         };
         let all: Vec<Row> = (0..n_rows).map(row).collect();
         let has = |set: u32, label: u32| set >> label & 1 == 1;
-        let mut rows = Rows {
-            kind: Kind::Sampled,
+        let mut rows = StackRows {
+            kind: ValueKind::Sampled,
             runs: [1, 1],
             learned: 0,
             runtime: classify::<&str>(&[], &UserRules::default(), Asked::All).0,
@@ -490,23 +490,23 @@ pub(in crate::explain) mod tests {
     }
 
     /// Computes the keys of a row directly from their definition.
-    fn keys_of(rows: &Rows, row: usize) -> Vec<Key> {
+    fn keys_of(rows: &StackRows, row: usize) -> Vec<SetKey> {
         let stack = rows.stack(row);
         let own = stack.iter().rposition(|&frame| !rows.is_system(frame));
         let leaf = stack.last().copied();
         // Below the innermost program function, only the first system function counts.
         let seen = &stack[..own.map_or(stack.len(), |own| (own + 2).min(stack.len()))];
         let functions = || seen.iter().copied().filter(|&frame| !rows.is_system(frame));
-        let mut keys: Vec<Key> = own.map(|own| Key::Own(stack[own])).into_iter().collect();
-        keys.extend(leaf.filter(|&leaf| own.is_none() || !rows.is_system(leaf)).map(Key::Leaf));
+        let mut keys: Vec<SetKey> = own.map(|own| SetKey::Own(stack[own])).into_iter().collect();
+        keys.extend(leaf.filter(|&leaf| own.is_none() || !rows.is_system(leaf)).map(SetKey::Leaf));
         if rows.rows[row].is_below {
             keys.clear();
         }
-        keys.extend(seen.windows(2).map(|call| Key::Edge(call[0], call[1])));
-        keys.extend(functions().map(Key::Node));
+        keys.extend(seen.windows(2).map(|call| SetKey::Edge(call[0], call[1])));
+        keys.extend(functions().map(SetKey::Node));
         for &label in &rows.label_sets[rows.rows[row].labels as usize] {
-            keys.push(Key::Label(label));
-            keys.extend(functions().map(|frame| Key::LabelNode(label, frame)));
+            keys.push(SetKey::Label(label));
+            keys.extend(functions().map(|frame| SetKey::LabelNode(label, frame)));
         }
         keys.sort_unstable();
         keys.dedup();
@@ -517,7 +517,7 @@ pub(in crate::explain) mod tests {
     fn sets_contain_exactly_the_rows_with_their_key() {
         for seed in 0..400 {
             let rows = rows(seed);
-            let mut expected: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
+            let mut expected: BTreeMap<SetKey, Vec<u32>> = BTreeMap::new();
             for row in 0..rows.n_front() {
                 for key in keys_of(&rows, row) {
                     expected.entry(key).or_default().push(row as u32);
@@ -530,7 +530,7 @@ pub(in crate::explain) mod tests {
                 all > 0.0 && all >= MIN_EVENTS * q / all
             });
             let sets = Sets::new(&rows);
-            let mut actual: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
+            let mut actual: BTreeMap<SetKey, Vec<u32>> = BTreeMap::new();
             for set in 0..sets.len() {
                 let members: Vec<u32> = sets.rows(set).collect();
                 assert_eq!(sets.sets[set].values, [0, 1].map(|side| sum(&members, &|row| row.values[side])), "{seed}");
@@ -592,7 +592,7 @@ pub(in crate::explain) mod tests {
         rows.names.iter_mut().for_each(|name| name.class = Class::default());
         rows.arrange();
         let sets = Sets::new(&rows);
-        let own = (0..sets.len()).find(|&set| sets.names(set).any(|name| *name == Key::Own(6)));
+        let own = (0..sets.len()).find(|&set| sets.names(set).any(|name| *name == SetKey::Own(6)));
         assert_eq!(own.map(|set| (sets.sets[set].values[0], sets.sets[set].event)), Some((2e6, 2e5)));
     }
 }

@@ -43,7 +43,7 @@ pub(in crate::explain) struct Weight {
 }
 
 /// The heavy stacks.
-pub(in crate::explain) struct Chosen {
+pub(in crate::explain) struct ChosenStacks {
     /// The numbers of the stacks, in ascending order.
     pub stacks: Vec<u32>,
     /// By function: true if all stacks with this innermost program function are heavy, even the lightest.
@@ -58,11 +58,11 @@ pub(in crate::explain) fn chosen(
     frames: usize,
     event: f64,
     with: impl FnOnce(&[u32], &[u32]) -> Vec<u64>,
-) -> Chosen {
+) -> ChosenStacks {
     let all_frames: usize = weights.iter().map(|weight| usize::from(weight.depth)).sum();
     let (mut order, mut is_whole): (Vec<u32>, Vec<bool>) = ((0..weights.len() as u32).collect(), Vec::new());
     if weights.len() <= HEAVIEST + SAMPLE && all_frames <= frames {
-        return Chosen { stacks: order, is_whole };
+        return ChosenStacks { stacks: order, is_whole };
     }
     let total = [0, 1].map(|side| weights.iter().map(|weight| weight.values[side]).sum::<f64>().max(1e-300));
     let shares: Vec<f64> =
@@ -92,7 +92,7 @@ pub(in crate::explain) fn chosen(
     }
     order.truncate(n_fitting);
     order.sort_unstable();
-    Chosen { stacks: order, is_whole }
+    ChosenStacks { stacks: order, is_whole }
 }
 
 /// Chooses the light stacks of functions that changed: first, stacks with such a function as the innermost program
@@ -174,7 +174,7 @@ pub(in crate::explain) fn mix(x: u64) -> u64 {
 
 /// The prefixes of heavy stacks, by hash. If a prefix is present, all shorter prefixes are present. Therefore a binary
 /// search finds the longest prefix that another stack shares.
-pub(in crate::explain) struct Beginnings {
+pub(in crate::explain) struct StackPrefixes {
     index: Index,
     hashes: Vec<u64>,
     /// By prefix: the prefix without its last frame, or [`NONE`]; and a stack with this prefix.
@@ -187,11 +187,11 @@ pub(in crate::explain) struct Beginnings {
     key: u64,
 }
 
-impl Beginnings {
-    pub(in crate::explain) fn new() -> Beginnings {
+impl StackPrefixes {
+    pub(in crate::explain) fn new() -> StackPrefixes {
         let key = RandomState::new().hash_one(0u8) | 1;
         let (index, hashes, shorter, of_stacks) = (Index::default(), Vec::new(), Vec::new(), Vec::new());
-        Beginnings { index, hashes, shorter, of_stacks, last: Vec::new(), of_last: Vec::new(), key }
+        StackPrefixes { index, hashes, shorter, of_stacks, last: Vec::new(), of_last: Vec::new(), key }
     }
 
     fn next(&self, hash: u64, frame: u32) -> u64 {
@@ -223,13 +223,13 @@ impl Beginnings {
     }
 
     /// Returns the prefix without its last frame.
-    pub(in crate::explain) fn shorter(&self, beginning: u32) -> u32 {
-        self.shorter[beginning as usize]
+    pub(in crate::explain) fn shorter(&self, prefix: u32) -> u32 {
+        self.shorter[prefix as usize]
     }
 
     /// Returns the number of a stack with this prefix.
-    pub(in crate::explain) fn stack(&self, beginning: u32) -> u32 {
-        self.of_stacks[beginning as usize]
+    pub(in crate::explain) fn stack(&self, prefix: u32) -> u32 {
+        self.of_stacks[prefix as usize]
     }
 
     /// Returns the length of the longest prefix that a stack (root first) shares with a heavy stack, and the prefix's
@@ -258,7 +258,7 @@ impl Beginnings {
 
 #[cfg(test)]
 mod tests {
-    use super::{Beginnings, Chosen, NONE, Weight, chosen, mix};
+    use super::{ChosenStacks, NONE, StackPrefixes, Weight, chosen, mix};
 
     #[test]
     fn changed_functions_keep_all_stacks_or_all_of_their_own() {
@@ -270,7 +270,7 @@ mod tests {
         // The number of functions per case whose stacks contain the changed function (500 each), and the expected
         // number of chosen stacks of the second function.
         for (n_with, expected_of_second) in [(1, 0..100), (2, 500..501), (5, 0..100)] {
-            let Chosen { stacks, is_whole } = chosen(&weights, usize::MAX, 1.0, |functions, light| {
+            let ChosenStacks { stacks, is_whole } = chosen(&weights, usize::MAX, 1.0, |functions, light| {
                 assert_eq!(functions, [0]);
                 light.iter().map(|&n| u64::from(weights[n as usize].own < n_with)).collect()
             });
@@ -288,19 +288,19 @@ mod tests {
         };
         let mut heavy: Vec<Vec<u32>> = (1..40).map(stack).collect();
         heavy.sort();
-        let mut beginnings = Beginnings::new();
-        heavy.iter().zip(0..).for_each(|(stack, number)| beginnings.add(number, stack));
+        let mut prefixes = StackPrefixes::new();
+        heavy.iter().zip(0..).for_each(|(stack, number)| prefixes.add(number, stack));
         for seed in 100..1000 {
             let light = stack(seed);
             let shared = |other: &Vec<u32>| light.iter().zip(other).take_while(|(a, b)| a == b).count();
             let expected = heavy.iter().map(shared).max().unwrap_or(0);
-            let (length, number) = beginnings.longest(&light, &mut Vec::new());
+            let (length, number) = prefixes.longest(&light, &mut Vec::new());
             assert_eq!(length, expected, "{light:?}");
-            assert!(length == 0 || heavy[beginnings.stack(number) as usize].starts_with(&light[..length]), "{light:?}");
+            assert!(length == 0 || heavy[prefixes.stack(number) as usize].starts_with(&light[..length]), "{light:?}");
             // Without its last frame, it must be the next shorter prefix.
-            let shorter = beginnings.longest(&light[..length.saturating_sub(1)], &mut Vec::new());
-            assert!(length < 2 || shorter == (length - 1, beginnings.shorter(number)), "{light:?}");
-            assert!(length != 1 || beginnings.shorter(number) == NONE);
+            let shorter = prefixes.longest(&light[..length.saturating_sub(1)], &mut Vec::new());
+            assert!(length < 2 || shorter == (length - 1, prefixes.shorter(number)), "{light:?}");
+            assert!(length != 1 || prefixes.shorter(number) == NONE);
         }
     }
 }

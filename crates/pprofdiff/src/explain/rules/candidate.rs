@@ -1,7 +1,7 @@
 //! The nearest candidate, if no change qualifies as a cause, and the number of runs that would decide.
 
 use super::{Find, Findings, Rule};
-use crate::explain::account::{Books, Entry};
+use crate::explain::account::{Books, CauseEntry};
 use crate::explain::search::variance_of;
 use crate::statistics::counts::{LEVEL, deviance, penalised};
 use pprofdiff_profile::work::paced;
@@ -27,7 +27,7 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 
 impl Books<'_> {
     /// Returns the nearest candidate: among the sets that exceed chance on their own, the set that explains most.
-    fn candidate(&self) -> Option<Entry> {
+    fn candidate(&self) -> Option<CauseEntry> {
         let total = self.rows.total();
         let floor = WORTH_A_NAME * (self.scale * total[0] + total[1]) / 2.0;
         let explains = |set: usize| {

@@ -1,8 +1,8 @@
 //! Attributes the cost of garbage collection to the causes that create garbage.
 
 use super::{Find, Findings, Rule};
-use crate::explain::account::{Books, Entry};
-use crate::explain::evidence::rows::Rows;
+use crate::explain::account::{Books, CauseEntry};
+use crate::explain::evidence::rows::StackRows;
 use crate::statistics::counts::LEVEL;
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::paced;
@@ -37,7 +37,7 @@ impl Books<'_> {
     /// Returns each cause's share in the change of garbage collection, summed over all runs of the new side. The shares
     /// follow the change of allocations. They are `None` if allocations changed in the opposite direction, or within
     /// chance. Their sum never exceeds the change of garbage collection.
-    fn garbage_of(&self, entries: &[Entry]) -> Vec<Option<f64>> {
+    fn garbage_of(&self, entries: &[CauseEntry]) -> Vec<Option<f64>> {
         let collected = self.delta(self.garbage());
         let allocated = match self.heap {
             Some(heap) => self.allocated_in(heap, entries),
@@ -53,11 +53,11 @@ impl Books<'_> {
     }
 
     /// Returns the change of the time that is spent on allocating, and each cause's part of this change.
-    fn allocated_here(&self, entries: &[Entry]) -> Option<(f64, Vec<f64>)> {
+    fn allocated_here(&self, entries: &[CauseEntry]) -> Option<(f64, Vec<f64>)> {
         let allocates = |row: &u32| self.rows.has(*row as usize, |class| class.allocates);
         let open = (0..self.rows.rows.len() as u32).filter(|&row| !self.rows.rows[row as usize].background);
         let all: Vec<u32> = open.filter(allocates).collect();
-        let allocated = |entry: &Entry| {
+        let allocated = |entry: &CauseEntry| {
             let rows: Vec<u32> = entry.rows.iter().copied().filter(allocates).collect();
             self.delta(self.sum(&rows))
         };
@@ -67,7 +67,7 @@ impl Books<'_> {
 
     /// Returns the change of allocations per run in heap profiles of the same runs, and each cause's part of this
     /// change. A stack with several causes counts for the innermost cause.
-    fn allocated_in(&self, heap: &Rows, entries: &[Entry]) -> Option<(f64, Vec<f64>)> {
+    fn allocated_in(&self, heap: &StackRows, entries: &[CauseEntry]) -> Option<(f64, Vec<f64>)> {
         // `rows` have the base's names on both sides. In the heap profiles, each side has its own names.
         let text = |frame: u32| self.rows.names[frame as usize].text.as_ref();
         let base_names: HashMap<&str, &str> = self.renamed.iter().map(|(&old, &new)| (text(new), text(old))).collect();

@@ -2,7 +2,7 @@
 //! more live data, or a proportional leak.
 
 use super::{Find, Findings, Rule};
-use crate::explain::account::{Books, Entry};
+use crate::explain::account::{Books, CauseEntry};
 use crate::explain::attribution::{CauseKind, Description};
 
 pub(super) const RULE: Rule = Rule {
@@ -19,7 +19,7 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 
 impl Books<'_> {
     /// Returns a cause if everything in use grew by one factor. Its stacks are the stacks without another cause.
-    fn level(&self, entries: &[Entry]) -> Option<Entry> {
+    fn level(&self, entries: &[CauseEntry]) -> Option<CauseEntry> {
         let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
         entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);
         // The candidates of the search did not grow like the rest, even if they did not become causes.
@@ -30,7 +30,7 @@ impl Books<'_> {
         let of = Description::of_all(CauseKind::Calls);
         // The search attributed the common growth to the amount of work.
         let is_one = (self.found.scale / self.scale).ln().abs() < 1e-6;
-        let entry = Entry { rows, values: v, score: self.found.threshold, ..Entry::of(0, description) };
+        let entry = CauseEntry { rows, values: v, score: self.found.threshold, ..CauseEntry::of(0, description) };
         (!is_one && v[0] > 0.0 && v[1] > 0.0).then_some(entry)
     }
 }

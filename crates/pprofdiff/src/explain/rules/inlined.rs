@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use super::{Find, Rule};
 use crate::diff::State;
-use crate::explain::evidence::costs::Costs;
-use crate::explain::evidence::rows::Rows;
+use crate::explain::evidence::costs::FrameCosts;
+use crate::explain::evidence::rows::StackRows;
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::paced;
 
@@ -31,7 +31,7 @@ pub(in crate::explain) struct Inlined {
 }
 
 /// Finds frames that one side lacks, while their callees appear directly below their callers on that side.
-fn inlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
+fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
     let event = rows.event();
     // By side and frame: the value of each pair of caller and callee around the frame.
     let mut around: BTreeMap<(usize, u32), BTreeMap<(u32, u32), f64>> = BTreeMap::new();

@@ -18,12 +18,12 @@ mod replaced;
 pub(super) mod rewritten;
 mod whole;
 
-use super::account::{Books, Entry, Uncut};
-use super::evidence::costs::Costs;
-use super::evidence::rows::Rows;
+use super::account::{Books, CauseEntry, Uncut};
+use super::evidence::costs::FrameCosts;
+use super::evidence::rows::StackRows;
 use inlined::Inlined;
 use pprofdiff_profile::random::{HashMap, HashSet};
-use renamed::Renamed;
+use renamed::RenamedFunction;
 use rewritten::Rewritten;
 
 /// A kind of finding in explanations.
@@ -54,11 +54,11 @@ impl Rule {
 #[derive(Debug, Clone, Copy)]
 enum Find {
     /// Finds functions with another name on the new side.
-    Rename(fn(&Names) -> Vec<Renamed>),
+    Rename(fn(&MatchedNames) -> Vec<RenamedFunction>),
     /// Finds functions that are inlined into their callers on one side.
-    Fold(fn(&Names) -> Vec<Inlined>),
+    Fold(fn(&MatchedNames) -> Vec<Inlined>),
     /// Finds a depth for cutting stacks. The search for causes stays above it.
-    Cut(fn(&Names) -> Option<(Rewritten, Vec<usize>)>),
+    Cut(fn(&MatchedNames) -> Option<(Rewritten, Vec<usize>)>),
     /// Belongs to the search itself.
     Search,
     /// Changes the findings, based on the causes so far.
@@ -96,10 +96,10 @@ pub static RULES: [Rule; 17] = [
 ];
 
 /// Both sides' stacks with the base's names, and the results of the rules of names.
-pub(super) struct Names {
-    pub rows: Rows,
-    pub costs: Costs,
-    pub renamed: Vec<Renamed>,
+pub(super) struct MatchedNames {
+    pub rows: StackRows,
+    pub costs: FrameCosts,
+    pub renamed: Vec<RenamedFunction>,
     /// Functions that are inlined into their callers on one side. `rows` no longer contain their frames.
     pub inlined: Vec<Inlined>,
     /// The stacks before inlined frames were removed.
@@ -108,11 +108,11 @@ pub(super) struct Names {
     pub rewritten: Option<Rewritten>,
 }
 
-impl Names {
+impl MatchedNames {
     /// Applies the rules of names, except for the rules that cut stacks.
-    pub(super) fn matched(rows: Rows) -> Names {
-        let (costs, uncut) = (Costs::new(&rows), Uncut::default());
-        let mut names = Names { rows, costs, renamed: Vec::new(), inlined: Vec::new(), uncut, rewritten: None };
+    pub(super) fn matched(rows: StackRows) -> MatchedNames {
+        let (costs, uncut) = (FrameCosts::new(&rows), Uncut::default());
+        let mut names = MatchedNames { rows, costs, renamed: Vec::new(), inlined: Vec::new(), uncut, rewritten: None };
         for rule in &RULES {
             let Find::Rename(find) = rule.find else { continue };
             let pairs = find(&names);
@@ -151,23 +151,23 @@ impl Names {
 
     fn regroup(&mut self, change: impl FnMut(usize, &mut Vec<u32>)) {
         self.rows.regroup(change);
-        self.costs = Costs::new(&self.rows);
+        self.costs = FrameCosts::new(&self.rows);
     }
 }
 
 /// The findings about both sides, as the rules change them.
 #[derive(Default)]
 pub(super) struct Findings {
-    pub causes: Vec<Entry>,
+    pub causes: Vec<CauseEntry>,
     /// Causes that a different amount of work would explain nearly as well.
-    pub suspects: Vec<Entry>,
+    pub suspects: Vec<CauseEntry>,
     /// The nearest candidate, if no change qualifies as a cause.
-    pub candidate: Option<Entry>,
+    pub candidate: Option<CauseEntry>,
 }
 
 impl Findings {
     /// Applies the rules of causes.
-    pub(super) fn of(books: &Books<'_>, causes: Vec<Entry>) -> Findings {
+    pub(super) fn of(books: &Books<'_>, causes: Vec<CauseEntry>) -> Findings {
         let mut findings = Findings { causes, ..Findings::default() };
         for rule in &RULES {
             if let Find::Causes(find) = rule.find {
@@ -175,7 +175,7 @@ impl Findings {
             }
         }
         // Sorts by size, largest change first.
-        let size = |entry: &Entry| books.delta(entry.values).abs();
+        let size = |entry: &CauseEntry| books.delta(entry.values).abs();
         findings.causes.sort_by(|a, b| size(b).total_cmp(&size(a)));
         findings.suspects.sort_by(|a, b| size(b).total_cmp(&size(a)));
         findings

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::inlined::Inlined;
 use super::{Find, Rule};
-use crate::explain::evidence::costs::Costs;
-use crate::explain::evidence::rows::Rows;
+use crate::explain::evidence::costs::FrameCosts;
+use crate::explain::evidence::rows::StackRows;
 use pprofdiff_profile::random::HashMap;
 
 pub(super) const RULE: Rule = Rule {
@@ -23,7 +23,7 @@ const PART_OF_RUN: f64 = 0.5;
 
 /// Finds functions without significant callees that only one side has, if the own cost of their callers is smaller
 /// there by their cost, as if a part of the callers became a function.
-fn outlined(rows: &Rows, costs: &Costs) -> Vec<Inlined> {
+fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
     let (total, event) = (rows.total(), rows.event());
     let mut own = vec![[0.0; 2]; rows.names.len()];
     let leaves = || rows.rows.iter().enumerate().filter_map(|(i, row)| Some((row, rows.stack(i).split_last()?)));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Find, Rule};
 use crate::explain::account::Books;
 use crate::explain::attribution::{CauseKind, Description};
-use crate::explain::evidence::rows::Kind;
+use crate::explain::evidence::rows::ValueKind;
 
 pub(super) const RULE: Rule = Rule {
     name: "own_cost",
@@ -30,7 +30,7 @@ impl Books<'_> {
         set: usize,
         rows: &mut Vec<u32>,
     ) {
-        if self.rows.kind == Kind::Delay {
+        if self.rows.kind == ValueKind::Delay {
             return;
         }
         let callee_of = |row: u32| {

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::parts::{Parts, module, package, segments};
 use super::{Find, Rule};
-use crate::explain::evidence::costs::Costs;
-use crate::explain::evidence::rows::{Name, Rows};
+use crate::explain::evidence::costs::FrameCosts;
+use crate::explain::evidence::rows::{FrameName, StackRows};
 use pprofdiff_profile::random::HashMap;
 use pprofdiff_profile::work::{self, paced};
 
@@ -47,7 +47,7 @@ const MAX_PACKAGES: usize = 32;
 
 /// A function with another name on the new side.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::explain) struct Renamed {
+pub(in crate::explain) struct RenamedFunction {
     pub old: u32,
     pub new: u32,
     /// The cost including callees, by side.
@@ -64,11 +64,11 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// Returns the renamed functions, as pairs.
-fn renamed(rows: &Rows, costs: &Costs) -> Vec<Renamed> {
+fn renamed(rows: &StackRows, costs: &FrameCosts) -> Vec<RenamedFunction> {
     if (0..2).any(|side| costs.only(side).next().is_none()) {
         return Vec::new();
     }
-    let mut matcher = Found { rows, costs, pairs: Vec::new(), renamed: [BTreeMap::new(), BTreeMap::new()] };
+    let mut matcher = RenameMatcher { rows, costs, pairs: Vec::new(), renamed: [BTreeMap::new(), BTreeMap::new()] };
     matcher.match_packages(&rows.names);
     // Callees may be renamed as well, and a pass only knows the renames of earlier passes.
     for _ in 0..MAX_PASSES {
@@ -83,7 +83,7 @@ fn renamed(rows: &Rows, costs: &Costs) -> Vec<Renamed> {
 
 /// The evidence in the paths of two packages that they are the same package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Paths {
+enum PathRelation {
     /// The paths differ by a version, or the shorter path is a suffix of the longer path, as for a vendored package.
     Equal,
     /// The last segments agree, and the modules (host and owner) differ.
@@ -92,39 +92,39 @@ enum Paths {
     Unlike,
 }
 
-impl Paths {
-    fn of(old: &str, new: &str) -> Paths {
+impl PathRelation {
+    fn of(old: &str, new: &str) -> PathRelation {
         let (a, b) = (segments(old), segments(new));
         let is_suffix = a.len().min(b.len()) >= SEGMENTS_OF_SUFFIX && (a.ends_with(&b) || b.ends_with(&a));
         match () {
-            () if a == b || is_suffix => Paths::Equal,
-            () if a.last() == b.last() && module(old) != module(new) => Paths::Alike,
-            () => Paths::Unlike,
+            () if a == b || is_suffix => PathRelation::Equal,
+            () if a.last() == b.last() && module(old) != module(new) => PathRelation::Alike,
+            () => PathRelation::Unlike,
         }
     }
 }
 
-struct Found<'a> {
-    rows: &'a Rows,
-    costs: &'a Costs,
-    pairs: Vec<Renamed>,
+struct RenameMatcher<'a> {
+    rows: &'a StackRows,
+    costs: &'a FrameCosts,
+    pairs: Vec<RenamedFunction>,
     /// By side: from a frame to the frame of the base with the common name.
     renamed: [BTreeMap<u32, u32>; 2],
 }
 
-impl Found<'_> {
+impl RenameMatcher<'_> {
     fn add(&mut self, old: u32, new: u32, with_package: bool) {
         if !self.renamed[0].contains_key(&old) && !self.renamed[1].contains_key(&new) {
             self.renamed[0].insert(old, old);
             self.renamed[1].insert(new, old);
             let cost = [self.costs.of(old, 0), self.costs.of(new, 1)];
-            self.pairs.push(Renamed { old, new, cost, with_package });
+            self.pairs.push(RenamedFunction { old, new, cost, with_package });
         }
     }
 
     /// Matches functions of packages with another path: packages that only one side has, by the number of names they
     /// share.
-    fn match_packages(&mut self, names: &[Name]) {
+    fn match_packages(&mut self, names: &[FrameName]) {
         let packages: Vec<Cow<'_, str>> = paced(names).map(|name| package(&name.text)).collect();
         // By package: the sides that have it. Most packages are on both sides and need no further work.
         let mut numbers: HashMap<&str, usize> = HashMap::default();
@@ -166,9 +166,10 @@ impl Found<'_> {
             for (new, count) in shared {
                 let larger = names.len().max(packages_of[1][new].len());
                 let is_enough = count >= SHARED_NAMES && count as f64 >= SHARED_PART * larger as f64;
-                let paths = Paths::of(old, new);
+                let paths = PathRelation::of(old, new);
                 let is_version = segments(old) == segments(new);
-                if is_version || is_enough && (paths == Paths::Equal || self.is_one(paths, names, &packages_of[1][new]))
+                if is_version
+                    || is_enough && (paths == PathRelation::Equal || self.is_one(paths, names, &packages_of[1][new]))
                 {
                     matches.push((count, is_version, *old, new));
                 }
@@ -200,7 +201,7 @@ impl Found<'_> {
 
     /// Returns true if the names that two packages share prove that they are the same, although their paths differ.
     /// Implementations of one interface share its methods and often a constructor, but seldom their cost.
-    fn is_one(&self, paths: Paths, old: &BTreeMap<String, u32>, new: &BTreeMap<String, u32>) -> bool {
+    fn is_one(&self, paths: PathRelation, old: &BTreeMap<String, u32>, new: &BTreeMap<String, u32>) -> bool {
         let shared = || old.iter().filter_map(|(name, &frame)| Some((frame, *new.get(name)?)));
         let (mut private, mut owners, mut costs) = (0, BTreeSet::new(), [0.0; 2]);
         for (before, after) in shared() {
@@ -213,7 +214,7 @@ impl Found<'_> {
             true => private >= SHARED_PRIVATE,
             false => owners.len() >= SHARED_OWNERS,
         };
-        (paths == Paths::Alike || are_distinctive) && self.log_ratio(costs).abs() < LIKE_COST.ln()
+        (paths == PathRelation::Alike || are_distinctive) && self.log_ratio(costs).abs() < LIKE_COST.ln()
     }
 
     /// Returns the logarithm of the ratio of two costs, each as a fraction of its side.
@@ -329,8 +330,8 @@ const END: u32 = u32::MAX - 1;
 
 /// Returns the neighbours of these frames, as frames of the base.
 fn neighbours(
-    rows: &Rows,
-    costs: &Costs,
+    rows: &StackRows,
+    costs: &FrameCosts,
     side: usize,
     only: &[u32],
     renamed: &BTreeMap<u32, u32>,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::{Find, Findings, Rule};
-use crate::explain::account::{Books, Entry, MIN_PART_OF_WHOLE};
+use crate::explain::account::{Books, CauseEntry, MIN_PART_OF_WHOLE};
 use crate::explain::attribution::{CauseKind, Description};
 use crate::explain::search::NEARLY_ALL;
 use pprofdiff_profile::random::HashMap;
@@ -26,7 +26,7 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 impl Books<'_> {
     /// Merges an added and a removed call of one caller into one cause with the sum of both. Keeps them separate if the
     /// caller does not feel the sum. Merges the largest pair first.
-    fn replace(&self, mut entries: Vec<Entry>) -> Vec<Entry> {
+    fn replace(&self, mut entries: Vec<CauseEntry>) -> Vec<CauseEntry> {
         loop {
             entries.sort_by(|a, b| self.delta(b.values).abs().total_cmp(&self.delta(a.values).abs()));
             let numbers = || 0..entries.len();
@@ -40,7 +40,7 @@ impl Books<'_> {
     }
 
     /// Returns caller, callee and kind of a cause that is an added or removed call.
-    fn one_sided_call(entry: &Entry) -> Option<(u32, u32, CauseKind)> {
+    fn one_sided_call(entry: &CauseEntry) -> Option<(u32, u32, CauseKind)> {
         let description = &entry.of;
         if description.label.is_some() || !entry.parts.is_empty() {
             return None;
@@ -59,7 +59,7 @@ impl Books<'_> {
         }
     }
 
-    fn replaced(&self, added: &Entry, removed: &Entry) -> Option<Entry> {
+    fn replaced(&self, added: &CauseEntry, removed: &CauseEntry) -> Option<CauseEntry> {
         let (came, went) = (Self::one_sided_call(added)?, Self::one_sided_call(removed)?);
         if (came.0, came.2, went.2) != (went.0, CauseKind::Added, CauseKind::Removed) {
             return None;
@@ -84,13 +84,13 @@ impl Books<'_> {
         let others = added.others.iter().chain(&removed.others).copied().collect();
         let is_felt = whole >= MIN_PART_OF_WHOLE * change.abs() && self.is_cause(set, &rows);
         let description = plain(caller, None, CauseKind::Calls);
-        is_felt.then(|| Entry {
+        is_felt.then(|| CauseEntry {
             values: v,
             score: self.score(set, &rows),
             others,
             parts,
             rows,
-            ..Entry::of(set, description)
+            ..CauseEntry::of(set, description)
         })
     }
 

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use super::parts::package_of;
 use super::{Find, Rule};
-use crate::explain::evidence::costs::Costs;
-use crate::explain::evidence::rows::Rows;
+use crate::explain::evidence::costs::FrameCosts;
+use crate::explain::evidence::rows::StackRows;
 use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
@@ -41,7 +41,7 @@ pub(in crate::explain) struct Rewritten {
 
 /// Returns a rewritten library, if there is one, and the number of frames that each stack keeps: up to the first frame
 /// that the opposite side lacks.
-fn rewritten(rows: &Rows, costs: &Costs) -> Option<(Rewritten, Vec<usize>)> {
+fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usize>)> {
     // By frame: the side, if only one side has it.
     let mut alone: Vec<Option<usize>> = vec![None; rows.names.len()];
     for side in 0..2 {

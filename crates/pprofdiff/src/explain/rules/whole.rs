@@ -2,9 +2,9 @@
 //! cheaper" from "there was less work".
 
 use super::{Find, Findings, Rule};
-use crate::explain::account::{Books, Entry};
-use crate::explain::evidence::rows::Kind;
-use crate::explain::evidence::sets::Key;
+use crate::explain::account::{Books, CauseEntry};
+use crate::explain::evidence::rows::ValueKind;
+use crate::explain::evidence::sets::SetKey;
 use crate::explain::search::NEARLY_ALL;
 use pprofdiff_profile::work::paced;
 
@@ -31,7 +31,7 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
     findings.causes.clear();
     // More work causes more allocations, but no larger allocations and no higher level. A rewritten library is evidence
     // of its own.
-    let size = books.split(&entry).filter(|_| books.rows.kind == Kind::Heap).map_or(0.0, |[_, size, ..]| size);
+    let size = books.split(&entry).filter(|_| books.rows.kind == ValueKind::Heap).map_or(0.0, |[_, size, ..]| size);
     match size > PART_OF_SIZE || books.is_rewritten || books.is_level {
         true => findings.causes.push(entry),
         false => findings.suspects.push(entry),
@@ -41,12 +41,12 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 impl Books<'_> {
     /// If the total certainly changed and no cause explains it: returns the narrowest function of the program that has
     /// nearly all of the change. It is ambiguous, because less work everywhere would look the same.
-    fn whole(&self) -> Option<Entry> {
+    fn whole(&self) -> Option<CauseEntry> {
         let total_change = self.delta(self.rows.front());
         let is_whole = |set: &usize| {
             let set_data = &self.sets.sets[*set];
             let is_program = set_data.key.frame().is_some_and(|frame| self.rows.names[frame as usize].class.program);
-            let is_function = matches!(set_data.key, Key::Own(_) | Key::Node(_)) && is_program;
+            let is_function = matches!(set_data.key, SetKey::Own(_) | SetKey::Node(_)) && is_program;
             is_function
                 && set_data.values[0] > 0.0
                 && set_data.values[1] > 0.0

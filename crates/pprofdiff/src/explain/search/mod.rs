@@ -8,13 +8,13 @@
 mod model;
 mod noise;
 
-use crate::explain::evidence::rows::{Kind, Rows};
+use crate::explain::evidence::rows::{StackRows, ValueKind};
 use crate::explain::evidence::sets::Sets;
 use crate::statistics::counts::{
     LEVEL, between_run_variance, deviance, least_growth, median, penalised, weighted_median, with_power,
 };
-pub(in crate::explain) use model::{Fit, NEARLY_ALL, Work};
-use model::{Model, may_change};
+pub(in crate::explain) use model::{NEARLY_ALL, SearchBudget, SetFit};
+use model::{ScaleModel, may_change};
 pub(in crate::explain) use noise::{Variances, known_variance, known_variance_of, variance_of};
 use noise::{is_replicated, measured, threshold_of, variance_of_runs};
 
@@ -44,10 +44,10 @@ const NEAR_SCALE: f64 = 0.1;
 const SCALE_DEVIANCE: f64 = 9.0;
 
 /// The result of a search.
-pub(in crate::explain) struct Found {
+pub(in crate::explain) struct SearchResult {
     /// The ratio of all new runs to all base runs that more or less work explains.
     pub scale: f64,
-    pub fits: Vec<Fit>,
+    pub fits: Vec<SetFit>,
     /// True if more work everywhere explains the difference nearly as well as the causes.
     pub ambiguous: bool,
     /// True if the functions do not agree on any amount of work.
@@ -68,9 +68,9 @@ pub(in crate::explain) struct Found {
     pub degrees: Option<u32>,
 }
 
-impl Found {
+impl SearchResult {
     /// Returns true if a function's values at equal work differ by no more than chance, and by less than half.
-    pub(in crate::explain) fn is_even(&self, rows: &Rows, scale: f64, [base, new]: [f64; 2]) -> bool {
+    pub(in crate::explain) fn is_even(&self, rows: &StackRows, scale: f64, [base, new]: [f64; 2]) -> bool {
         let (event, expected) = (rows.event().max(1e-300), scale * base);
         let variance = between_run_variance(self.tau * self.tau, rows.runs);
         (new - expected).abs() < 0.5 * new.max(expected)
@@ -80,8 +80,8 @@ impl Found {
 
 /// Returns the weighted median of the growth of the functions' object counts. More work allocates more objects, but no
 /// larger objects. Returns `None` if objects are not counted.
-fn growth_of_objects(rows: &Rows, sets: &Sets, telling: &[(usize, f64, f64)]) -> Option<f64> {
-    if rows.kind != Kind::Heap {
+fn growth_of_objects(rows: &StackRows, sets: &Sets, telling: &[(usize, f64, f64)]) -> Option<f64> {
+    if rows.kind != ValueKind::Heap {
         return None;
     }
     let ratio = |&(set, _, weight): &(usize, f64, f64)| {
@@ -95,7 +95,13 @@ fn growth_of_objects(rows: &Rows, sets: &Sets, telling: &[(usize, f64, f64)]) ->
 
 /// Finds the causes and the scale. `given` is the ratio of operations, if it is known. `floor` is the minimum change of
 /// a cause, as a fraction of the total.
-pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, floor: f64, work: &mut Work) -> Found {
+pub(in crate::explain) fn search(
+    rows: &StackRows,
+    sets: &Sets,
+    given: Option<f64>,
+    floor: f64,
+    work: &mut SearchBudget,
+) -> SearchResult {
     let runs = rows.runs[1] as f64 / rows.runs[0] as f64;
     let replicated = is_replicated(rows);
     let threshold = threshold_of(rows, sets);
@@ -109,7 +115,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     let candidates = may_change(sets, total, floor);
     let price = 2.0 * (sets.len().max(1) as f64).ln() + 3.0;
     let exposure = given.map_or(runs, |ops| runs * ops);
-    let fixed = given.is_some() || rows.kind == Kind::Delay && !replicated;
+    let fixed = given.is_some() || rows.kind == ValueKind::Delay && !replicated;
     let is_benchmark = rows.is_benchmark();
     let usual = if is_benchmark { USUAL_OF_BENCHMARKS } else { USUAL_SCALE };
     let mut starts = vec![exposure];
@@ -146,7 +152,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     let object_growth = if fixed || !replicated { None } else { growth_of_objects(rows, sets, &telling) };
     let mut tried: Vec<i64> = Vec::new();
     let mut quiet = f64::INFINITY;
-    let mut best: Option<(f64, Vec<usize>, Model<'_>)> = None;
+    let mut best: Option<(f64, Vec<usize>, ScaleModel<'_>)> = None;
     for start in starts {
         let mut scale = start;
         for _ in 0..4 {
@@ -157,7 +163,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
             tried.push(rounded);
             // A benchmark chooses its number of iterations, so a scale only needs the agreement of the exposure.
             let min_agreed = match rows.kind {
-                Kind::Delay => AGREEING_LOCKS,
+                ValueKind::Delay => AGREEING_LOCKS,
                 _ if is_benchmark => agreeing(exposure).min(AGREEING),
                 _ => AGREEING,
             };
@@ -167,8 +173,8 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
                 break;
             }
             let floor = floor * (total[0] + total[1] / scale) / 2.0;
-            let model = Model::new(rows, sets, &candidates, scale, threshold);
-            let mut model = Model { floor, is_given: given.is_some(), tau2: tau2.clone(), work: *work, ..model };
+            let model = ScaleModel::new(rows, sets, &candidates, scale, threshold);
+            let mut model = ScaleModel { floor, is_given: given.is_some(), tau2: tau2.clone(), work: *work, ..model };
             let mut first = Vec::new();
             if !replicated {
                 // Noise of one pair is estimated from the sets without causes, so the search runs twice.
@@ -208,7 +214,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
         }
     }
     let Some((cost, causes, mut model)) = best else {
-        return Found {
+        return SearchResult {
             scale: exposure,
             fits: Vec::new(),
             ambiguous: false,
@@ -227,7 +233,7 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     causes.dedup();
     let fits = model.refit(&causes);
     let min_delta = floor * (total[0] + total[1] / model.scale) / 2.0;
-    let fits: Vec<Fit> = fits.into_iter().filter(|fit| fit.delta.abs() > min_delta).collect();
+    let fits: Vec<SetFit> = fits.into_iter().filter(|fit| fit.delta.abs() > min_delta).collect();
     let confusable =
         |j: &usize| (0..2).all(|s| sets.sets[*j].values[s] > 0.0) && sets.sets[*j].values[0] > CONFUSABLE * total[0];
     let ambiguous = !fixed && quiet < cost + MARGIN && causes.iter().any(confusable);
@@ -249,13 +255,13 @@ pub(in crate::explain) fn search(rows: &Rows, sets: &Sets, given: Option<f64>, f
     });
     let telling: Vec<usize> = telling.copied().collect();
     let agree = telling.iter().filter(|&&j| agrees(j, model.scale) || model.score(j) < LEVEL).count();
-    Found {
+    SearchResult {
         scale: model.scale,
         fits,
         ambiguous,
         unknown: !fixed
             && !telling.is_empty()
-            && rows.kind != Kind::Delay
+            && rows.kind != ValueKind::Delay
             && (model.scale / exposure).ln().abs() < 1e-9
             && agreeing(exposure) < AGREEING,
         tau2: model.tau2,

@@ -1,8 +1,8 @@
 //! The model of one scale: the causes with their factors, the unexplained rest of each set, and the greedy search.
 
 use super::noise::{Variances, variance_of};
-use crate::explain::evidence::rows::{Kind, Rows};
-use crate::explain::evidence::sets::{Key, Set, Sets};
+use crate::explain::evidence::rows::{StackRows, ValueKind};
+use crate::explain::evidence::sets::{Set, SetKey, Sets};
 use crate::statistics::counts::{between_run_variance, deviance, penalised};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
@@ -23,7 +23,7 @@ const MAX_CAUSES: usize = 6;
 
 /// A cause: a set of [`Sets`], and the factor of its rows in addition to the factors of earlier causes.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::explain) struct Fit {
+pub(in crate::explain) struct SetFit {
     pub set: usize,
     pub factor: f64,
     /// The change of the set's value given the earlier causes, in values of the base's runs.
@@ -31,7 +31,7 @@ pub(in crate::explain) struct Fit {
 }
 
 /// A set's events, and their expectation by the current factors.
-pub(super) struct Sums {
+pub(super) struct SetEvents {
     pub(super) b: f64,
     pub(super) n: f64,
     /// The expected ratio of the sides.
@@ -39,8 +39,8 @@ pub(super) struct Sums {
 }
 
 /// A scale with the causes that are applied to it.
-pub(super) struct Model<'a> {
-    pub(super) rows: &'a Rows,
+pub(super) struct ScaleModel<'a> {
+    pub(super) rows: &'a StackRows,
     pub(super) sets: &'a Sets,
     pub(super) scale: f64,
     pub(super) threshold: f64,
@@ -59,7 +59,7 @@ pub(super) struct Model<'a> {
     pub(super) touched: Vec<Touched>,
     /// By set: its position in `touched`, or [`NONE`].
     pub(super) place: Vec<u32>,
-    pub(super) work: Work,
+    pub(super) work: SearchBudget,
 }
 
 /// Returns the sets that can change enough to be a cause at any scale: by `floor` as a fraction of both sides' mean.
@@ -82,34 +82,34 @@ pub(super) struct Touched {
     by: u32,
     /// The value of both sides together.
     all: f64,
-    sums: Part,
+    sums: SetSums,
 }
 
 /// An applied cause with the data that undoes it. Undo lets lists of causes with a common beginning share its work.
 pub(super) struct Applied {
-    fit: Fit,
+    fit: SetFit,
     /// The cause's rows with their earlier factors.
     factors: Vec<(u32, f64)>,
     /// The length of `touched` before this cause, and the earlier state of sets that were touched again: position,
     /// number of causes, sums.
     touched: usize,
-    before: Vec<(u32, u32, Part)>,
+    before: Vec<(u32, u32, SetSums)>,
 }
 
 /// The work that a search has done, and its limit: the number of candidate ranges that were created, plus the number of
 /// call tree nodes that were visited to apply factors to rows. Counting instead of measuring time keeps results
 /// reproducible.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::explain) struct Work {
+pub(in crate::explain) struct SearchBudget {
     pub done: u64,
     pub(super) most: u64,
 }
 
-impl Work {
+impl SearchBudget {
     /// Returns the budget for profiles of this size. When it is used up, the search stops exchanging causes and stops
     /// trying other scales.
-    pub(in crate::explain) fn of(profile_bytes: usize) -> Work {
-        Work { done: 0, most: MAX_WORK.saturating_add(WORK_OF_BYTE * profile_bytes as u64) }
+    pub(in crate::explain) fn of(profile_bytes: usize) -> SearchBudget {
+        SearchBudget { done: 0, most: MAX_WORK.saturating_add(WORK_OF_BYTE * profile_bytes as u64) }
     }
 
     pub(in crate::explain) fn add(&mut self, rows: usize) {
@@ -125,26 +125,46 @@ impl Work {
 const ROWS_AT_ONCE: usize = 1 << 10;
 
 /// A row's contribution to the sums of a set: base, new, expected base, expected new.
-type Part = [f64; 4];
+type SetSums = [f64; 4];
 
 /// Returns the value of a set's deviance. Callers of a changed function may explain slightly more by chance, so their
 /// deviance counts a little less than the function's own.
 fn worth(set: &Set, deviance: f64) -> f64 {
-    let part = if matches!(set.key, Key::Own(_)) { 1.0 } else { PART_OF_CALLERS };
+    let part = if matches!(set.key, SetKey::Own(_)) { 1.0 } else { PART_OF_CALLERS };
     part * deviance - set.price
 }
 
-impl<'a> Model<'a> {
-    pub(super) fn new(rows: &'a Rows, sets: &'a Sets, candidates: &'a [u32], scale: f64, threshold: f64) -> Model<'a> {
+impl<'a> ScaleModel<'a> {
+    pub(super) fn new(
+        rows: &'a StackRows,
+        sets: &'a Sets,
+        candidates: &'a [u32],
+        scale: f64,
+        threshold: f64,
+    ) -> ScaleModel<'a> {
         let (floor, is_given, tau2) = (0.0, false, Variances::OfClasses([0.0; 3]));
         let factor = vec![1.0; rows.rows.len()];
         let (applied, touched, place) = (Vec::new(), Vec::new(), vec![NONE; sets.len()]);
-        let work = Work::of(0);
-        Model { rows, sets, candidates, scale, threshold, floor, is_given, tau2, factor, applied, touched, place, work }
+        let work = SearchBudget::of(0);
+        ScaleModel {
+            rows,
+            sets,
+            candidates,
+            scale,
+            threshold,
+            floor,
+            is_given,
+            tau2,
+            factor,
+            applied,
+            touched,
+            place,
+            work,
+        }
     }
 
     /// Returns the contribution of values under a factor. Rows that a cause explains as one-sided contribute nothing.
-    fn part(&self, [b, n]: [f64; 2], factor: f64) -> Part {
+    fn part(&self, [b, n]: [f64; 2], factor: f64) -> SetSums {
         if factor == 0.0 || factor.is_infinite() {
             return [0.0; 4];
         }
@@ -153,7 +173,7 @@ impl<'a> Model<'a> {
         [b, n, (b + n) * (1.0 - p), (b + n) * p]
     }
 
-    pub(super) fn sums(&self, set: usize) -> Sums {
+    pub(super) fn sums(&self, set: usize) -> SetEvents {
         match self.touched.get(self.place[set] as usize) {
             Some(Touched { sums, all, .. }) => self.sums_by(set, *all, sums),
             None => {
@@ -174,27 +194,27 @@ impl<'a> Model<'a> {
         self.place[set] != NONE
     }
 
-    fn sums_by(&self, set: usize, all: f64, sums: &Part) -> Sums {
+    fn sums_by(&self, set: usize, all: f64, sums: &SetSums) -> SetEvents {
         let w = self.sets.sets[set].event.max(1e-300);
         let [b, n, r] = self.known(all, sums);
-        Sums { b: b / w, n: n / w, r }
+        SetEvents { b: b / w, n: n / w, r }
     }
 
     /// Returns both sides' values and their expected ratio. Sums that cancelled out leave rounding errors, which become
     /// 0.
-    fn known(&self, all: f64, [b, n, eb, en]: &Part) -> [f64; 3] {
+    fn known(&self, all: f64, [b, n, eb, en]: &SetSums) -> [f64; 3] {
         let least = 1e-9 * all;
         let without_error = |x: f64| if x > least { x } else { 0.0 };
         let eb = without_error(*eb);
         [without_error(*b), without_error(*n), if eb > 0.0 { en / eb } else { self.scale }]
     }
 
-    fn variance(&self, set: usize, s: &Sums) -> f64 {
+    fn variance(&self, set: usize, s: &SetEvents) -> f64 {
         variance_of(self.rows, self.tau2.of(self.sets, set), [s.b, s.n])
     }
 
     /// Returns the unexplained change of a set, in values of the base.
-    fn delta(&self, set: usize, s: &Sums) -> f64 {
+    fn delta(&self, set: usize, s: &SetEvents) -> f64 {
         (s.n - s.r * s.b) / self.scale * self.sets.sets[set].event
     }
 
@@ -285,8 +305,11 @@ impl<'a> Model<'a> {
     /// Multiplies the factors of a set's rows by the ratio that makes the set's expectation true.
     fn apply(&mut self, set: usize) {
         let s = self.sums(set);
-        let fit =
-            Fit { set, factor: if s.b > 0.0 { s.n / (s.b * s.r) } else { f64::INFINITY }, delta: self.delta(set, &s) };
+        let fit = SetFit {
+            set,
+            factor: if s.b > 0.0 { s.n / (s.b * s.r) } else { f64::INFINITY },
+            delta: self.delta(set, &s),
+        };
         let (sets, rows) = (self.sets, self.sets.rows(set));
         let factors: Vec<(u32, f64)> = rows.clone().map(|row| (row, self.factor[row as usize])).collect();
         let (by, n_touched, mut before) = (self.applied.len() as u32 + 1, self.touched.len(), Vec::new());
@@ -319,7 +342,7 @@ impl<'a> Model<'a> {
                 let (old_part, new_part) = (self.part(v, before), self.part(v, self.factor[row as usize]));
                 (row, std::array::from_fn(|i| new_part[i] - old_part[i]))
             }));
-            let n_visited = sets.add_up(&changes, |other, part: Part| {
+            let n_visited = sets.add_up(&changes, |other, part: SetSums| {
                 let place = self.place[other];
                 if place == NONE {
                     self.place[other] = self.touched.len() as u32;
@@ -356,7 +379,7 @@ impl<'a> Model<'a> {
     }
 
     /// Applies exactly these causes, in order, and returns their factors.
-    pub(super) fn refit(&mut self, causes: &[usize]) -> Vec<Fit> {
+    pub(super) fn refit(&mut self, causes: &[usize]) -> Vec<SetFit> {
         let is_same = |(applied, set): &(&Applied, &usize)| applied.fit.set == **set;
         let kept = self.applied.iter().zip(causes).take_while(is_same).count();
         while self.applied.len() > kept {
@@ -443,13 +466,13 @@ impl<'a> Model<'a> {
     /// well.
     pub(super) fn whole(&self, set: usize) -> usize {
         let own_set = &self.sets.sets[set];
-        let Key::Own(function) = own_set.key else { return set };
+        let SetKey::Own(function) = own_set.key else { return set };
         let side = usize::from(own_set.values[1] > 0.0);
         let is_one_sided = |set: &Set| set.values[1 - side] <= 0.0;
         let has_all = |j: &usize| {
             let other = &self.sets.sets[*j];
             let is_function = match other.key {
-                Key::Node(callee) | Key::Edge(_, callee) => callee == function,
+                SetKey::Node(callee) | SetKey::Edge(_, callee) => callee == function,
                 _ => false,
             };
             is_function && is_one_sided(other) && other.values[side] >= own_set.values[side]
@@ -466,7 +489,7 @@ impl<'a> Model<'a> {
     /// are then named after their holder.
     pub(super) fn holder(&self, set: usize) -> usize {
         let set_data = &self.sets.sets[set];
-        if self.rows.kind != Kind::Delay || set_data.key.is_label() {
+        if self.rows.kind != ValueKind::Delay || set_data.key.is_label() {
             return set;
         }
         // By set: the value and the change of the rows that it shares with the given set.
@@ -479,7 +502,7 @@ impl<'a> Model<'a> {
         let (values, changes) = (self.sets.sums(&values), self.sets.sums(&changes));
         let holds = |j: &usize| {
             let is_within = values[*j] >= NEARLY_ALL * (self.sets.sets[*j].values[0] + self.sets.sets[*j].values[1]);
-            matches!(self.sets.sets[*j].key, Key::Own(_)) && is_within && changes[*j] / change >= NEARLY_ALL
+            matches!(self.sets.sets[*j].key, SetKey::Own(_)) && is_within && changes[*j] / change >= NEARLY_ALL
         };
         let larger = |a: &usize, b: &usize| (changes[*a] / change).total_cmp(&(changes[*b] / change)).then(b.cmp(a));
         (0..self.sets.len()).filter(holds).max_by(larger).unwrap_or(set)
@@ -504,7 +527,7 @@ impl<'a> Model<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Model, NEARLY_ALL, Variances, may_change};
+    use super::{NEARLY_ALL, ScaleModel, Variances, may_change};
     use crate::explain::evidence::sets::Sets;
     use crate::explain::evidence::sets::tests::rows;
 
@@ -514,14 +537,13 @@ mod tests {
             let rows = rows(seed);
             let sets = Sets::new(&rows);
             let all = may_change(&sets, [0.0; 2], 0.0);
-            let mut model = Model::new(&rows, &sets, &all, 1.25, 4.0);
+            let mut model = ScaleModel::new(&rows, &sets, &all, 1.25, 4.0);
             let n = sets.len().max(1);
             let list =
                 |i: usize| (0..i % 5).map(|place| (seed as usize * 7 + i / (place + 1) * 3 + place) % n).collect();
             for causes in (0..30).map(list).filter(|_: &Vec<usize>| sets.len() > 0) {
-                let mut fresh = Model::new(&rows, &sets, &all, 1.25, 4.0);
-                let fits =
-                    |fits: Vec<super::Fit>| fits.iter().map(|fit| (fit.set, fit.factor, fit.delta)).collect::<Vec<_>>();
+                let mut fresh = ScaleModel::new(&rows, &sets, &all, 1.25, 4.0);
+                let fits = |all: Vec<super::SetFit>| all.iter().map(|f| (f.set, f.factor, f.delta)).collect::<Vec<_>>();
                 assert_eq!(fits(model.refit(&causes)), fits(fresh.refit(&causes)), "{seed} {causes:?}");
                 assert_eq!(model.factor, fresh.factor, "{seed} {causes:?}");
                 for set in 0..sets.len() {
@@ -543,8 +565,8 @@ mod tests {
                 let (scale, total) = (0.8, rows.total());
                 let part = floor / ((total[0] + total[1] / scale) / 2.0).max(1e-300);
                 let candidates = may_change(&sets, total, part);
-                let model = Model::new(&rows, &sets, &candidates, scale, threshold);
-                let model = Model { floor, tau2: Variances::OfClasses([0.001; 3]), ..model };
+                let model = ScaleModel::new(&rows, &sets, &candidates, scale, threshold);
+                let model = ScaleModel { floor, tau2: Variances::OfClasses([0.001; 3]), ..model };
                 let all = (0..sets.len()).filter(|&set| model.rank(set, f64::NEG_INFINITY).is_some());
                 let mut ranked: Vec<usize> = model.ranked().into_iter().map(|(_, set)| set).collect();
                 ranked.sort_unstable();
@@ -564,7 +586,7 @@ mod tests {
             rows.rows.iter_mut().for_each(|row| row.values[0] *= f64::from(u8::from(row.stack % 8 == 0)) / 64.0);
             let sets = Sets::new(&rows);
             let all = may_change(&sets, [0.0; 2], 0.0);
-            let model = Model::new(&rows, &sets, &all, 1.0, 4.0);
+            let model = ScaleModel::new(&rows, &sets, &all, 1.0, 4.0);
             for set in 0..sets.len() {
                 let outer = &sets.sets[set];
                 let is_open =

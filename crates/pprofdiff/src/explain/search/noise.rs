@@ -1,16 +1,16 @@
 //! Noise: the variation between equal runs. It is known from other programs, measured between runs, or estimated from
 //! one pair.
 
-use super::model::Model;
-use crate::explain::evidence::rows::{Kind, Rows};
-use crate::explain::evidence::sets::{Key, Sets, TELLING, Telling};
+use super::model::ScaleModel;
+use crate::explain::evidence::rows::{StackRows, ValueKind};
+use crate::explain::evidence::sets::{SetKey, Sets, TELLING, Telling};
 use crate::statistics::counts::{Measured, between_run_variance, deviance, median, threshold, variance_of_ratios};
 use pprofdiff_profile::work::paced;
 
 /// Returns the variance, between the sides, of the logarithm of a set's ratio, given the variance `tau2` between runs.
 /// A set that one side lacks is at most as noisy as other programs, because it did not vary on that side. If unstable
 /// inlining makes frames come and go, such a set is noisier.
-pub(in crate::explain) fn variance_of(rows: &Rows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
+pub(in crate::explain) fn variance_of(rows: &StackRows, tau2: f64, [b, n]: [f64; 2]) -> f64 {
     let tau2 = match (b <= 0.0 || n <= 0.0, rows.runtime.trim_library_leaves) {
         (false, _) => tau2,
         (true, false) => tau2.min(known_variance(rows.kind)),
@@ -50,16 +50,16 @@ struct Prior {
     shrink: f64,
 }
 
-fn prior(kind: Kind) -> Prior {
+fn prior(kind: ValueKind) -> Prior {
     match kind {
-        Kind::Sampled => Prior { tau: 0.07, floor: 0.06, trust: 60.0, shrink: 30.0 },
-        Kind::Heap => Prior { tau: 0.02, floor: 0.01, trust: 40.0, shrink: 30.0 },
-        Kind::Delay => Prior { tau: 0.95, floor: 0.5, trust: 12.0, shrink: 12.0 },
+        ValueKind::Sampled => Prior { tau: 0.07, floor: 0.06, trust: 60.0, shrink: 30.0 },
+        ValueKind::Heap => Prior { tau: 0.02, floor: 0.01, trust: 40.0, shrink: 30.0 },
+        ValueKind::Delay => Prior { tau: 0.95, floor: 0.5, trust: 12.0, shrink: 12.0 },
     }
 }
 
 /// Returns the variance between equal runs before any measurement.
-pub(in crate::explain) fn known_variance(kind: Kind) -> f64 {
+pub(in crate::explain) fn known_variance(kind: ValueKind) -> f64 {
     prior(kind).tau.powi(2)
 }
 
@@ -68,7 +68,7 @@ pub(in crate::explain) fn known_variance(kind: Kind) -> f64 {
 const OF_WALL: f64 = 0.15;
 
 /// Returns the variance between equal runs of a sample type before any measurement.
-pub(in crate::explain) fn known_variance_of(kind: Kind, is_wall: bool) -> f64 {
+pub(in crate::explain) fn known_variance_of(kind: ValueKind, is_wall: bool) -> f64 {
     if is_wall { OF_WALL * OF_WALL } else { known_variance(kind) }
 }
 
@@ -88,23 +88,23 @@ const QUIETEST_LOCK: f64 = 0.1;
 const MIN_LOCKS: usize = 10;
 
 /// Returns how the noise between runs is measured.
-pub(super) fn measured(rows: &Rows) -> Measured {
+pub(super) fn measured(rows: &StackRows) -> Measured {
     let degrees = degrees_of_runs(rows);
     match rows.kind {
-        Kind::Delay => Measured { degrees, prior: 0, fewest: MIN_LOCKS },
-        Kind::Sampled | Kind::Heap => Measured::drawn(degrees),
+        ValueKind::Delay => Measured { degrees, prior: 0, fewest: MIN_LOCKS },
+        ValueKind::Sampled | ValueKind::Heap => Measured::drawn(degrees),
     }
 }
 
 /// Returns the degrees of freedom of variances within the sides and the A/A runs.
-fn degrees_of_runs(rows: &Rows) -> usize {
+fn degrees_of_runs(rows: &StackRows) -> usize {
     [rows.runs[0], rows.runs[1], rows.learned].iter().map(|runs| runs.saturating_sub(1)).sum()
 }
 
 /// Returns the variance between runs of each set. Variances are pooled within sides, reduced by the sampling error, and
 /// shrunk towards the median of sets of similar size. If the amount of work was given, the length of runs is noise,
 /// too.
-pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Variances {
+pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) -> Variances {
     let m = rows.runs_of_row();
     let degrees = degrees_of_runs(rows) as f64;
     // Normalizes each run by its length, which includes the machine's speed: a cause cannot differ within a side, and
@@ -119,7 +119,7 @@ pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vari
     for side in &sides {
         let mean = length[side.clone()].iter().sum::<f64>() / side.len() as f64;
         length[side.clone()].iter_mut().for_each(|x| *x = if mean > 0.0 { (*x / mean).max(0.05) } else { 1.0 });
-        if is_given || rows.kind == Kind::Delay {
+        if is_given || rows.kind == ValueKind::Delay {
             length[side.clone()].fill(1.0);
         }
     }
@@ -153,7 +153,7 @@ pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vari
         }
     }
     let set_excess: Vec<f64> = excess.into_iter().map(|excess| excess / degrees).collect();
-    if rows.kind == Kind::Delay {
+    if rows.kind == ValueKind::Delay {
         // The variation of locks between equal runs ranges from 1% to a factor of 30, so other locks do not help.
         let set_excess = set_excess.into_iter().map(|excess| excess.max(QUIETEST_LOCK * QUIETEST_LOCK));
         return Variances::OfSets(set_excess.collect());
@@ -186,7 +186,7 @@ pub(super) fn variance_of_runs(rows: &Rows, sets: &Sets, is_given: bool) -> Vari
     Variances::OfSets(tau2)
 }
 
-impl Model<'_> {
+impl ScaleModel<'_> {
     /// Returns the variance between runs for one pair: the variance that makes the ratios of untouched sets consistent
     /// with chance, shrunk towards the prior.
     pub(super) fn variance_of_pair(&self) -> Variances {
@@ -226,14 +226,14 @@ impl Model<'_> {
 }
 
 /// Returns true if noise between runs is measured, instead of estimated from one pair.
-pub(super) fn is_replicated(rows: &Rows) -> bool {
+pub(super) fn is_replicated(rows: &StackRows) -> bool {
     rows.runs.iter().all(|&m| m > 1) || rows.learned > 1
 }
 
 /// Returns Bonferroni's threshold over the functions' own costs and the calls. It counts only sets with enough events
 /// to exceed it: a change that cannot be detected is not tested (Tarone 1990).
-pub(super) fn threshold_of(rows: &Rows, sets: &Sets) -> f64 {
-    let tested = sets.sets.iter().filter(|s| matches!(s.key, Key::Own(_) | Key::Edge(..)));
+pub(super) fn threshold_of(rows: &StackRows, sets: &Sets) -> f64 {
+    let tested = sets.sets.iter().filter(|s| matches!(s.key, SetKey::Own(_) | SetKey::Edge(..)));
     // Maximum deviance of a set: all of its events on one side, although both sides should have the same number.
     let max_deviance = deviance(0.0, 1.0, 1.0);
     let max_deviances: Vec<f64> =
