@@ -42,7 +42,7 @@ pub(super) struct Uncut {
     /// By frame: true if the frame is inlined into its callers on one side.
     pub is_folded: Vec<bool>,
     /// By frame: the stacks that contain it. Built on first use.
-    of_frames: OnceLock<(Vec<u32>, Vec<usize>)>,
+    stacks_by_frame: OnceLock<(Vec<u32>, Vec<usize>)>,
 }
 
 impl Uncut {
@@ -52,12 +52,12 @@ impl Uncut {
             stacks.push(rows.stack(row).iter().copied());
         });
         let values = rows.rows.iter().map(|row| row.values).collect();
-        Uncut { stacks, values, is_folded: vec![false; rows.names.len()], of_frames: OnceLock::new() }
+        Uncut { stacks, values, is_folded: vec![false; rows.names.len()], stacks_by_frame: OnceLock::new() }
     }
 
     /// Returns the stacks that contain a function, in order, with the values of both sides.
     pub(super) fn stacks_of(&self, function: u32) -> impl Iterator<Item = (&[u32], [f64; 2])> {
-        let (stacks, ends) = self.of_frames.get_or_init(|| {
+        let (stacks, ends) = self.stacks_by_frame.get_or_init(|| {
             let pairs =
                 || (0..self.stacks.len() as u32).flat_map(|i| self.stacks.get(i).iter().map(move |&f| (f as usize, i)));
             grouped(self.is_folded.len(), pairs)
@@ -90,7 +90,7 @@ impl Uncut {
 pub(super) struct CauseEntry {
     /// The set that determines the noise of this cause.
     pub set: usize,
-    pub of: Description,
+    pub subject: Description,
     /// The stacks of this cause. No other cause has them.
     pub rows: Vec<u32>,
     /// The values of these stacks, summed over all runs of each side.
@@ -106,9 +106,9 @@ pub(super) struct CauseEntry {
 
 impl CauseEntry {
     /// Creates an entry without stacks.
-    pub(super) fn of(set: usize, of: Description) -> CauseEntry {
+    pub(super) fn of(set: usize, subject: Description) -> CauseEntry {
         let (rows, others, parts) = (Vec::new(), Vec::new(), Vec::new());
-        CauseEntry { set, of, rows, values: [0.0; 2], score: 0.0, others, parts, garbage: None }
+        CauseEntry { set, subject, rows, values: [0.0; 2], score: 0.0, others, parts, garbage: None }
     }
 }
 
@@ -195,7 +195,7 @@ impl Books<'_> {
                 let owners = candidates[candidate].rows.iter().map(|&row| owner[row as usize] as usize);
                 let mut others: Vec<u32> = owners
                     .filter(|owner_number| *owner_number != candidate)
-                    .filter_map(|owner_number| candidates[owner_number].of.function)
+                    .filter_map(|owner_number| candidates[owner_number].subject.function)
                     .collect();
                 others.sort_unstable();
                 others.dedup();
@@ -227,7 +227,7 @@ impl Books<'_> {
 
     /// Describes these stacks of a candidate. Returns `None` if every description would be false.
     pub(super) fn said(&self, candidate: &CauseCandidate, mut rows: Vec<u32>) -> Option<CauseEntry> {
-        let mut description = candidate.of.clone();
+        let mut description = candidate.subject.clone();
         if let (Some(function), Some(caller), None) = (description.function, description.caller, description.label)
             && self.rows.is_system(function)
             && !self.rows.is_system(caller)
@@ -311,8 +311,8 @@ impl Books<'_> {
                 ..CauseEntry::of(candidate.set, Description { kind, ..description })
             });
         }
-        let parts = candidate.parts.iter().map(|(part, of_part)| {
-            let own_rows: Vec<u32> = of_part.iter().copied().filter(|row| rows.binary_search(row).is_ok()).collect();
+        let parts = candidate.parts.iter().map(|(part, part_rows)| {
+            let own_rows: Vec<u32> = part_rows.iter().copied().filter(|row| rows.binary_search(row).is_ok()).collect();
             (part.clone(), self.sum(&own_rows))
         });
         let parts = parts.filter(|(_, v)| v[0] + v[1] > 0.0).chain(callees).collect();

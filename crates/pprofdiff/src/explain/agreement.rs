@@ -16,7 +16,7 @@ const MIN_EVENTS: f64 = 20.0;
 /// functions that do not call each other. Stops at [`ENOUGH`].
 pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, found: &SearchResult, scale: f64) -> usize {
     // If most functions changed, some agree with any amount of work by accident.
-    if 2 * found.agree < found.of {
+    if 2 * found.agree < found.n_telling {
         return 0;
     }
     let is_witness = |values: [f64; 2], event: f64| {

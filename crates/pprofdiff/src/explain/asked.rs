@@ -109,21 +109,21 @@ impl Diff {
     pub(super) fn target_of(&self, number: usize) -> ExplainTarget {
         let types = self.sample_types();
         let position_of = |name: &str| types.iter().position(|(kind, _)| kind == name);
-        let of_pair = PAIRS.iter().find_map(|&(cost, count, kind)| {
+        let pair_and_kind = PAIRS.iter().find_map(|&(cost, count, kind)| {
             let pair = (position_of(cost)?, position_of(count)?);
             (pair.0 == number || pair.1 == number).then_some((pair, kind))
         });
         let counter = || COUNTS.iter().find_map(|name| position_of(name).filter(|&i| types[i].1 == "count"));
-        let count = of_pair.map(|((_, count), _)| count).or_else(counter);
+        let count = pair_and_kind.map(|((_, count), _)| count).or_else(counter);
         let name = types[number].0.as_str();
         let uncounted = if DELAYS.contains(&name) { ValueKind::Delay } else { ValueKind::Sampled };
-        let kind = of_pair.map_or(uncounted, |(_, kind)| kind);
+        let kind = pair_and_kind.map_or(uncounted, |(_, kind)| kind);
         let has_background = match kind {
             ValueKind::Heap => false,
             ValueKind::Delay => true,
             ValueKind::Sampled => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
         };
-        ExplainTarget { number, count, cost: of_pair.map(|((cost, _), _)| cost), kind, has_background }
+        ExplainTarget { number, count, cost: pair_and_kind.map(|((cost, _), _)| cost), kind, has_background }
     }
 }
 

@@ -84,7 +84,7 @@ pub(super) struct CauseCandidate {
     pub set: usize,
     /// The set's rows, in order.
     pub rows: Vec<u32>,
-    pub of: Description,
+    pub subject: Description,
     /// The change that the search attributes to this set, in addition to its remaining causes, in values of all base
     /// runs together.
     pub delta: f64,
@@ -141,7 +141,7 @@ impl<'a> Attribution<'a> {
         CauseCandidate {
             set,
             rows: self.sets.rows(set).collect(),
-            of: self.describe(set, false),
+            subject: self.describe(set, false),
             delta,
             parts: Vec::new(),
         }
@@ -219,7 +219,7 @@ impl<'a> Attribution<'a> {
             let mean = (node.values[0] + node.values[1]) / 2.0;
             (node.event * (node.values[0] + node.values[1] / scale / scale) + between * mean * mean).sqrt()
         };
-        let mut order: Vec<&CauseCandidate> = candidates.iter().filter(|d| d.of.label.is_none()).collect();
+        let mut order: Vec<&CauseCandidate> = candidates.iter().filter(|d| d.subject.label.is_none()).collect();
         order.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
         for candidate in order {
             let all = |r: usize| self.rows.rows[r].values[0] + self.rows.rows[r].values[1];
@@ -237,7 +237,7 @@ impl<'a> Attribution<'a> {
             let change = |j: usize| delta(self.sets.sets[j].values);
             let is_still = |&j: &usize| change(j).abs() < MOVED * raw.abs() && raw.abs() > 3.0 * error(j);
             let mut within: Vec<usize> = around.iter().copied().filter(is_still).collect();
-            if within.is_empty() && matches!(candidate.of.kind, CauseKind::Added | CauseKind::Removed) {
+            if within.is_empty() && matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed) {
                 // Appearing or disappearing frames do not matter if their callers do not feel the change.
                 let unstable_inlining = self.rows.runtime.trim_library_leaves;
                 let is_silent = |&j: &usize| {
@@ -250,15 +250,15 @@ impl<'a> Attribution<'a> {
             let smallest = |sets: Vec<usize>| sets.into_iter().min_by(|&a, &b| sum(a).total_cmp(&sum(b)));
             let set = smallest(within).or_else(|| {
                 // Otherwise, a one-sided change moved if a set around it also contains the decrease, beyond noise.
-                let one_sided = matches!(candidate.of.kind, CauseKind::Added | CauseKind::Removed);
+                let one_sided = matches!(candidate.subject.kind, CauseKind::Added | CauseKind::Removed);
                 let is_silent = |&j: &usize| change(j) * raw.signum() < MOVED * raw.abs();
                 let place = smallest(around.iter().copied().filter(is_silent).collect()).filter(|_| one_sided)?;
                 let partner = self.partner(candidate, place, raw);
-                partner.filter(|&p| self.is_counterpart(p, candidate.of.caller, raw)).map(|_| place)
+                partner.filter(|&p| self.is_counterpart(p, candidate.subject.caller, raw)).map(|_| place)
             });
             let Some(set) = set else { continue };
             let Some(inside) = self.sets.sets[set].key.frame() else { continue };
-            let Some(function) = candidate.of.function else { continue };
+            let Some(function) = candidate.subject.function else { continue };
             let even = self.is_even(self.sets.sets[set].values, set) && change(set).abs() < EVEN * raw.abs();
             let lost_in = self.partner(candidate, set, raw);
             let partner = lost_in.and_then(|p| self.sets.sets[p].key.frame()).filter(|&f| f != function);
@@ -340,11 +340,13 @@ impl<'a> Attribution<'a> {
     pub(super) fn swaps(&self, candidates: &mut Vec<CauseCandidate>) -> Vec<Swap> {
         let mut swaps = Vec::new();
         'again: loop {
-            for (i, up) in candidates.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.of.label.is_none()) {
-                for (j, down) in candidates.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.of.label.is_none()) {
-                    let (Some(gained), Some(lost)) = (up.of.function, down.of.function) else { continue };
+            for (i, up) in candidates.iter().enumerate().filter(|(_, d)| d.delta > 0.0 && d.subject.label.is_none()) {
+                for (j, down) in
+                    candidates.iter().enumerate().filter(|(_, d)| d.delta < 0.0 && d.subject.label.is_none())
+                {
+                    let (Some(gained), Some(lost)) = (up.subject.function, down.subject.function) else { continue };
                     let left = (up.delta + down.delta).abs() / up.delta.max(-down.delta);
-                    let is_sided = |d: &CauseCandidate| matches!(d.of.kind, CauseKind::Added | CauseKind::Removed);
+                    let is_sided = |d: &CauseCandidate| matches!(d.subject.kind, CauseKind::Added | CauseKind::Removed);
                     let limit = if is_sided(up) || is_sided(down) { SWAP } else { SIBLINGS };
                     // The search's delta is conditional on the remaining causes. A swap needs stacks that cancel out
                     // themselves.
@@ -422,8 +424,8 @@ impl<'a> Attribution<'a> {
                 |d: &CauseCandidate| self.sets.holding(&d.rows, |r| self.rows.rows[r as usize].values[side_of(d)], 0.8);
             let around: Vec<Vec<(usize, f64)>> = candidates.iter().map(around).collect();
             let mut best: Option<(f64, usize, usize, usize)> = None;
-            for (i, a) in candidates.iter().enumerate().filter(|(_, d)| d.of.label.is_none()) {
-                for (j, b) in candidates.iter().enumerate().skip(i + 1).filter(|(_, d)| d.of.label.is_none()) {
+            for (i, a) in candidates.iter().enumerate().filter(|(_, d)| d.subject.label.is_none()) {
+                for (j, b) in candidates.iter().enumerate().skip(i + 1).filter(|(_, d)| d.subject.label.is_none()) {
                     if side_of(a) != side_of(b) {
                         continue;
                     }
@@ -456,13 +458,13 @@ impl<'a> Attribution<'a> {
             let node = &self.sets.sets[set];
             let (old_value, new_value) = (node.values[0], node.values[1] / self.found.scale);
             let parts = [&a, &b].into_iter().flat_map(|d| match d.parts.is_empty() {
-                true => vec![(d.of.clone(), d.rows.clone())],
+                true => vec![(d.subject.clone(), d.rows.clone())],
                 false => d.parts.clone(),
             });
             candidates.push(CauseCandidate {
                 set,
                 rows: self.sets.rows(set).collect(),
-                of: self.describe(set, true),
+                subject: self.describe(set, true),
                 delta: new_value - old_value,
                 parts: parts.collect(),
             });

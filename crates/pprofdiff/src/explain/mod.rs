@@ -346,7 +346,7 @@ fn explain(
     let m = rows.runs;
     let runs = m[1] as f64 / m[0] as f64;
     let total = rows.total();
-    let of_run = |side: usize, value: f64| rounded(value / m[side] as f64);
+    let per_run = |side: usize, value: f64| rounded(value / m[side] as f64);
     let mut moved: Vec<Moved> = Vec::new();
     let equal = rows
         .rows
@@ -370,18 +370,18 @@ fn explain(
             function,
             from,
             how,
-            delta: of_run(call.side, call.value),
+            delta: per_run(call.side, call.value),
             cost: None,
             even: false,
             inside: None,
             packages: None,
         });
     }
-    moved.extend(clones(&rows, total, of_run));
+    moved.extend(clones(&rows, total, per_run));
     let is_rewritten = rewritten.is_some();
     let rewrite = rewritten.map(|rewritten_code| {
         let [from, to] = rewritten_code.packages;
-        let cost = (of_run(0, rewritten_code.cost[0]), of_run(1, rewritten_code.cost[1]));
+        let cost = (per_run(0, rewritten_code.cost[0]), per_run(1, rewritten_code.cost[1]));
         let below = rewritten_code.below.map(|caller| shown.name(caller));
         Rewrite { from, to, below, cost, gone: rewritten_code.functions[0], came: rewritten_code.functions[1] }
     });
@@ -411,7 +411,7 @@ fn explain(
             let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
             let (function, from) = (shown.name(shift.gained), shown.name(shift.lost));
             let inside = Some(shown.name(shift.inside));
-            let delta = of_run(0, shift.amount);
+            let delta = per_run(0, shift.amount);
             match moved.iter_mut().find(|m| Some(m.how) == shift.how && m.function == function && m.from == from) {
                 Some(earlier) => earlier.delta = earlier.delta.max(delta),
                 // If the sum of both functions changed as well, their caller changed: not a pure move.
@@ -479,7 +479,7 @@ fn explain(
         function: shown.name(swap.gained),
         from: shown.name(swap.lost),
         how: swap.how,
-        delta: of_run(0, swap.amount),
+        delta: per_run(0, swap.amount),
         cost: None,
         even: swap.even,
         inside: swap.inside.map(|caller| shown.name(caller)),
@@ -490,8 +490,8 @@ fn explain(
         function: names_of_sides.name_on(pair.new, 1),
         from: names_of_sides.name_on(pair.old, 0),
         how: How::Renamed,
-        delta: of_run(1, pair.cost[1]),
-        cost: Some((of_run(0, pair.cost[0]), of_run(1, pair.cost[1]))),
+        delta: per_run(1, pair.cost[1]),
+        cost: Some((per_run(0, pair.cost[0]), per_run(1, pair.cost[1]))),
         even: found.is_even(&rows, scale, pair.cost),
         inside: None,
         packages: {
@@ -562,15 +562,15 @@ fn explain(
     if model != Model::Exact {
         summary.warnings.extend((0..2).filter(|&side| total[side] <= 0.0).map(missing_values));
     }
-    let total = (of_run(0, all[0]), of_run(1, all[1]));
+    let total = (per_run(0, all[0]), per_run(1, all[1]));
     summary.total = Pair { base: total.0.round() as i64, new: total.1.round() as i64 };
     // The summary's base excludes the A/A runs.
     summary.base = Some(diff.side(true, m[0]));
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
-        () if equal && found.of > 0 => ScaleRule::Same,
-        () if found.unknown || found.of == 0 || !suspects.is_empty() || is_uncounted => ScaleRule::Unknown,
+        () if equal && found.n_telling > 0 => ScaleRule::Same,
+        () if found.unknown || found.n_telling == 0 || !suspects.is_empty() || is_uncounted => ScaleRule::Unknown,
         // Few functions may agree by accident, and much rewritten code leaves few functions.
         () if witnesses < ENOUGH && (is_rewritten || (factor - 1.0).abs() < 1e-6) => ScaleRule::Unknown,
         () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
@@ -581,7 +581,7 @@ fn explain(
         folder: diff.folder().map(str::to_owned),
         total,
         verdict,
-        scale: WorkScale { factor, rule, agree: found.agree, of: found.of },
+        scale: WorkScale { factor, rule, agree: found.agree, of: found.n_telling },
         account,
         causes,
         rewrite,

@@ -67,7 +67,7 @@ impl ShownNames<'_> {
 }
 
 /// Finds compiler-made clones: parts of a function with a name of their own on only one side.
-pub(super) fn clones(rows: &StackRows, total: [f64; 2], of_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
+pub(super) fn clones(rows: &StackRows, total: [f64; 2], per_run: impl Fn(usize, f64) -> f64) -> Vec<Moved> {
     let mut moved = Vec::new();
     for name in rows.names.iter().filter(|name| name.shown.len() > 1) {
         for (text, cost) in &*name.shown {
@@ -77,7 +77,7 @@ pub(super) fn clones(rows: &StackRows, total: [f64; 2], of_run: impl Fn(usize, f
                 if let Some((whole, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {
                     let (function, from) = if side == 1 { (text, whole) } else { (whole, text) };
                     let (function, from, how) = (function.to_string(), from.to_string(), How::Clone);
-                    let delta = of_run(side, cost[side]);
+                    let delta = per_run(side, cost[side]);
                     moved.push(Moved {
                         function,
                         from,
@@ -113,7 +113,7 @@ impl Naming<'_> {
     /// For a function outside the program: returns the nearest functions of the program above it.
     fn program(&self, entry: &CauseEntry) -> Vec<Within> {
         let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
-        let Some(function) = entry.of.function.filter(|&function| !is_program(function)) else { return Vec::new() };
+        let Some(function) = entry.subject.function.filter(|&frame| !is_program(frame)) else { return Vec::new() };
         let mut by_caller: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         for &row in &entry.rows {
             let stack = self.rows.stack(row as usize);
@@ -154,7 +154,7 @@ impl Naming<'_> {
                 value: rounded(entry.values[side] / self.rows.runs[side] as f64),
             }
         };
-        let label = entry.of.label.map(|label| {
+        let label = entry.subject.label.map(|label| {
             let (key, value) = self.rows.labels.get(label);
             CauseLabel { key, value }
         });
@@ -173,31 +173,35 @@ impl Naming<'_> {
             Split { count, unit, count_factor, unit_factor }
         });
         let whole = self.scale * self.total[0] / self.rows.runs[1] as f64;
-        let functions = spellings(entry.of.function);
+        let functions = spellings(entry.subject.function);
         let others: Vec<String> = entry.others.iter().flat_map(|&frame| self.shown.spellings(frame)).collect();
-        let function = name(entry.of.function);
+        let function = name(entry.subject.function);
         Cause {
-            caller: name(entry.of.caller),
-            callee: name(entry.of.callee),
+            caller: name(entry.subject.caller),
+            callee: name(entry.subject.callee),
             program: self.program(entry),
             label,
-            kind: entry.of.kind,
+            kind: entry.subject.kind,
             delta: rounded(delta),
             share: if whole > 0.0 { rounded(delta / whole) } else { 0.0 },
             factor: (entry.values[0] > 0.0).then(|| rounded(entry.values[1] / (self.scale * entry.values[0]))),
             score: rounded(entry.score),
-            chain: entry.of.chain.iter().map(|&f| self.shown.name_for(f, delta)).collect(),
+            chain: entry.subject.chain.iter().map(|&f| self.shown.name_for(f, delta)).collect(),
             parts: entry.parts.iter().map(part).collect(),
             split,
             garbage: entry.garbage.map(|garbage| rounded(garbage / self.rows.runs[1] as f64)),
             evidence: Evidence {
                 base: extent(0),
                 new: extent(1),
-                pattern: entry.of.function.zip(function.as_deref()).map(|(frame, shown)| self.pattern(frame, shown)),
+                pattern: entry
+                    .subject
+                    .function
+                    .zip(function.as_deref())
+                    .map(|(frame, shown)| self.pattern(frame, shown)),
                 ignore: (!entry.others.is_empty()).then(|| exactly_any(&others)),
                 functions,
-                callers: spellings(entry.of.caller),
-                callees: spellings(entry.of.callee),
+                callers: spellings(entry.subject.caller),
+                callees: spellings(entry.subject.callee),
             },
             commits: None,
             function,

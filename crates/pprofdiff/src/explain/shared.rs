@@ -66,7 +66,7 @@ impl Selection {
     /// Explains the first `most` of the sample types that can be explained, like
     /// [`Diff::explain`](crate::Diff::explain) without normalization. `types` are positions in
     /// [`Diff::sample_types`](crate::Diff::sample_types). Cheaper than one by one.
-    pub fn explain_types(&self, types: &[usize], most: usize, options: &ExplainOptions) -> Vec<(usize, Explanation)> {
+    pub fn explain_types(&self, types: &[usize], max: usize, options: &ExplainOptions) -> Vec<(usize, Explanation)> {
         let query = Query { sample_type: None, normalize: Normalize::None, ..self.query().clone() };
         let Ok(user_rules) = self.diff().check_explain(&query, options) else { return Vec::new() };
         work::begin_phase("explaining");
@@ -82,8 +82,8 @@ impl Selection {
         let mut explained: Vec<(usize, Explanation)> = Vec::new();
         let mut remaining = types;
         let at_once = if self.diff().n_samples() <= FEW_SAMPLES { 2 } else { 1 };
-        while explained.len() < most && !remaining.is_empty() {
-            let (next_types, rest) = remaining.split_at(at_once.min(most - explained.len()).min(remaining.len()));
+        while explained.len() < max && !remaining.is_empty() {
+            let (next_types, rest) = remaining.split_at(at_once.min(max - explained.len()).min(remaining.len()));
             remaining = rest;
             let targets: Vec<ExplainTarget> = next_types.iter().map(|&number| self.diff().target_of(number)).collect();
             let explanations: Vec<Option<Explanation>> = match &targets[..] {

@@ -52,7 +52,7 @@ pub(in crate::explain) struct CallTree {
     /// The row of each member.
     pub members: Vec<u32>,
     /// The members of each label.
-    pub of_labels: Vec<Range<u32>>,
+    pub label_ranges: Vec<Range<u32>>,
     /// The nodes in depth-first order: first the tree of all rows, then the trees of labels.
     pub nodes: Vec<CallNode>,
     /// The properties of the nodes in the tree of all rows.
@@ -60,7 +60,7 @@ pub(in crate::explain) struct CallTree {
     /// The deepest node of each member, or [`NONE`].
     pub deepest: Vec<u32>,
     /// The nodes in the tree of each label.
-    nodes_of_labels: Vec<Range<u32>>,
+    label_nodes: Vec<Range<u32>>,
     /// The calls by number: (caller, callee).
     pub edges: Vec<(u32, u32)>,
 }
@@ -70,18 +70,18 @@ impl CallTree {
         let n = rows.n_front();
         let mut tree = CallTree {
             members: (0..n as u32).collect(),
-            of_labels: Vec::with_capacity(rows.labels.len()),
+            label_ranges: Vec::with_capacity(rows.labels.len()),
             nodes: Vec::new(),
             places: Vec::new(),
             deepest: Vec::new(),
-            nodes_of_labels: Vec::new(),
+            label_nodes: Vec::new(),
             edges: Vec::new(),
         };
         tree.add_plain(rows);
         tree.list_labels(rows, n);
         tree.deepest.resize(tree.members.len(), NONE);
-        for label in 0..tree.of_labels.len() {
-            tree.add_label(tree.of_labels[label].clone());
+        for label in 0..tree.label_ranges.len() {
+            tree.add_label(tree.label_ranges[label].clone());
         }
         tree
     }
@@ -194,7 +194,7 @@ impl CallTree {
         (0..n as u32).flat_map(labels_of).for_each(|&label| next[label as usize] += 1);
         let mut end = n as u32;
         for next in &mut next {
-            self.of_labels.push(end..end + *next);
+            self.label_ranges.push(end..end + *next);
             end += std::mem::replace(next, end);
         }
         self.members.resize(end as usize, 0);
@@ -241,7 +241,7 @@ impl CallTree {
             self.deepest[member as usize] = path.last().map_or(NONE, |&(_, node)| node);
         }
         path.into_iter().for_each(|(_, node)| self.nodes[node as usize].end = members.end);
-        self.nodes_of_labels.push(first..self.nodes.len() as u32);
+        self.label_nodes.push(first..self.nodes.len() as u32);
     }
 
     /// Calls `each` with the members below each function of the program: function, members, node. Members are in order.
@@ -271,7 +271,7 @@ impl CallTree {
 
     /// Calls `each` with a label's members below each function, like [`CallTree::for_each_function`].
     pub(in crate::explain) fn for_each_function_of(&self, label: usize, mut each: impl FnMut(u32, Range<u32>, u32)) {
-        for i in self.nodes_of_labels[label].clone() {
+        for i in self.label_nodes[label].clone() {
             each(self.nodes[i as usize].frame, self.nodes[i as usize].members(), i);
         }
     }

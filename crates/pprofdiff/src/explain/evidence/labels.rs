@@ -242,8 +242,8 @@ impl StackRows {
         let max_candidates = self.names.len() + 1;
         let units_of_label = |label: usize| places[label] + CANDIDATE * places[label].min(max_candidates);
         let mut start = 0;
-        let key = |of_key: &[(u32, u32)]| {
-            let labels = start..start + of_key.len();
+        let key = |key_labels: &[(u32, u32)]| {
+            let labels = start..start + key_labels.len();
             start = labels.end;
             let has: f64 = parts[labels.clone()].iter().sum();
             // The cost without a value of the key counts as one more label.

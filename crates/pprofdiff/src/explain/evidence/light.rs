@@ -87,7 +87,7 @@ impl LightStacks {
         let n = self.rows.values.len();
         let length = |row: u32| self.stacks.get(self.rows.values[row as usize].0).len();
         let (mut frames, mut last) = (0, vec![NONE; n]);
-        for (row_numbers, run) in distinct.of_run.iter().zip(0..) {
+        for (row_numbers, run) in distinct.run_numbers.iter().zip(0..) {
             for row in paced(row_numbers).map(|&number| self.row_of[number as usize]).filter(|row| *row != NONE) {
                 if std::mem::replace(&mut last[row as usize], run) != run {
                     frames += length(row);

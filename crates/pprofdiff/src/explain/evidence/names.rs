@@ -23,7 +23,7 @@ pub(in crate::explain) struct FrameTexts {
     /// The numbers of texts in the order of canonical names.
     order: Vec<u32>,
     /// By frame: the number of its text.
-    of_frames: Vec<u32>,
+    frame_texts: Vec<u32>,
 }
 
 /// Canonical names that differ from their text, by the number of the text.
@@ -50,7 +50,7 @@ impl FrameTexts {
     pub fn of(frames: &Frames, user_rules: &UserRules, asked: Asked) -> FrameTexts {
         let mut numbers: HashMap<u32, u32> = HashMap::default();
         let mut texts: Vec<Arc<str>> = Vec::with_capacity(frames.len());
-        let mut of_frames = Vec::with_capacity(frames.len());
+        let mut frame_texts = Vec::with_capacity(frames.len());
         // By file: true if it belongs to a library. By text: true if a function with this name is outside libraries.
         let mut libraries: HashMap<u32, bool> = HashMap::default();
         let mut is_outside: Vec<bool> = Vec::new();
@@ -72,7 +72,7 @@ impl FrameTexts {
             };
             is_outside[number as usize] |=
                 asked == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
-            of_frames.push(number);
+            frame_texts.push(number);
         }
         let (runtime, mut classes) = classify(&texts, user_rules, asked);
         classes.iter_mut().zip(is_outside).for_each(|(class, is_outside)| class.program &= is_outside);
@@ -89,7 +89,7 @@ impl FrameTexts {
         });
         let canonical: CanonicalNames = renamed.collect();
         let order = ordered(&texts, &canonical);
-        FrameTexts { runtime, texts, classes, canonical, order, of_frames }
+        FrameTexts { runtime, texts, classes, canonical, order, frame_texts }
     }
 
     /// Returns the canonical names in order, and the canonical name of each frame. Without columns, names lack costs.
@@ -123,7 +123,7 @@ impl FrameTexts {
             name_of[i] = number as u32;
         }
         show(&mut names, &self.texts, &name_of, costs.as_deref());
-        (names, self.of_frames.iter().map(|&text| name_of[text as usize]).collect())
+        (names, self.frame_texts.iter().map(|&text| name_of[text as usize]).collect())
     }
 
     /// Returns the cost of each text, by side.
@@ -132,7 +132,7 @@ impl FrameTexts {
         let compared_share = (runs - columns.learned as f64) / runs.max(1.0);
         let mut costs = vec![[0.0; 2]; self.texts.len()];
         for row in columns.value.top(Sort::Cum).rows {
-            let cost = &mut costs[self.of_frames[row.frame as usize] as usize];
+            let cost = &mut costs[self.frame_texts[row.frame as usize] as usize];
             *cost = [cost[0] + row.cum.base as f64 * compared_share, cost[1] + row.cum.new as f64];
         }
         costs

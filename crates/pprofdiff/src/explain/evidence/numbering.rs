@@ -11,7 +11,7 @@ const LEAST: usize = 1 << 16;
 
 /// The numbers of hashes in several lists. No list contains a hash twice.
 pub(super) struct StackIds {
-    pub of_lists: Vec<Vec<u32>>,
+    pub by_list: Vec<Vec<u32>>,
     /// By list: the number of its first new hash. Its new hashes have consecutive numbers from there on, in order.
     pub starts: Vec<u32>,
     /// The number of distinct hashes.
@@ -31,7 +31,7 @@ impl StackIds {
     /// Returns the positions of a list's new hashes, in the order of their numbers.
     pub fn new_places(&self, list: usize) -> impl Iterator<Item = usize> {
         let start = self.starts[list];
-        self.of_lists[list].iter().enumerate().filter(move |(_, number)| **number >= start).map(|(place, _)| place)
+        self.by_list[list].iter().enumerate().filter(move |(_, number)| **number >= start).map(|(place, _)| place)
     }
 
     fn one_by_one(lists: &[&[u128]]) -> StackIds {
@@ -41,8 +41,8 @@ impl StackIds {
             starts.push(hashes.len() as u32);
             paced(*list).map(|&hash| number(&mut index, &mut hashes, hash).number()).collect()
         };
-        let of_lists = lists.iter().map(&mut list_numbers).collect();
-        StackIds { of_lists, starts, len: hashes.len() }
+        let by_list = lists.iter().map(&mut list_numbers).collect();
+        StackIds { by_list, starts, len: hashes.len() }
     }
 
     /// Numbers hashes in parts: each part handles the hashes with its upper bits, and finds the first occurrence of
@@ -94,7 +94,7 @@ impl StackIds {
                 |(first, place): (&u32, u32)| if *first == place { numbers.next() } else { None }.unwrap_or(NONE);
             paced(firsts[list].0.iter().zip(begins[list]..)).map(number).collect()
         });
-        let of_lists = parallel::map(&all, |&list| {
+        let by_list = parallel::map(&all, |&list| {
             let number = |(&number, &first): (&u32, &u32)| match number {
                 NONE => {
                     let list = begins.partition_point(|begin| *begin <= first) - 1;
@@ -104,7 +104,7 @@ impl StackIds {
             };
             paced(new[list].iter().zip(&firsts[list].0)).map(number).collect()
         });
-        StackIds { of_lists, starts, len: len as usize }
+        StackIds { by_list, starts, len: len as usize }
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
                 .collect();
             let lists: Vec<&[u128]> = lists.iter().map(Vec::as_slice).collect();
             let mut expected: HashMap<u128, u32> = HashMap::new();
-            let mut of_lists: Vec<Vec<u32>> = Vec::new();
+            let mut by_list: Vec<Vec<u32>> = Vec::new();
             let mut new: Vec<Vec<usize>> = Vec::new();
             for list in &lists {
                 let earlier = expected.clone();
@@ -153,11 +153,11 @@ mod tests {
                     let next = expected.len() as u32;
                     *expected.entry(*hash).or_insert(next)
                 };
-                of_lists.push(list.iter().map(&mut number).collect());
+                by_list.push(list.iter().map(&mut number).collect());
             }
             let all = (2..=5).map(|parts| StackIds::in_parts(&lists, parts)).chain([StackIds::one_by_one(&lists)]);
             for numbers in all {
-                assert_eq!(numbers.of_lists, of_lists, "{seed}");
+                assert_eq!(numbers.by_list, by_list, "{seed}");
                 assert_eq!(numbers.len, expected.len(), "{seed}");
                 for (list, new) in new.iter().enumerate() {
                     assert!(numbers.new_places(list).eq(new.iter().copied()), "{seed}");

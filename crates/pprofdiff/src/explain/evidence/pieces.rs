@@ -217,7 +217,7 @@ fn added_up(chunks: &[StackChunk], numbers: &StackIds) -> Vec<SampleSums> {
     let chunk_size = numbers.len.div_ceil(parallel::parts(numbers.len, MIN_STACKS)).max(1);
     let ranges: Vec<_> = (0..).step_by(chunk_size).zip(sums.chunks_mut(chunk_size)).collect();
     parallel::each(ranges, |(from, sums): (u32, &mut [SampleSums])| {
-        for (chunk, number_of) in chunks.iter().zip(&numbers.of_lists) {
+        for (chunk, number_of) in chunks.iter().zip(&numbers.by_list) {
             for (&number, part) in paced(number_of.iter().zip(&chunk.first)) {
                 if let Some(sum) = sums.get_mut(number.wrapping_sub(from) as usize) {
                     *sum += *part;

@@ -230,7 +230,7 @@ fn read_runs(looks: &[&ReadRuns<'_>]) -> Vec<Vec<OfRun>> {
 /// The distinct stacks with labels of all runs.
 pub(super) struct DistinctStacks {
     /// By run and its own number of a row: the common number.
-    pub of_run: Vec<Vec<u32>>,
+    pub run_numbers: Vec<Vec<u32>>,
     pub weights: Vec<Weight>,
     /// By number: the stack and the set of labels.
     pub rows: Vec<(u32, u32)>,
@@ -245,11 +245,11 @@ impl DistinctStacks {
             |run: &OfRun| run.rows.len() == run.stacks.hashes.len() && (0..).zip(&run.rows).all(|(n, r)| *r == (n, 0));
         if labels.sets.len() == 1 && read.iter().all(are_stacks) {
             let rows = (0..first.len() as u32).map(|stack| (stack, 0)).collect();
-            return DistinctStacks { weights: weights(runs, read, &stacks, &first), of_run: stacks, rows, first };
+            return DistinctStacks { weights: weights(runs, read, &stacks, &first), run_numbers: stacks, rows, first };
         }
         let mut rows: Interner<(u32, u32), State> = Interner::default();
         let mut weights: Vec<Weight> = Vec::new();
-        let mut of_run = Vec::with_capacity(runs.len());
+        let mut run_numbers = Vec::with_capacity(runs.len());
         for (i, ((run, samples), stacks)) in runs.iter().zip(read).zip(stacks).enumerate() {
             let row = |(&(stack, set), part): (&(u32, u32), &SampleSums)| {
                 let set = labels.set_of(i, set);
@@ -263,9 +263,9 @@ impl DistinctStacks {
                 }
                 number
             };
-            of_run.push(paced(samples.rows.iter().zip(&samples.parts)).map(row).collect());
+            run_numbers.push(paced(samples.rows.iter().zip(&samples.parts)).map(row).collect());
         }
-        DistinctStacks { of_run, weights, rows: rows.values, first }
+        DistinctStacks { run_numbers, weights, rows: rows.values, first }
     }
 
     /// Returns, by row, the functions that it contains, as bits. `functions` has at most 64 entries.
@@ -339,7 +339,7 @@ fn numbered(read: &[OfRun]) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
         first.extend(paced(numbers.new_places(list)).map(|place| (*run, from + place as u32)));
     }
     let mut common_numbers: Vec<Vec<u32>> = read.iter().map(|_| Vec::new()).collect();
-    for ((run, _), numbers) in list_origins.iter().zip(numbers.of_lists) {
+    for ((run, _), numbers) in list_origins.iter().zip(numbers.by_list) {
         match &mut common_numbers[*run as usize] {
             all if all.is_empty() => *all = numbers,
             all => all.extend(numbers),
@@ -463,7 +463,7 @@ impl CollectedRows<'_, '_> {
         // For the current run: the sums of each row, and the rows that occur.
         let (mut parts, mut present_rows) = (vec![SampleSums::default(); self.rows.len()], Vec::new());
         let mut is_present = vec![false; self.rows.len()];
-        for ((run, samples), common_numbers) in runs.iter().zip(read).zip(&distinct.of_run) {
+        for ((run, samples), common_numbers) in runs.iter().zip(read).zip(&distinct.run_numbers) {
             for (&number, &part) in paced(common_numbers.iter().zip(&samples.parts)) {
                 let row = row_of[number as usize];
                 if !std::mem::replace(&mut is_present[row as usize], true) {

@@ -1,8 +1,8 @@
 //! A pass over the samples of a run. It returns the distinct stacks with their labels, by the run's own numbers, and
 //! their sums. Stacks that did not fit into memory are read again by [`OfRun::each_stack`].
 
-use super::pieces::{StackChunk, StackInterner};
 use super::labels::{RunLabels, texts_of};
+use super::pieces::{StackChunk, StackInterner};
 use super::read::SampleReader;
 use super::rows::{Stacks, ValueKind};
 use super::weights::Weight;

@@ -85,7 +85,7 @@ impl Set {
 /// The sets with enough events to estimate noise.
 pub(in crate::explain) struct Telling {
     /// The sets by class, in order, without sets that have nearly all of both sides.
-    pub of_classes: [Vec<u32>; 3],
+    pub by_class: [Vec<u32>; 3],
     /// The number of sets that are a function's own cost. These are the first sets.
     pub n_own: u32,
 }
@@ -100,12 +100,12 @@ pub(in crate::explain) struct Sets {
     tree: CallTree,
     /// By node: the set of its function, which contains the node's members. [`NONE`] if the function lacks a set, or if
     /// members reach a set with the same rows by another way.
-    of_nodes: Vec<u32>,
+    node_sets: Vec<u32>,
     /// By node of the tree of all rows: the set of the call that leads to it.
-    of_calls: Vec<u32>,
+    node_call_sets: Vec<u32>,
     /// By member: sets in addition to the sets of its nodes. These are the sets of the innermost program function and
     /// of the leaf, or the set of the label.
-    of_members: Vec<[u32; 2]>,
+    member_sets: Vec<[u32; 2]>,
     /// By row: its members in the lists of labels, `label_members[ends[row]..ends[row + 1]]`.
     label_members: Vec<u32>,
     ends: Vec<usize>,
@@ -147,7 +147,7 @@ struct LabelSpans<'a>(&'a CallTree);
 
 impl Spans for LabelSpans<'_> {
     fn for_each(&self, mut each: impl FnMut(u32, Range<u32>)) {
-        let labels = (0..).zip(&self.0.of_labels).filter(|(_, members)| !members.is_empty());
+        let labels = (0..).zip(&self.0.label_ranges).filter(|(_, members)| !members.is_empty());
         labels.for_each(|(label, members)| each(label, members.clone()));
     }
 }
@@ -197,11 +197,11 @@ impl Sets {
         let function_sets = making.add(&tree, n_frames, SetKey::Node, &FunctionSpans(&tree));
         let leaf_sets = making.add(&tree, n_frames, SetKey::Leaf, &RowSpans(&leaves));
         let n_plain = making.sets.len();
-        let n_labels = tree.of_labels.len();
+        let n_labels = tree.label_ranges.len();
         let label_sets = making.add(&tree, n_labels, SetKey::Label, &LabelSpans(&tree));
-        let (mut of_nodes, mut of_calls) = (vec![NONE; tree.nodes.len()], vec![NONE; tree.places.len()]);
-        tree.for_each_function(|frame, _, node| of_nodes[node as usize] = function_sets[frame as usize]);
-        tree.for_each_call(|edge, _, node| of_calls[node as usize] = call_sets[edge as usize]);
+        let (mut node_sets, mut node_call_sets) = (vec![NONE; tree.nodes.len()], vec![NONE; tree.places.len()]);
+        tree.for_each_function(|frame, _, node| node_sets[node as usize] = function_sets[frame as usize]);
+        tree.for_each_call(|edge, _, node| node_call_sets[node as usize] = call_sets[edge as usize]);
         // The numbers of functions within a label, and a bit per function that occurs with the label.
         let mut number_of = vec![NONE; n_frames];
         let (mut is_present, mut frames) = (vec![0u64; n_frames.div_ceil(64)], Vec::new());
@@ -219,14 +219,14 @@ impl Sets {
             let spans = LabelFunctionSpans { tree: &tree, label, number_of: &number_of };
             let sets_of_functions = making.add(&tree, frames.len(), key, &spans);
             tree.for_each_function_of(label, |frame, _, node| {
-                of_nodes[node as usize] = sets_of_functions[number_of[frame as usize] as usize];
+                node_sets[node as usize] = sets_of_functions[number_of[frame as usize] as usize];
             });
         }
         let set_of = |sets_of_keys: &[u32], key: u32| if key == NONE { NONE } else { sets_of_keys[key as usize] };
         let end_sets = |(&own, &leaf): (&u32, &u32)| [set_of(&own_sets, own), set_of(&leaf_sets, leaf)];
-        let mut of_members: Vec<[u32; 2]> = owns.iter().zip(&leaves).map(end_sets).collect();
-        for (members, &set) in tree.of_labels.iter().zip(&label_sets) {
-            of_members.extend(members.clone().map(|_| [set, NONE]));
+        let mut member_sets: Vec<[u32; 2]> = owns.iter().zip(&leaves).map(end_sets).collect();
+        for (members, &set) in tree.label_ranges.iter().zip(&label_sets) {
+            member_sets.extend(members.clone().map(|_| [set, NONE]));
         }
         let SetBuilder { mut sets, other_names, ranges, .. } = making;
         let order = grouped(sets.len(), || other_names.iter().zip(0..).map(|((set, _), i)| (*set as usize, i))).0;
@@ -236,19 +236,19 @@ impl Sets {
         sets.iter_mut().filter(|s| s.key.is_label()).for_each(|s| s.price = price_of_label);
         let label_pairs = || (n_rows as usize..tree.members.len()).map(|i| (tree.members[i] as usize, i as u32));
         let (label_members, ends) = grouped(rows.rows.len(), label_pairs);
-        let mut of_classes: [Vec<u32>; 3] = Default::default();
+        let mut by_class: [Vec<u32>; 3] = Default::default();
         for (set, set_data) in (0..).zip(&sets).filter(|(_, set_data)| set_data.tells() && !set_data.whole) {
-            of_classes[set_data.key.class()].push(set);
+            by_class[set_data.key.class()].push(set);
         }
-        let telling = Telling { of_classes, n_own };
-        Sets { sets, telling, other_names, ranges, tree, of_nodes, of_calls, of_members, label_members, ends }
+        let telling = Telling { by_class, n_own };
+        Sets { sets, telling, other_names, ranges, tree, node_sets, node_call_sets, member_sets, label_members, ends }
     }
 
     /// Calls `each` once with every set that contains a row. Returns the number of visited nodes.
     #[inline(always)]
     pub(in crate::explain) fn for_each_of_row(&self, row: usize, mut each: impl FnMut(usize)) -> usize {
         let mut n_visited = 0;
-        if row >= self.tree.of_labels.first().map_or(self.tree.members.len(), |label| label.start as usize) {
+        if row >= self.tree.label_ranges.first().map_or(self.tree.members.len(), |label| label.start as usize) {
             return n_visited;
         }
         let labelled = &self.label_members[self.ends[row]..self.ends[row + 1]];
@@ -258,16 +258,16 @@ impl Sets {
                     each(set as usize);
                 }
             };
-            self.of_members[member].into_iter().for_each(&mut visit);
+            self.member_sets[member].into_iter().for_each(&mut visit);
             let mut node = self.tree.deepest[member];
             let mut came_back = false;
             while node != NONE {
                 n_visited += 1;
-                visit(self.of_nodes[node as usize]);
+                visit(self.node_sets[node as usize]);
                 if let Some(place) = self.tree.places.get(node as usize) {
                     came_back |= place.is_own;
                     if came_back || !place.is_inner {
-                        visit(self.of_calls[node as usize]);
+                        visit(self.node_call_sets[node as usize]);
                     }
                 }
                 node = self.tree.nodes[node as usize].parent;
@@ -285,7 +285,7 @@ impl Sets {
         rows: &[(u32, [f64; N])],
         mut each: impl FnMut(usize, [f64; N]),
     ) -> usize {
-        let n_rows = self.tree.of_labels.first().map_or(self.tree.members.len(), |label| label.start as usize);
+        let n_rows = self.tree.label_ranges.first().map_or(self.tree.members.len(), |label| label.start as usize);
         let mut visit = |set: u32, part: [f64; N]| {
             if set != NONE {
                 each(set as usize, part);
@@ -301,12 +301,12 @@ impl Sets {
         let mut close = |open: &mut Vec<OpenNode<N>>, visit: &mut dyn FnMut(u32, [f64; N])| {
             let Some(OpenNode { node, all, mut came_back }) = open.pop() else { return };
             n_visited += 1;
-            visit(self.of_nodes[node as usize], all);
+            visit(self.node_sets[node as usize], all);
             if let Some(place) = self.tree.places.get(node as usize) {
                 came_back = if place.is_own { all } else { came_back };
                 let call_sum = if place.is_inner { came_back } else { all };
                 if !place.is_inner || call_sum != [0.0; N] {
-                    visit(self.of_calls[node as usize], call_sum);
+                    visit(self.node_call_sets[node as usize], call_sum);
                 }
             }
             if let Some(above) = open.last_mut() {
@@ -316,7 +316,7 @@ impl Sets {
         };
         let unlabelled = rows.iter().filter(|(row, _)| (*row as usize) < n_rows);
         for &(member, part) in paced(unlabelled.chain(&labelled)) {
-            self.of_members[member as usize].into_iter().for_each(|set| visit(set, part));
+            self.member_sets[member as usize].into_iter().for_each(|set| visit(set, part));
             while open.last().is_some_and(|last| self.tree.nodes[last.node as usize].end() <= member) {
                 close(&mut open, &mut visit);
             }
@@ -359,10 +359,10 @@ impl Sets {
     }
 
     /// Returns prefix sums over the members of a number per row: before each member, and the total.
-    pub(in crate::explain) fn before(&self, of_row: impl Fn(u32) -> f64) -> Vec<f64> {
+    pub(in crate::explain) fn before(&self, row_value: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sum = 0.0;
         let after = paced(&self.tree.members).map(|&row| {
-            sum += of_row(row);
+            sum += row_value(row);
             sum
         });
         std::iter::once(0.0).chain(after).collect()
@@ -375,8 +375,8 @@ impl Sets {
     }
 
     /// Returns the sums of a number per row over all sets.
-    pub(in crate::explain) fn sums(&self, of_row: &[f64]) -> Vec<f64> {
-        let before = self.before(|row| of_row[row as usize]);
+    pub(in crate::explain) fn sums(&self, row_value: &[f64]) -> Vec<f64> {
+        let before = self.before(|row| row_value[row as usize]);
         paced(0..self.sets.len()).map(|set| self.sum(set, &before)).collect()
     }
 

@@ -179,10 +179,10 @@ pub(in crate::explain) struct StackPrefixes {
     hashes: Vec<u64>,
     /// By prefix: the prefix without its last frame, or [`NONE`]; and a stack with this prefix.
     shorter: Vec<u32>,
-    of_stacks: Vec<u32>,
+    stack_of: Vec<u32>,
     /// The stack that was added last, and the hash and number of each of its prefixes.
     last: Vec<u32>,
-    of_last: Vec<(u64, u32)>,
+    last_prefixes: Vec<(u64, u32)>,
     /// Secret, so that nobody can create a profile with colliding prefixes.
     key: u64,
 }
@@ -190,8 +190,8 @@ pub(in crate::explain) struct StackPrefixes {
 impl StackPrefixes {
     pub(in crate::explain) fn new() -> StackPrefixes {
         let key = RandomState::new().hash_one(0u8) | 1;
-        let (index, hashes, shorter, of_stacks) = (Index::default(), Vec::new(), Vec::new(), Vec::new());
-        StackPrefixes { index, hashes, shorter, of_stacks, last: Vec::new(), of_last: Vec::new(), key }
+        let (index, hashes, shorter, stack_of) = (Index::default(), Vec::new(), Vec::new(), Vec::new());
+        StackPrefixes { index, hashes, shorter, stack_of, last: Vec::new(), last_prefixes: Vec::new(), key }
     }
 
     fn next(&self, hash: u64, frame: u32) -> u64 {
@@ -203,17 +203,17 @@ impl StackPrefixes {
     pub(in crate::explain) fn add(&mut self, number_of_stack: u32, stack: &[u32]) {
         let common = self.last.iter().zip(stack).take_while(|(a, b)| a == b).count();
         self.last.truncate(common);
-        self.of_last.truncate(common);
-        let (mut hash, mut number) = self.of_last.last().copied().unwrap_or((0, NONE));
+        self.last_prefixes.truncate(common);
+        let (mut hash, mut number) = self.last_prefixes.last().copied().unwrap_or((0, NONE));
         for &frame in &stack[common..] {
             hash = self.next(hash, frame);
             let shorter = std::mem::replace(&mut number, self.hashes.len() as u32);
             self.index.insert_new(hash, number, |n| self.hashes[n as usize]);
             self.hashes.push(hash);
             self.shorter.push(shorter);
-            self.of_stacks.push(number_of_stack);
+            self.stack_of.push(number_of_stack);
             self.last.push(frame);
-            self.of_last.push((hash, number));
+            self.last_prefixes.push((hash, number));
         }
     }
 
@@ -229,7 +229,7 @@ impl StackPrefixes {
 
     /// Returns the number of a stack with this prefix.
     pub(in crate::explain) fn stack(&self, prefix: u32) -> u32 {
-        self.of_stacks[prefix as usize]
+        self.stack_of[prefix as usize]
     }
 
     /// Returns the length of the longest prefix that a stack (root first) shares with a heavy stack, and the prefix's

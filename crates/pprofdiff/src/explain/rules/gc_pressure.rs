@@ -83,7 +83,7 @@ impl Books<'_> {
         let calls: Vec<Option<(Option<u32>, u32)>> = entries
             .iter()
             .map(|entry| {
-                let description = &entry.of;
+                let description = &entry.subject;
                 let caller = description.caller.map(|caller| number(caller).ok_or(())).transpose().ok()?;
                 Some((caller, description.function.filter(|_| description.label.is_none()).and_then(number)?))
             })

@@ -41,7 +41,7 @@ impl Books<'_> {
 
     /// Returns caller, callee and kind of a cause that is an added or removed call.
     fn one_sided_call(entry: &CauseEntry) -> Option<(u32, u32, CauseKind)> {
-        let description = &entry.of;
+        let description = &entry.subject;
         if description.label.is_some() || !entry.parts.is_empty() {
             return None;
         }

@@ -63,7 +63,7 @@ pub(in crate::explain) struct SearchResult {
     pub noticed: f64,
     /// The number of functions that agree with the scale, and the number of functions with enough events to decide.
     pub agree: usize,
-    pub of: usize,
+    pub n_telling: usize,
     /// The degrees of freedom, if noise was measured.
     pub degrees: Option<u32>,
 }
@@ -225,7 +225,7 @@ pub(in crate::explain) fn search(
             deviation: f64::INFINITY,
             noticed: f64::INFINITY,
             agree: 0,
-            of: 0,
+            n_telling: 0,
             degrees: None,
         };
     };
@@ -270,7 +270,7 @@ pub(in crate::explain) fn search(
         deviation: (2.0 / tenth + variance).sqrt(),
         noticed,
         agree,
-        of: telling.len(),
+        n_telling: telling.len(),
         degrees: replicated.then(|| measured(rows).degrees()),
     }
 }

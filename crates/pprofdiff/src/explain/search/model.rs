@@ -102,14 +102,14 @@ pub(super) struct Applied {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::explain) struct SearchBudget {
     pub done: u64,
-    pub(super) most: u64,
+    pub(super) limit: u64,
 }
 
 impl SearchBudget {
     /// Returns the budget for profiles of this size. When it is used up, the search stops exchanging causes and stops
     /// trying other scales.
     pub(in crate::explain) fn of(profile_bytes: usize) -> SearchBudget {
-        SearchBudget { done: 0, most: MAX_WORK.saturating_add(WORK_OF_BYTE * profile_bytes as u64) }
+        SearchBudget { done: 0, limit: MAX_WORK.saturating_add(WORK_OF_BYTE * profile_bytes as u64) }
     }
 
     pub(in crate::explain) fn add(&mut self, rows: usize) {
@@ -117,7 +117,7 @@ impl SearchBudget {
     }
 
     pub(in crate::explain) fn is_used_up(&self) -> bool {
-        self.done > self.most
+        self.done > self.limit
     }
 }
 

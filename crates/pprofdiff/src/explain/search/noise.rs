@@ -192,7 +192,7 @@ impl ScaleModel<'_> {
     pub(super) fn variance_of_pair(&self) -> Variances {
         let Prior { tau, floor, trust, shrink } = prior(self.rows.kind);
         let prior = tau * tau;
-        let Telling { of_classes, n_own } = &self.sets.telling;
+        let Telling { by_class, n_own } = &self.sets.telling;
         // Touched sets may have fewer events than before.
         let telling_touched = |set: u32| self.is_touched(set as usize) && self.events(set as usize) > TELLING;
         let is_untouched = |set: u32| !self.is_touched(set as usize);
@@ -202,7 +202,7 @@ impl ScaleModel<'_> {
         // With unstable inlining, all pairs are noisy.
         let deviations = if self.rows.runtime.unstable_inlining { 0.0 } else { QUIET };
         Variances::OfClasses([0, 1, 2].map(|class| {
-            let class_sets = || paced(of_classes[class].iter().copied());
+            let class_sets = || paced(by_class[class].iter().copied());
             let mut used: Vec<u32> = class_sets().filter(|&set| is_untouched(set)).collect();
             if used.len() <= 5 {
                 used = class_sets().filter(|&set| is_untouched(set) || telling_touched(set)).collect();
