@@ -78,7 +78,7 @@ impl Uncut {
     }
 
     /// Returns the cost of a function, or of one caller's calls of it, as a plain table would show it.
-    pub(super) fn of_function(&self, function: u32, caller: Option<u32>) -> [f64; 2] {
+    pub(super) fn function_cost(&self, function: u32, caller: Option<u32>) -> [f64; 2] {
         match caller {
             Some(caller) => self.sum(function, |stack| stack.windows(2).any(|w| (w[0], w[1]) == (caller, function))),
             None => self.sum(function, |_| true),
@@ -116,7 +116,7 @@ impl CauseEntry {
 pub(super) struct Books<'a> {
     pub rows: &'a StackRows,
     pub sets: &'a Sets,
-    pub found: &'a SearchResult,
+    pub search: &'a SearchResult,
     pub attribution: &'a Attribution<'a>,
     pub uncut: &'a Uncut,
     /// The allocations of the same runs, if their heap profiles were given.
@@ -157,7 +157,7 @@ impl Books<'_> {
         if b + n <= 0.0 {
             return 0.0;
         }
-        penalised(b, n, self.scale, variance_of(self.rows, self.found.tau2.of(self.sets, set), [b, n]))
+        penalised(b, n, self.scale, variance_of(self.rows, self.search.tau2.of(self.sets, set), [b, n]))
     }
 
     /// Returns true if some rows of a set qualify as a cause on their own.
@@ -165,7 +165,7 @@ impl Books<'_> {
         let total = self.rows.total();
         let floor = self.min_effect * (self.scale * total[0] + total[1]) / 2.0;
         self.delta(self.sum(rows)).abs() > floor
-            && self.score(set, rows) > self.found.threshold + self.sets.sets[set].price
+            && self.score(set, rows) > self.search.threshold + self.sets.sets[set].price
     }
 
     /// Assigns each stack to the narrowest cause that contains it; among equals, to the first. Then drops the smallest
@@ -222,11 +222,11 @@ impl Books<'_> {
 
     /// Returns the cause that a candidate makes of these stacks, if they qualify and its description is true.
     fn entry(&self, candidate: &CauseCandidate, rows: Vec<u32>) -> Option<CauseEntry> {
-        if self.is_cause(candidate.set, &rows) { self.said(candidate, rows) } else { None }
+        if self.is_cause(candidate.set, &rows) { self.describe(candidate, rows) } else { None }
     }
 
     /// Describes these stacks of a candidate. Returns `None` if every description would be false.
-    pub(super) fn said(&self, candidate: &CauseCandidate, mut rows: Vec<u32>) -> Option<CauseEntry> {
+    pub(super) fn describe(&self, candidate: &CauseCandidate, mut rows: Vec<u32>) -> Option<CauseEntry> {
         let mut description = candidate.subject.clone();
         if let (Some(function), Some(caller), None) = (description.function, description.caller, description.label)
             && self.rows.is_system(function)
@@ -261,10 +261,10 @@ impl Books<'_> {
         }
         if let (None, Some(function)) = (description.label, description.function) {
             let whole = match description.callee {
-                Some(callee) => self.uncut.of_function(callee, Some(function)),
+                Some(callee) => self.uncut.function_cost(callee, Some(function)),
                 // "self" describes all calls of the function, whoever calls it.
                 None if description.kind == CauseKind::Own => self.sum(&candidate.rows),
-                None => self.uncut.of_function(function, description.caller),
+                None => self.uncut.function_cost(function, description.caller),
             };
             let opposite = match description.kind {
                 CauseKind::Added => Some(0),
@@ -282,7 +282,7 @@ impl Books<'_> {
                 // One side may have inlined part of the call. Then naming the callee alone is true.
                 let is_callee_true = description.caller.is_some()
                     && description.callee.is_none()
-                    && goes_along(self.uncut.of_function(function, None));
+                    && goes_along(self.uncut.function_cost(function, None));
                 if !is_callee_true {
                     return None;
                 }
@@ -300,7 +300,7 @@ impl Books<'_> {
         let instead = description
             .function
             .filter(|_| description.label.is_none() && description.callee.is_none() && candidate.parts.is_empty());
-        if let Some(parts) = instead.and_then(|function| self.instead(function, self.sum(&rows))) {
+        if let Some(parts) = instead.and_then(|function| self.replacement(function, self.sum(&rows))) {
             let kind = if description.kind == CauseKind::Own { CauseKind::Calls } else { description.kind };
             let (v, score) = (self.sum(&rows), self.score(candidate.set, &rows));
             return Some(CauseEntry {
@@ -373,7 +373,7 @@ impl Books<'_> {
             unexplained: rest.abs() > LARGE_REST * (base / m0).max(new / m1)
                 && self.deviance_of(&open, 0.0) > MORE_THAN_SAMPLING,
             // Consequences vary like the cost of a single function.
-            consequences_by_chance: self.deviance_of(&background, self.found.tau * self.found.tau) < CERTAIN,
+            consequences_by_chance: self.deviance_of(&background, self.search.tau * self.search.tau) < CERTAIN,
             p: self.p_of_total().map(rounded),
         }
     }
@@ -417,7 +417,7 @@ impl Books<'_> {
             (0..self.sets.len()).filter(|&set| matches!(self.sets.sets[set].key, SetKey::Node(_) | SetKey::Edge(..)));
         let value = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
         let widest = wide.max_by(|a, b| value(a).total_cmp(&value(b)).then(b.cmp(a)));
-        widest.map_or(self.found.tau * self.found.tau, |set| self.found.tau2.of(self.sets, set))
+        widest.map_or(self.search.tau * self.search.tau, |set| self.search.tau2.of(self.sets, set))
     }
 
     /// Returns the penalised deviance of the sum of rows whose variance between runs is `tau2`.

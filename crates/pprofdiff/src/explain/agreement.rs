@@ -14,15 +14,15 @@ const MIN_EVENTS: f64 = 20.0;
 
 /// Returns the number of functions whose own cost is the same on both sides at this amount of work, counting only
 /// functions that do not call each other. Stops at [`ENOUGH`].
-pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, found: &SearchResult, scale: f64) -> usize {
+pub(super) fn independent_witnesses(rows: &StackRows, sets: &Sets, search: &SearchResult, scale: f64) -> usize {
     // If most functions changed, some agree with any amount of work by accident.
-    if 2 * found.agree < found.n_telling {
+    if 2 * search.agree < search.n_telling {
         return 0;
     }
     let is_witness = |values: [f64; 2], event: f64| {
         values.iter().all(|value| *value > 0.0)
             && values[0] + values[1] > MIN_EVENTS * event
-            && found.is_even(rows, scale, values)
+            && search.is_even(rows, scale, values)
     };
     let unchanged = sets.sets.iter().take(sets.telling.n_own as usize).filter(|set| is_witness(set.values, set.event));
     let mut witnesses: Vec<(f64, u32)> =

@@ -73,7 +73,7 @@ pub(super) struct Description {
 
 impl Description {
     /// Describes all stacks together.
-    pub(super) fn of_all(kind: CauseKind) -> Description {
+    pub(super) fn all(kind: CauseKind) -> Description {
         Description { kind, function: None, caller: None, label: None, callee: None, chain: Vec::new() }
     }
 }
@@ -122,18 +122,18 @@ pub(super) struct Swap {
 pub(super) struct Attribution<'a> {
     pub rows: &'a StackRows,
     pub sets: &'a Sets,
-    pub found: &'a SearchResult,
+    pub search: &'a SearchResult,
     /// The total of each side.
     total: [f64; 2],
 }
 
 impl<'a> Attribution<'a> {
-    pub(super) fn new(rows: &'a StackRows, sets: &'a Sets, found: &'a SearchResult) -> Attribution<'a> {
-        Attribution { rows, sets, found, total: rows.total() }
+    pub(super) fn new(rows: &'a StackRows, sets: &'a Sets, search: &'a SearchResult) -> Attribution<'a> {
+        Attribution { rows, sets, search, total: rows.total() }
     }
 
     pub(super) fn candidates(&self) -> Vec<CauseCandidate> {
-        self.found.fits.iter().map(|fit| self.candidate(fit.set, fit.delta)).collect()
+        self.search.fits.iter().map(|fit| self.candidate(fit.set, fit.delta)).collect()
     }
 
     /// Creates a candidate from a set. `delta` is the change that the search attributes to it.
@@ -210,7 +210,7 @@ impl<'a> Attribution<'a> {
     /// Returns the largest candidate that its callers do not feel: cost that moved within the smallest set around it (a
     /// cost shift, as in FBDetect).
     pub(super) fn shift(&self, candidates: &[CauseCandidate]) -> Option<CostShift> {
-        let scale = self.found.scale;
+        let scale = self.search.scale;
         let delta = |v: [f64; 2]| v[1] / scale - v[0];
         let variance = super::search::known_variance(self.rows.kind);
         let between = counts::between_run_variance(variance, self.rows.runs);
@@ -231,7 +231,7 @@ impl<'a> Attribution<'a> {
             let sum = |j: usize| self.sets.sets[j].values[0] + self.sets.sets[j].values[1];
             let is_call =
                 |j: usize| matches!(self.sets.sets[j].key, SetKey::Own(_) | SetKey::Edge(..) | SetKey::Node(_));
-            let around = self.sets.holding(&candidate.rows, |r| all(r as usize), 0.999).into_iter().map(|(j, _)| j);
+            let around = self.sets.around(&candidate.rows, |r| all(r as usize), 0.999).into_iter().map(|(j, _)| j);
             let around: Vec<usize> =
                 around.filter(|&j| is_call(j) && sum(j) > 1.02 * size && self.is_place(j)).collect();
             let change = |j: usize| delta(self.sets.sets[j].values);
@@ -291,15 +291,15 @@ impl<'a> Attribution<'a> {
     /// Returns true if the values of a set, or of a part of it, differ by no more than chance at equal work.
     fn is_even(&self, v: [f64; 2], set: usize) -> bool {
         let [b, n] = v.map(|v| v / self.sets.sets[set].event.max(1e-300));
-        let variance = counts::between_run_variance(self.found.tau2.of(self.sets, set), self.rows.runs);
-        counts::penalised(b, n, self.found.scale, variance) < counts::LEVEL
+        let variance = counts::between_run_variance(self.search.tau2.of(self.sets, set), self.rows.runs);
+        counts::penalised(b, n, self.search.scale, variance) < counts::LEVEL
     }
 
     /// Returns the set with the largest opposite change inside a set.
     fn partner(&self, candidate: &CauseCandidate, set: usize, raw: f64) -> Option<usize> {
         let change_and_value = |row: u32| {
             let [b, n] = self.rows.rows[row as usize].values;
-            (row, [n / self.found.scale - b, b + n])
+            (row, [n / self.search.scale - b, b + n])
         };
         let rest = self.sets.rows(set).filter(|row| candidate.rows.binary_search(row).is_err());
         // By set: the change of its rows in `rest`, and their value.
@@ -327,12 +327,12 @@ impl<'a> Attribution<'a> {
     fn is_counterpart(&self, set: usize, caller: Option<u32>, raw: f64) -> bool {
         let node = &self.sets.sets[set];
         let [b, n] = node.values.map(|v| v / node.event.max(1e-300));
-        let lost = -(node.values[1] / self.found.scale - node.values[0]) / raw;
-        let variance = counts::between_run_variance(self.found.tau2.of(self.sets, set), self.rows.runs);
+        let lost = -(node.values[1] / self.search.scale - node.values[0]) / raw;
+        let variance = counts::between_run_variance(self.search.tau2.of(self.sets, set), self.rows.runs);
         let is_caller = matches!(node.key, SetKey::Own(f) if Some(f) == caller);
         let need = if is_caller { CALLER_DEVIANCE } else { COUNTERPART_DEVIANCE };
         (1.0 - COUNTERPART..1.0 + COUNTERPART).contains(&lost)
-            && counts::penalised(b, n, self.found.scale, variance) > need
+            && counts::penalised(b, n, self.search.scale, variance) > need
     }
 
     /// Removes pairs of candidates that cancel out, have a similar size, and belong to related functions: code that
@@ -390,7 +390,7 @@ impl<'a> Attribution<'a> {
         let change = |candidate: &CauseCandidate, other: &CauseCandidate, has_all: bool| {
             let rows = candidate.rows.iter().copied().filter(|row| has_all || other.rows.binary_search(row).is_err());
             let rows: Vec<u32> = rows.collect();
-            self.value(&rows, 1) / self.found.scale - self.value(&rows, 0)
+            self.value(&rows, 1) / self.search.scale - self.value(&rows, 0)
         };
         [change(a, b, is_narrower), change(b, a, !is_narrower)]
     }
@@ -399,7 +399,7 @@ impl<'a> Attribution<'a> {
     fn narrowest_around(&self, a: &CauseCandidate, b: &CauseCandidate) -> Option<u32> {
         let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
         let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
-        let around = self.sets.holding(&both, all, 0.999).into_iter().map(|(set, _)| set);
+        let around = self.sets.around(&both, all, 0.999).into_iter().map(|(set, _)| set);
         let size = |set: &usize| self.sets.sets[*set].values[0] + self.sets.sets[*set].values[1];
         let smallest =
             around.filter(|set| !self.sets.sets[*set].key.is_label()).min_by(|a, b| size(a).total_cmp(&size(b)));
@@ -410,7 +410,7 @@ impl<'a> Attribution<'a> {
     fn have_place(&self, a: &CauseCandidate, b: &CauseCandidate) -> bool {
         let all = |r: u32| self.rows.rows[r as usize].values[0] + self.rows.rows[r as usize].values[1];
         let both: Vec<u32> = a.rows.iter().chain(&b.rows).copied().collect();
-        let around = self.sets.holding(&both, all, 0.999);
+        let around = self.sets.around(&both, all, 0.999);
         around.into_iter().any(|(j, _)| self.is_place(j) && !self.sets.sets[j].key.is_label())
     }
 
@@ -421,7 +421,7 @@ impl<'a> Attribution<'a> {
             // The sets that contain most of a candidate, on the side with more of it.
             let side_of = |candidate: &CauseCandidate| usize::from(candidate.delta > 0.0);
             let around =
-                |d: &CauseCandidate| self.sets.holding(&d.rows, |r| self.rows.rows[r as usize].values[side_of(d)], 0.8);
+                |d: &CauseCandidate| self.sets.around(&d.rows, |r| self.rows.rows[r as usize].values[side_of(d)], 0.8);
             let around: Vec<Vec<(usize, f64)>> = candidates.iter().map(around).collect();
             let mut best: Option<(f64, usize, usize, usize)> = None;
             for (i, a) in candidates.iter().enumerate().filter(|(_, d)| d.subject.label.is_none()) {
@@ -440,7 +440,7 @@ impl<'a> Attribution<'a> {
                         let set = &self.sets.sets[k];
                         let value = set.values[side];
                         // A merged change must have the sign of its parts.
-                        let has_sign = (set.values[1] / self.found.scale > set.values[0]) == (side == 1);
+                        let has_sign = (set.values[1] / self.search.scale > set.values[0]) == (side == 1);
                         if has_sign
                             && around[j].binary_search_by_key(&k, |other| other.0).is_ok()
                             && !set.key.is_label()
@@ -456,7 +456,7 @@ impl<'a> Attribution<'a> {
             let Some((_, set, i, j)) = best else { return candidates };
             let (b, a) = (candidates.remove(j), candidates.remove(i));
             let node = &self.sets.sets[set];
-            let (old_value, new_value) = (node.values[0], node.values[1] / self.found.scale);
+            let (old_value, new_value) = (node.values[0], node.values[1] / self.search.scale);
             let parts = [&a, &b].into_iter().flat_map(|d| match d.parts.is_empty() {
                 true => vec![(d.subject.clone(), d.rows.clone())],
                 false => d.parts.clone(),

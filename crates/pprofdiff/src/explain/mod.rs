@@ -395,12 +395,12 @@ fn explain(
     // Complete counts with one snapshot per side are not subject to chance.
     let is_exact = model == Model::Exact && !is_replicated;
     let is_level = ops.is_none() && is_level_among(&diff.sample_types(), &measure.summary().sample_type);
-    let (found, scale, findings, account, swaps, witnesses) = loop {
+    let (result, scale, findings, account, swaps, witnesses) = loop {
         work::poll();
         let sets = Sets::new(&rows);
         work.add(sets.places());
-        let found = search::search(&rows, &sets, ops, options.min_effect, &mut work);
-        let attribution = Attribution::new(&rows, &sets, &found);
+        let result = search::search(&rows, &sets, ops, options.min_effect, &mut work);
+        let attribution = Attribution::new(&rows, &sets, &result);
         let mut candidates = attribution.candidates();
         let folds = |shift: &CostShift| {
             let mut stacks = sets.rows(shift.set).map(|row| rows.stack(row as usize));
@@ -432,11 +432,11 @@ fn explain(
         let swaps = attribution.swaps(&mut candidates);
         let candidates = attribution.merge(candidates);
         let min_effect = options.min_effect;
-        let scale = if is_level { exposure } else { found.scale };
+        let scale = if is_level { exposure } else { result.scale };
         let books = Books {
             rows: &rows,
             sets: &sets,
-            found: &found,
+            search: &result,
             attribution: &attribution,
             uncut: &uncut,
             heap,
@@ -471,8 +471,8 @@ fn explain(
         let [causes, suspects] = [causes, suspects].map(|entries| entries.into_iter().map(split).collect::<Vec<_>>());
         let needed = |score: f64| if is_uncounted { None } else { books.runs_needed(score) };
         let candidate = candidate.map(|entry| (needed(entry.score), split(entry)));
-        let witnesses = independent_witnesses(&rows, &sets, &found, scale);
-        break (found, scale, (causes, suspects, candidate), account, swaps, witnesses);
+        let witnesses = independent_witnesses(&rows, &sets, &result, scale);
+        break (result, scale, (causes, suspects, candidate), account, swaps, witnesses);
     };
     let shown = ShownNames { rows: &rows, renamed: renamed_to };
     moved.extend(swaps.iter().map(|swap| Moved {
@@ -492,7 +492,7 @@ fn explain(
         how: How::Renamed,
         delta: per_run(1, pair.cost[1]),
         cost: Some((per_run(0, pair.cost[0]), per_run(1, pair.cost[1]))),
-        even: found.is_even(&rows, scale, pair.cost),
+        even: result.is_even(&rows, scale, pair.cost),
         inside: None,
         packages: {
             let [from, to] =
@@ -523,7 +523,7 @@ fn explain(
     }
     let (deviation, noticed, event) = match is_uncounted {
         true => (MAX_SAID, MAX_SAID, 0.0),
-        false => (found.deviation.min(MAX_SAID), found.noticed.min(MAX_SAID), rows.event()),
+        false => (result.deviation.min(MAX_SAID), result.noticed.min(MAX_SAID), rows.event()),
     };
     let (all, rest) = (rows.all(), account.rest.abs());
     let verdict = match () {
@@ -541,9 +541,9 @@ fn explain(
         () if rest > VAST_REST * less || account.unexplained => Verdict::Inconclusive,
         // The cost of rewritten code is comparable only if the amount of work is known.
         () if is_rewritten && ops.is_none() => Verdict::Inconclusive,
-        () if found.noticed < PRACTICAL => Verdict::None,
+        () if result.noticed < PRACTICAL => Verdict::None,
         // Cost that moved is an answer, if only large changes could have stayed undetected.
-        () if !moved.is_empty() && found.noticed < UNNOTICED => Verdict::None,
+        () if !moved.is_empty() && result.noticed < UNNOTICED => Verdict::None,
         () => Verdict::Inconclusive,
     };
     let kind = measure.summary().sample_type.as_str();
@@ -569,8 +569,8 @@ fn explain(
     let rule = match () {
         () if ops.is_some() => ScaleRule::Given,
         () if is_level => ScaleRule::Level,
-        () if equal && found.n_telling > 0 => ScaleRule::Same,
-        () if found.unknown || found.n_telling == 0 || !suspects.is_empty() || is_uncounted => ScaleRule::Unknown,
+        () if equal && result.n_telling > 0 => ScaleRule::Same,
+        () if result.unknown || result.n_telling == 0 || !suspects.is_empty() || is_uncounted => ScaleRule::Unknown,
         // Few functions may agree by accident, and much rewritten code leaves few functions.
         () if witnesses < ENOUGH && (is_rewritten || (factor - 1.0).abs() < 1e-6) => ScaleRule::Unknown,
         () if (factor - 1.0).abs() < 1e-6 => ScaleRule::Same,
@@ -581,7 +581,7 @@ fn explain(
         folder: diff.folder().map(str::to_owned),
         total,
         verdict,
-        scale: WorkScale { factor, rule, agree: found.agree, of: found.n_telling },
+        scale: WorkScale { factor, rule, agree: result.agree, of: result.n_telling },
         account,
         causes,
         rewrite,
@@ -590,15 +590,15 @@ fn explain(
         candidate,
         background: rounded(background),
         noise: Noise {
-            tau: rounded(found.tau),
-            need: rounded(found.threshold),
+            tau: rounded(result.tau),
+            need: rounded(result.threshold),
             deviation: rounded(deviation),
             noticed: rounded(noticed),
             mde: rounded((noticed / 10.0).min(1.0)),
             runs: (m[0], m[1]),
             learned: rows.learned,
             event,
-            degrees: found.degrees,
+            degrees: result.degrees,
         },
         runtime: KnownRuntime { name: rows.runtime.name.to_owned(), source: rows.runtime.source.to_owned() },
         pruned: rows.pruned,

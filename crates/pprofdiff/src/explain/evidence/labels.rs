@@ -32,7 +32,7 @@ impl LabelTexts {
 
     /// Creates `n` labels without texts.
     #[cfg(test)]
-    pub(in crate::explain) fn of_number(n: u32) -> LabelTexts {
+    pub(in crate::explain) fn with_len(n: u32) -> LabelTexts {
         LabelTexts { labels: (0..n).map(|label| (label, label)).collect(), texts: TextInterner::default() }
     }
 
@@ -169,8 +169,8 @@ impl WorkLabels {
     }
 
     /// Returns the common number of a run's set of labels.
-    pub(in crate::explain) fn set_of(&self, run: usize, own: u32) -> u32 {
-        self.set_numbers[run].get(own as usize).copied().unwrap_or(0)
+    pub(in crate::explain) fn set_of(&self, run: usize, number: u32) -> u32 {
+        self.set_numbers[run].get(number as usize).copied().unwrap_or(0)
     }
 }
 

@@ -198,8 +198,8 @@ impl<'a> SetBuilder<'a> {
             // The members of labels have other numbers than the members of all rows, so rows are compared.
             hashes[n as usize] == members.hash && (other == ranges || tree.are_same_rows(other, ranges))
         };
-        let found = index.find_or_insert(members.hash, sets.len(), same, |n| hashes[n as usize]);
-        if let Found::Known(n) = found {
+        let entry = index.find_or_insert(members.hash, sets.len(), same, |n| hashes[n as usize]);
+        if let Found::Known(n) = entry {
             self.other_names.push((n, key));
             return NONE;
         }
@@ -210,7 +210,7 @@ impl<'a> SetBuilder<'a> {
         let price = if matches!(key, SetKey::Leaf(f) if self.rows.is_system(f)) { PRICE_OF_SYSTEM } else { 0.0 };
         let (v, w) = (members.values, value_of_event(members.values, members.variance));
         self.sets.push(Set { key, start, end: self.ranges.len() as u32, values: v, event: w, whole, price });
-        found.number()
+        entry.number()
     }
 }
 

@@ -47,7 +47,7 @@ fn name_of_text<'t>(texts: &'t [Arc<str>], canonical: &'t CanonicalNames, text: 
 impl FrameTexts {
     /// Classifies the texts of all frames. With [`Asked::LeftOut`], skips everything that
     /// [`by_chance`](super::read::by_chance) does not need.
-    pub fn of(frames: &Frames, user_rules: &UserRules, asked: Asked) -> FrameTexts {
+    pub fn of(frames: &Frames, user_rules: &UserRules, scope: Asked) -> FrameTexts {
         let mut numbers: HashMap<u32, u32> = HashMap::default();
         let mut texts: Vec<Arc<str>> = Vec::with_capacity(frames.len());
         let mut frame_texts = Vec::with_capacity(frames.len());
@@ -71,13 +71,13 @@ impl FrameTexts {
                 }
             };
             is_outside[number as usize] |=
-                asked == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
+                scope == Asked::All && !*libraries.entry(file).or_insert_with(|| is_library(&frames.short(file)));
             frame_texts.push(number);
         }
-        let (runtime, mut classes) = classify(&texts, user_rules, asked);
+        let (runtime, mut classes) = classify(&texts, user_rules, scope);
         classes.iter_mut().zip(is_outside).for_each(|(class, is_outside)| class.program &= is_outside);
         // Function names in Python lack the module, so only the file shows that a function belongs to a library.
-        if asked == Asked::All && runtime.name == "python" {
+        if scope == Asked::All && runtime.name == "python" {
             let library_functions = frames.library_functions(is_library);
             let is_library_function = |text: &Arc<str>| library_functions.contains(text.as_bytes());
             classes.iter_mut().zip(&texts).for_each(|(class, text)| class.program &= !is_library_function(text));

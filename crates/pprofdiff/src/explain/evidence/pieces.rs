@@ -174,7 +174,7 @@ impl StackChunk {
             all.is_used.resize(chunk.visited.is_used.len(), 0);
             all.is_used.iter_mut().zip(chunk.visited.is_used).for_each(|(all, used)| *all |= used);
         }
-        Some(OfRun::of_stacks(all, parts, negative))
+        Some(OfRun::from_stacks(all, parts, negative))
     }
 }
 

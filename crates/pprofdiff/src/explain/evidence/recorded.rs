@@ -166,7 +166,7 @@ mod tests {
         rows
     }
 
-    fn shown(rows: &StackRows) -> Vec<String> {
+    fn texts(rows: &StackRows) -> Vec<String> {
         let text = |&frame: &u32| rows.names[frame as usize].text.to_string();
         let stack = |row: usize| rows.stack(row).iter().map(text).collect::<Vec<_>>().join(";");
         (0..rows.rows.len()).map(|row| format!("{} {:?}", stack(row), rows.rows[row].values)).collect()
@@ -182,7 +182,7 @@ mod tests {
             ("main;b", [0.0, 90.0]),
         ]);
         let notes = leave_out(&mut all);
-        assert_eq!(shown(&all), ["main;a [30.0, 30.0]", "main;b [60.0, 90.0]", "mcall [1.0, 1.0]"]);
+        assert_eq!(texts(&all), ["main;a [30.0, 30.0]", "main;b [60.0, 90.0]", "mcall [1.0, 1.0]"]);
         assert!(notes.len() == 1 && notes[0].contains("the base begin with goexit, which the new side"), "{notes:?}");
     }
 
@@ -195,7 +195,7 @@ mod tests {
         all.extend(without.iter().map(|stack| (&**stack, [5.0, 0.0])));
         let mut all = rows(&all);
         assert!(leave_out(&mut all)[0].contains("the new side end with malloc, new,"));
-        assert_eq!(shown(&all), callers.map(|caller| format!("main;{caller} [5.0, 5.0]")));
+        assert_eq!(texts(&all), callers.map(|caller| format!("main;{caller} [5.0, 5.0]")));
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         ]);
         assert!(leave_out(&mut all)[0].contains("stacks of the base do not name the runtime's functions"));
         let kept = "runtime.gcBgMarkWorker;runtime.gopark [0.0, 1.0]";
-        assert_eq!(shown(&all), ["main.a [9.0, 9.0]", "main.b [5.0, 5.0]", kept]);
+        assert_eq!(texts(&all), ["main.a [9.0, 9.0]", "main.b [5.0, 5.0]", kept]);
     }
 
     #[test]
@@ -225,9 +225,9 @@ mod tests {
             &[("main;a", [9.0, 5.0]), ("wrap;main;a", [0.0, 9.0])],
         ] {
             let mut all = rows(stacks);
-            let before = shown(&all);
+            let before = texts(&all);
             assert_eq!(leave_out(&mut all), Vec::<String>::new());
-            assert_eq!(shown(&all), before);
+            assert_eq!(texts(&all), before);
         }
     }
 }

@@ -343,7 +343,7 @@ impl OfRun {
     }
 
     /// Creates the samples of a profile without labels, for one sample type. Rows are exactly the stacks.
-    pub(super) fn of_stacks(stacks: RunStacks, parts: Vec<SampleSums>, negative: f64) -> OfRun {
+    pub(super) fn from_stacks(stacks: RunStacks, parts: Vec<SampleSums>, negative: f64) -> OfRun {
         let rows = (0..stacks.hashes.len() as u32).map(|n| (n, 0)).collect();
         OfRun { stacks: Arc::new(stacks), used_bit: 1, rows, parts, labels: RunLabels::default(), negative }
     }

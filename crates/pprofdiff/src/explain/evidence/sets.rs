@@ -359,7 +359,7 @@ impl Sets {
     }
 
     /// Returns prefix sums over the members of a number per row: before each member, and the total.
-    pub(in crate::explain) fn before(&self, row_value: impl Fn(u32) -> f64) -> Vec<f64> {
+    pub(in crate::explain) fn prefix_sums(&self, row_value: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sum = 0.0;
         let after = paced(&self.tree.members).map(|&row| {
             sum += row_value(row);
@@ -368,7 +368,7 @@ impl Sets {
         std::iter::once(0.0).chain(after).collect()
     }
 
-    /// Returns the sum over a set, from the prefix sums of [`Sets::before`].
+    /// Returns the sum over a set, from the prefix sums of [`Sets::prefix_sums`].
     pub(in crate::explain) fn sum(&self, set: usize, before: &[f64]) -> f64 {
         let range_sum = |range: &Range<u32>| before[range.end as usize] - before[range.start as usize];
         self.ranges[self.sets[set].ranges()].iter().map(range_sum).sum()
@@ -376,17 +376,17 @@ impl Sets {
 
     /// Returns the sums of a number per row over all sets.
     pub(in crate::explain) fn sums(&self, row_value: &[f64]) -> Vec<f64> {
-        let before = self.before(|row| row_value[row as usize]);
+        let before = self.prefix_sums(|row| row_value[row as usize]);
         paced(0..self.sets.len()).map(|set| self.sum(set, &before)).collect()
     }
 
     /// Returns the sets with more than the fraction `part` of the value of these rows, with their values, in ascending
     /// order.
-    pub(in crate::explain) fn holding(&self, rows: &[u32], value: impl Fn(u32) -> f64, part: f64) -> Vec<(usize, f64)> {
+    pub(in crate::explain) fn around(&self, rows: &[u32], value: impl Fn(u32) -> f64, part: f64) -> Vec<(usize, f64)> {
         let mut row_values = vec![0.0; self.ends.len() - 1];
         rows.iter().for_each(|&row| row_values[row as usize] = value(row));
         let total: f64 = row_values.iter().sum();
-        let before = self.before(|row| row_values[row as usize]);
+        let before = self.prefix_sums(|row| row_values[row as usize]);
         let holds = |&(_, sum): &(usize, f64)| sum > part * total;
         let with_sum = |set: usize| (set, self.sum(set, &before));
         // A set needs the largest row to reach the fraction, so only the sets of this row qualify.
@@ -476,7 +476,7 @@ pub(in crate::explain) mod tests {
             names,
             run_values: RunValues::new(all.len(), Vec::new()),
             rows: all,
-            labels: LabelTexts::of_number(LABELS),
+            labels: LabelTexts::with_len(LABELS),
             label_sets: (0..1 << LABELS).map(|set| (0..LABELS).filter(|&label| has(set, label)).collect()).collect(),
             keys_of_labels: 0,
             keys_left_out: 0,
@@ -552,7 +552,7 @@ pub(in crate::explain) mod tests {
             let set_sum = |set: usize| sets.rows(set).filter(|row| row % 3 == 0).map(value).sum::<f64>();
             let holds = |&set: &usize| set_sum(set) > 0.6 * some.iter().map(|&row| value(row)).sum::<f64>();
             let expected: Vec<(usize, f64)> = (0..sets.len()).filter(holds).map(|set| (set, set_sum(set))).collect();
-            assert_eq!(sets.holding(&some, value, 0.6), expected, "{seed}");
+            assert_eq!(sets.around(&some, value, 0.6), expected, "{seed}");
             // Adding all rows at once must equal adding them one by one. Values are small integers, so sums are exact.
             let parts: Vec<(u32, [f64; 2])> = some.iter().map(|&row| (row, [value(row), 1.0])).collect();
             let (mut at_once, mut one_by_one) = (BTreeMap::new(), BTreeMap::new());

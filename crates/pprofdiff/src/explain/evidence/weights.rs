@@ -111,14 +111,14 @@ fn choose_changed(
         return is_whole;
     }
     let having: Vec<(u32, u64)> =
-        light.iter().copied().zip(with(&functions, light)).filter(|(_, has)| *has != 0).collect();
+        light.iter().copied().zip(with(&functions, light)).filter(|(_, bits)| *bits != 0).collect();
     let mut room = CHANGED;
     for is_own in [true, false] {
         for (&function, bit) in functions.iter().zip(0..) {
-            let has = |(n, has): &&(u32, u64)| {
-                has >> bit & 1 == 1 && (!is_own || weights[*n as usize].own == function) && !is_chosen[*n as usize]
+            let contains = |(n, bits): &&(u32, u64)| {
+                bits >> bit & 1 == 1 && (!is_own || weights[*n as usize].own == function) && !is_chosen[*n as usize]
             };
-            let stacks: Vec<u32> = having.iter().filter(has).map(|(n, _)| *n).collect();
+            let stacks: Vec<u32> = having.iter().filter(contains).map(|(n, _)| *n).collect();
             let fits = stacks.len() <= room;
             if is_own {
                 is_whole[function as usize] = fits;

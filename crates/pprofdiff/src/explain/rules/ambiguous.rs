@@ -14,7 +14,7 @@ pub(super) const RULE: Rule = Rule {
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
     // A level, such as memory in use, does not depend on the amount of work.
-    if !books.found.ambiguous || books.is_level {
+    if !books.search.ambiguous || books.is_level {
         return;
     }
     let causes = std::mem::take(&mut findings.causes);

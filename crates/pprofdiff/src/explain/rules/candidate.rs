@@ -34,7 +34,7 @@ impl Books<'_> {
             let set_data = &self.sets.sets[set];
             let [b, n] = set_data.values.map(|v| v / set_data.event.max(1e-300));
             let is_large = !set_data.whole && self.delta(set_data.values).abs() > floor && b + n > 0.0;
-            let variance = variance_of(self.rows, self.found.tau2.of(self.sets, set), [b, n]);
+            let variance = variance_of(self.rows, self.search.tau2.of(self.sets, set), [b, n]);
             let is_candidate = is_large && penalised(b, n, self.scale, variance) - set_data.price > LEVEL;
             is_candidate.then(|| deviance(b, n, self.scale) - set_data.price)
         };
@@ -42,14 +42,14 @@ impl Books<'_> {
         let (_, set) = explained.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
         let candidate = self.attribution.candidate(set, self.delta(self.sets.sets[set].values) / self.scale);
         let rows = candidate.rows.clone();
-        self.said(&candidate, rows)
+        self.describe(&candidate, rows)
     }
 
     /// Returns the approximate number of runs per side that would confirm a cause with this score. Chance decreases
     /// with the number of runs. Returns `None` if more than [`MAX_RUNS`] are needed.
     pub(in crate::explain) fn runs_needed(&self, score: f64) -> Option<usize> {
         let m = self.rows.runs.into_iter().max().unwrap_or(1) as f64;
-        let runs = (m * self.found.threshold / score.max(1e-9)).ceil().max(m + 1.0).max(MIN_RUNS);
+        let runs = (m * self.search.threshold / score.max(1e-9)).ceil().max(m + 1.0).max(MIN_RUNS);
         (runs <= MAX_RUNS).then_some(runs as usize)
     }
 }

@@ -61,7 +61,7 @@ impl Books<'_> {
             let rows: Vec<u32> = entry.rows.iter().copied().filter(allocates).collect();
             self.delta(self.sum(&rows))
         };
-        let is_sure = self.deviance_of(&all, self.found.tau * self.found.tau) > LEVEL;
+        let is_sure = self.deviance_of(&all, self.search.tau * self.search.tau) > LEVEL;
         is_sure.then(|| (self.delta(self.sum(&all)), entries.iter().map(allocated).collect()))
     }
 

@@ -23,14 +23,14 @@ impl Books<'_> {
         let mut is_open: Vec<bool> = self.rows.rows.iter().map(|row| !row.background).collect();
         entries.iter().flat_map(|entry| &entry.rows).for_each(|&row| is_open[row as usize] = false);
         // The candidates of the search did not grow like the rest, even if they did not become causes.
-        let fits = self.found.fits.iter().flat_map(|fit| self.sets.rows(fit.set));
+        let fits = self.search.fits.iter().flat_map(|fit| self.sets.rows(fit.set));
         fits.for_each(|row| is_open[row as usize] = false);
         let rows: Vec<u32> = (0..self.rows.rows.len() as u32).filter(|&row| is_open[row as usize]).collect();
         let v = self.sum(&rows);
-        let of = Description::of_all(CauseKind::Calls);
+        let of = Description::all(CauseKind::Calls);
         // The search attributed the common growth to the amount of work.
-        let is_one = (self.found.scale / self.scale).ln().abs() < 1e-6;
-        let entry = CauseEntry { rows, values: v, score: self.found.threshold, ..CauseEntry::of(0, description) };
+        let is_one = (self.search.scale / self.scale).ln().abs() < 1e-6;
+        let entry = CauseEntry { rows, values: v, score: self.search.threshold, ..CauseEntry::of(0, description) };
         (!is_one && v[0] > 0.0 && v[1] > 0.0).then_some(entry)
     }
 }

@@ -74,7 +74,7 @@ impl Books<'_> {
         }
         let part = |(callee, v): (u32, [f64; 2])| {
             let description =
-                Description { function: Some(callee), caller: Some(function), ..Description::of_all(CauseKind::Calls) };
+                Description { function: Some(callee), caller: Some(function), ..Description::all(CauseKind::Calls) };
             (description, v)
         };
         let mut parts: Vec<_> = by_callee.into_iter().map(part).collect();

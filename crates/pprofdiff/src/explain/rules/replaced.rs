@@ -69,7 +69,7 @@ impl Books<'_> {
         let mut rows: Vec<u32> = added.rows.iter().chain(&removed.rows).copied().collect();
         rows.sort_unstable();
         let change = self.delta(v);
-        let whole = self.delta(self.uncut.of_function(caller, None)) * change.signum();
+        let whole = self.delta(self.uncut.function_cost(caller, None)) * change.signum();
         let plain = |function: u32, caller: Option<u32>, kind: CauseKind| Description {
             kind,
             function: Some(function),
@@ -96,7 +96,7 @@ impl Books<'_> {
 
     /// Returns the added and the removed call if a function calls one function instead of another, and both have most
     /// of its cost. `v` are the values of the function's cause, which must be nearly all of the function's cost.
-    pub(in crate::explain) fn instead(&self, function: u32, v: [f64; 2]) -> Option<Vec<(Description, [f64; 2])>> {
+    pub(in crate::explain) fn replacement(&self, function: u32, v: [f64; 2]) -> Option<Vec<(Description, [f64; 2])>> {
         let mut by_callee: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
         let mut whole = [0.0; 2];
         let mut below: HashMap<u32, [bool; 2]> = HashMap::default();

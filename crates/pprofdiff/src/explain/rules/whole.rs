@@ -22,12 +22,12 @@ const PART_OF_SIZE: f64 = 0.25;
 
 fn find(books: &Books<'_>, findings: &mut Findings) {
     if books.is_given
-        || (books.found.ambiguous && !books.is_level)
+        || (books.search.ambiguous && !books.is_level)
         || !books.account(&findings.causes).is_of_rest(books.rows.runs)
     {
         return;
     }
-    let Some(entry) = books.whole() else { return };
+    let Some(entry) = books.whole_program() else { return };
     findings.causes.clear();
     // More work causes more allocations, but no larger allocations and no higher level. A rewritten library is evidence
     // of its own.
@@ -41,7 +41,7 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
 impl Books<'_> {
     /// If the total certainly changed and no cause explains it: returns the narrowest function of the program that has
     /// nearly all of the change. It is ambiguous, because less work everywhere would look the same.
-    fn whole(&self) -> Option<CauseEntry> {
+    fn whole_program(&self) -> Option<CauseEntry> {
         let total_change = self.delta(self.rows.front());
         let is_whole = |set: &usize| {
             let set_data = &self.sets.sets[*set];
@@ -57,6 +57,6 @@ impl Books<'_> {
         let set = paced(0..self.sets.len()).filter(is_whole).min_by(narrowest)?;
         let candidate = self.attribution.candidate(set, self.delta(self.sets.sets[set].values) / self.scale);
         let rows = candidate.rows.clone();
-        self.said(&candidate, rows)
+        self.describe(&candidate, rows)
     }
 }

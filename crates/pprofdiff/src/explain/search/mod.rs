@@ -191,7 +191,7 @@ pub(in crate::explain) fn search(
             let is_unanimous = !fixed && telling.len() >= MIN_UNANIMOUS && agreed > UNANIMOUS;
             let usual = if is_unanimous { USUAL_OF_BENCHMARKS } else { usual };
             let price_of_scale = if is_one { 0.0 } else { price + PRICE_OF_SCALE + (away / usual).powi(2) };
-            let cost = model.left(&tau2, price) + causes.len() as f64 * price + price_of_scale;
+            let cost = model.unexplained(&tau2, price) + causes.len() as f64 * price + price_of_scale;
             if causes.is_empty() {
                 quiet = quiet.min(cost);
             }
@@ -229,7 +229,8 @@ pub(in crate::explain) fn search(
             degrees: None,
         };
     };
-    let mut causes: Vec<usize> = causes.iter().map(|&j| model.holder(model.whole(model.purest(j)))).collect();
+    let mut causes: Vec<usize> =
+        causes.iter().map(|&j| model.lock_holder(model.with_callees(model.purest(j)))).collect();
     causes.dedup();
     let fits = model.refit(&causes);
     let min_delta = floor * (total[0] + total[1] / model.scale) / 2.0;

@@ -196,13 +196,13 @@ impl<'a> ScaleModel<'a> {
 
     fn sums_by(&self, set: usize, all: f64, sums: &SetSums) -> SetEvents {
         let w = self.sets.sets[set].event.max(1e-300);
-        let [b, n, r] = self.known(all, sums);
+        let [b, n, r] = self.without_rounding(all, sums);
         SetEvents { b: b / w, n: n / w, r }
     }
 
     /// Returns both sides' values and their expected ratio. Sums that cancelled out leave rounding errors, which become
     /// 0.
-    fn known(&self, all: f64, [b, n, eb, en]: &SetSums) -> [f64; 3] {
+    fn without_rounding(&self, all: f64, [b, n, eb, en]: &SetSums) -> [f64; 3] {
         let least = 1e-9 * all;
         let without_error = |x: f64| if x > least { x } else { 0.0 };
         let eb = without_error(*eb);
@@ -290,7 +290,7 @@ impl<'a> ScaleModel<'a> {
         // Excludes most touched sets early, because they change too little.
         let floor = self.floor * self.scale * (1.0 - 1e-9);
         let may_pass = |Touched { all, sums, .. }: &&Touched| {
-            let [b, n, r] = self.known(*all, sums);
+            let [b, n, r] = self.without_rounding(*all, sums);
             (n - r * b).abs() >= floor
         };
         let touched = paced(&self.touched).filter(may_pass);
@@ -464,7 +464,7 @@ impl<'a> ScaleModel<'a> {
 
     /// For a function whose own cost is one-sided: returns the function with its callees, if these are one-sided as
     /// well.
-    pub(super) fn whole(&self, set: usize) -> usize {
+    pub(super) fn with_callees(&self, set: usize) -> usize {
         let own_set = &self.sets.sets[set];
         let SetKey::Own(function) = own_set.key else { return set };
         let side = usize::from(own_set.values[1] > 0.0);
@@ -487,7 +487,7 @@ impl<'a> ScaleModel<'a> {
 
     /// For waiting: returns the own cost of the function that holds the lock, if it has nearly all of the change. Locks
     /// are then named after their holder.
-    pub(super) fn holder(&self, set: usize) -> usize {
+    pub(super) fn lock_holder(&self, set: usize) -> usize {
         let set_data = &self.sets.sets[set];
         if self.rows.kind != ValueKind::Delay || set_data.key.is_label() {
             return set;
@@ -511,7 +511,7 @@ impl<'a> ScaleModel<'a> {
     /// Returns the deviance that the causes leave in the functions' own costs, capped for each function at the price of
     /// one more cause. `tau2` is the known noise, because a wrong scale must not excuse itself with the noise that it
     /// creates.
-    pub(super) fn left(&self, tau2: &Variances, cap: f64) -> f64 {
+    pub(super) fn unexplained(&self, tau2: &Variances, cap: f64) -> f64 {
         paced(0..self.sets.telling.n_own as usize)
             .map(|j| {
                 let s = self.sums(j);

@@ -137,7 +137,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
         let mut row_values = vec![0.0; rows.rows.len()];
         for (cells, length) in run_columns[side.clone()].iter().zip(&length[side.clone()]) {
             cells.iter().for_each(|&(row, value)| row_values[row as usize] = value);
-            let before = sets.before(|row| row_values[row as usize]);
+            let before = sets.prefix_sums(|row| row_values[row as usize]);
             for (j, [sum, squares]) in paced(sums.iter_mut().enumerate()) {
                 let x = sets.sum(j, &before) / length;
                 (*sum, *squares) = (*sum + x, *squares + x * x);
