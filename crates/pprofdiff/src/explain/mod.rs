@@ -73,7 +73,7 @@ const VAST_REST: f64 = 1.0;
 /// Minimum fraction of a side that cannot be attributed before a warning reports it.
 const LITTLE: f64 = 0.01;
 /// Cap for reported noise. JSON cannot represent infinity.
-const MAX_SAID: f64 = 1e6;
+const MAX_REPORTED_NOISE: f64 = 1e6;
 /// Maximum ratio of the work of two sides.
 const MAX_WORK: f64 = 1e9;
 /// Maximum number of cost shifts to fold before giving up.
@@ -108,7 +108,7 @@ pub struct ExplainOptions {
 #[derive(Debug, Clone)]
 pub struct Heap(Arc<Diff>);
 
-/// Compares identity: a heap equals only itself, because comparing profiles would be expensive.
+/// Compares identity: a heap equals only itself. The profiles are not compared.
 impl PartialEq for Heap {
     fn eq(&self, other: &Heap) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -300,7 +300,7 @@ pub(crate) fn sampling(measure: &Measure) -> Result<(Vec<f64>, f64)> {
 }
 
 /// Maximum number of renamed functions, and of inlined functions, in a view's warnings.
-const MAX_TOLD: usize = 5;
+const MAX_LISTED: usize = 5;
 
 /// Returns the functions that were renamed or inlined between the sides, for views that match names across builds.
 pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
@@ -325,10 +325,10 @@ pub(crate) fn moves(diff: &Diff) -> Result<Moves> {
         moves.folded[call.side].insert(name(call.frame));
     }
     for (texts, reason) in [(pairs, "under other names"), (calls, "inlined on one side")] {
-        let more = texts.len().saturating_sub(MAX_TOLD);
+        let more = texts.len().saturating_sub(MAX_LISTED);
         let more = if more > 0 { format!("; and {more} more") } else { String::new() };
         if !texts.is_empty() {
-            let first = texts.iter().take(MAX_TOLD).map(String::as_str).collect::<Vec<_>>().join("; ");
+            let first = texts.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
             moves.told.push(format!("matched {reason}: {first}{more}"));
         }
     }
@@ -404,7 +404,9 @@ fn explain(
         let mut candidates = attribution.candidates();
         let folds = |shift: &CostShift| {
             let mut stacks = sets.rows(shift.set).map(|row| rows.stack(row as usize));
-            shifts < MAX_SHIFTS && !work.is_used_up() && stacks.any(|stack| kept_of(stack, shift.inside) < stack.len())
+            shifts < MAX_SHIFTS
+                && !work.is_used_up()
+                && stacks.any(|stack| kept_frames(stack, shift.inside) < stack.len())
         };
         if let Some(shift) = attribution.shift(&candidates).filter(folds) {
             shifts += 1;
@@ -424,7 +426,7 @@ fn explain(
             // Below this frame, cost only changed places.
             rows.regroup(|i, stack| {
                 if folded.binary_search(&(i as u32)).is_ok() {
-                    stack.truncate(kept_of(stack, shift.inside));
+                    stack.truncate(kept_frames(stack, shift.inside));
                 }
             });
             continue;
@@ -522,8 +524,8 @@ fn explain(
         (base.events, new.events, candidate.cause.score) = (0.0, 0.0, 0.0);
     }
     let (deviation, noticed, event) = match is_uncounted {
-        true => (MAX_SAID, MAX_SAID, 0.0),
-        false => (result.deviation.min(MAX_SAID), result.noticed.min(MAX_SAID), rows.event()),
+        true => (MAX_REPORTED_NOISE, MAX_REPORTED_NOISE, 0.0),
+        false => (result.deviation.min(MAX_REPORTED_NOISE), result.noticed.min(MAX_REPORTED_NOISE), rows.event()),
     };
     let (all, rest) = (rows.all(), account.rest.abs());
     let verdict = match () {
@@ -553,8 +555,8 @@ fn explain(
         left_out.push("too many sets of stacks changed to compare all ways to explain the difference".to_owned());
     }
     left_out.extend(measure.sampling_warnings());
-    left_out.extend(note_of_rest(rows.stackless(), all, kind, "a function: no stack"));
-    left_out.extend(note_of_rest(rows.negative, all, kind, "a cause: negative values"));
+    left_out.extend(rest_warning(rows.stackless(), all, kind, "a function: no stack"));
+    left_out.extend(rest_warning(rows.negative, all, kind, "a cause: negative values"));
     let mut summary = Summary::clone(measure.summary());
     summary.warnings.splice(0..0, left_out.iter().cloned());
     summary.sampling = Some(measure.sampling());
@@ -609,7 +611,7 @@ fn explain(
 }
 
 /// Returns a warning about values that cannot be attributed, if they exceed [`LITTLE`] of a side.
-fn note_of_rest(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Option<String> {
+fn rest_warning(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Option<String> {
     let parts = [0, 1].map(|side| 100.0 * values[side] / all[side].max(f64::MIN_POSITIVE));
     let [base, new] = parts.map(f64::round);
     parts
@@ -620,6 +622,6 @@ fn note_of_rest(values: [f64; 2], all: [f64; 2], kind: &str, why: &str) -> Optio
 
 /// Returns the number of frames to keep if cost below the frame `inside` only changed places: up to its first
 /// occurrence.
-fn kept_of(stack: &[u32], inside: u32) -> usize {
+fn kept_frames(stack: &[u32], inside: u32) -> usize {
     stack.iter().position(|frame| *frame == inside).map_or(stack.len(), |at| at + 1)
 }

@@ -174,10 +174,10 @@ impl WorkLabels {
     }
 }
 
-/// Minimum number of memory units for candidates with labels. Each label is a candidate by itself and with each
-/// function below it, so their number grows with labels, functions and stacks. A unit is a tree node and a range of a
-/// set, which are 28 bytes. A row takes 56 bytes and a candidate 112 bytes in addition. The limit is [`PLACES`], or one
-/// unit per [`BYTES_OF_PLACE`] of the profiles.
+/// Lower bound of the memory limit for candidates with labels, in units. Each label is a candidate by itself and with
+/// each function below it, so their number grows with labels, functions and stacks. A unit is a tree node and a range
+/// of a set, which are 28 bytes. A row takes 56 bytes and a candidate 112 bytes in addition. The limit is [`PLACES`],
+/// or one unit per [`BYTES_OF_PLACE`] of the profiles.
 const PLACES: usize = 900_000;
 const BYTES_OF_PLACE: usize = 28;
 /// Memory of a row in addition to its nodes, in units.

@@ -103,8 +103,8 @@ impl<'a> SetBuilder<'a> {
     }
 
     /// Builds the sets of one kind of key: a set per key with enough events, unless an earlier set has the same rows.
-    /// `key_of` returns the key for a number. Returns the set of each key, or [`NONE`] for too few events, or if another key
-    /// has the same rows.
+    /// `key_of` returns the key for a number. Returns the set of each key, or [`NONE`] for too few events, or if
+    /// another key has the same rows.
     pub fn add(
         &mut self,
         tree: &CallTree,

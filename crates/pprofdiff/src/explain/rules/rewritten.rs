@@ -54,7 +54,7 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
     let mut kept = Vec::with_capacity(rows.rows.len());
     for (i, row) in paced(rows.rows.iter().enumerate()) {
         let stack = rows.stack(i);
-        // Consequences of causes elsewhere need their frames.
+        // Background stacks are recognized by their frames, so they are not cut.
         let first = stack.iter().map(|&frame| alone[frame as usize]).position(|side| side.is_some() && !row.background);
         kept.push(first.unwrap_or(stack.len()));
         let Some((pos, side)) = first.and_then(|pos| Some((pos, alone[stack[pos] as usize]?))) else { continue };

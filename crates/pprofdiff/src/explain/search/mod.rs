@@ -35,8 +35,8 @@ const MAX_OF_SCALE: f64 = 0.1;
 const AGREEING: f64 = 0.5;
 const UNANIMOUS: f64 = 0.8;
 const MIN_UNANIMOUS: usize = 5;
-/// Like [`AGREEING`], for locks. A thread that waits longer for one lock waits less for others, so few locks may agree
-/// by accident.
+/// Like [`AGREEING`], for locks. It is higher, because a thread that waits longer for one lock waits less for other
+/// locks meanwhile.
 const AGREEING_LOCKS: f64 = 0.9;
 /// A function agrees with a scale, whatever the noise, if the logarithms of both ratios differ by less than this.
 const NEAR_SCALE: f64 = 0.1;

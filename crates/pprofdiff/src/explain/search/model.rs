@@ -97,8 +97,7 @@ pub(super) struct Applied {
 }
 
 /// The work that a search has done, and its limit: the number of candidate ranges that were created, plus the number of
-/// call tree nodes that were visited to apply factors to rows. Counting instead of measuring time keeps results
-/// reproducible.
+/// call tree nodes that were visited to apply factors to rows.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::explain) struct SearchBudget {
     pub done: u64,

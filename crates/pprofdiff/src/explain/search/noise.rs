@@ -46,7 +46,7 @@ struct Prior {
     /// Minimum noise of one pair, and the number of measured frames that lowers this minimum to zero.
     floor: f64,
     trust: f64,
-    /// The number of frames that lowers the minimum that `tau` implies to zero.
+    /// The number of measured frames at which `tau` no longer acts as a minimum.
     shrink: f64,
 }
 
@@ -84,7 +84,7 @@ const MAX_RATIOS: usize = 2_000;
 /// Minimum standard deviation, between runs, of the logarithm of a lock's delay.
 const QUIETEST_LOCK: f64 = 0.1;
 
-/// Minimum number of locks for the threshold. A program has few locks that matter.
+/// Minimum number of locks that the threshold assumes. A program has few locks that matter.
 const MIN_LOCKS: usize = 10;
 
 /// Returns how the noise between runs is measured.
