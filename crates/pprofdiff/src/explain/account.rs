@@ -71,7 +71,7 @@ impl Uncut {
         )
     }
 
-    /// Returns the sum, by side, over the stacks with a function that satisfy `holds`.
+    /// Returns the sum, by side, of a function's stacks for which `holds` returns true.
     pub(super) fn sum(&self, function: u32, holds: impl Fn(&[u32]) -> bool) -> [f64; 2] {
         let matching = self.stacks_of(function).filter(|(stack, _)| holds(stack));
         matching.fold([0.0; 2], |sum, (_, v)| [sum[0] + v[0], sum[1] + v[1]])
@@ -96,7 +96,7 @@ pub(super) struct CauseEntry {
     /// The values of these stacks, summed over all runs of each side.
     pub values: [f64; 2],
     pub score: f64,
-    /// Functions of other causes that own some stacks with this cause's name.
+    /// Functions of other causes. Some stacks that match this cause's name belong to these causes.
     pub others: Vec<u32>,
     /// The merged parts of this cause, with their values within its stacks.
     pub parts: Vec<(Description, [f64; 2])>,

@@ -432,7 +432,8 @@ pub struct Explanation {
     /// Warnings about omitted work, such as keys of labels or comparisons of causes.
     #[serde(skip)]
     pub left_out: Vec<String>,
-    /// A deterministic measure of the work: the number of call tree nodes and candidate ranges that were created, plus the nodes that the search visited.
+    /// A deterministic measure of the work: the number of call tree nodes and candidate ranges that were created, plus
+    /// the nodes that the search visited.
     #[serde(skip)]
     pub work: u64,
     /// Further explanations. Memory in use as the default sample type adds the allocations. Heap profiles of the same

@@ -10,14 +10,16 @@ use crate::statistics::counts;
 
 /// A set counts as added or removed if one side has less than this fraction of the opposite side's value.
 const ONE_SIDED: f64 = 0.02;
-/// Maximum fraction of both sides in a set that can locate a change. Wider sets say too little.
+/// A set with more than this fraction of both sides is too wide to locate a change.
 const WIDE: f64 = 0.7;
 /// Two causes are merged if they make up more than this fraction of a set around them.
 const MERGE: f64 = 0.6;
-/// Cost moved within a set if the set's own change is less than this fraction of it.
+/// A candidate's cost moved within a set around it if the set's change is less than this fraction of the candidate's
+/// change.
 const MOVED: f64 = 0.35;
-/// A set is the counterpart of a change if its loss differs from the gain by at most [`COUNTERPART`] as a fraction, and
-/// the loss has this minimum deviance. The caller's own cost is the likeliest counterpart, so it needs less deviance.
+/// A set is the counterpart of a gain if its loss differs from the gain by at most the fraction [`COUNTERPART`], and
+/// the loss has at least the deviance [`COUNTERPART_DEVIANCE`]. The caller's own cost is the likeliest counterpart, so
+/// [`CALLER_DEVIANCE`] is enough for it.
 const COUNTERPART: f64 = 0.4;
 const COUNTERPART_DEVIANCE: f64 = 6.0;
 const CALLER_DEVIANCE: f64 = 3.84;
@@ -85,7 +87,7 @@ pub(super) struct CauseCandidate {
     /// The set's rows, in order.
     pub rows: Vec<u32>,
     pub subject: Description,
-    /// The change that the search attributes to this set, in addition to its remaining causes, in values of all base
+    /// The change that the search attributes to this set, given the remaining causes, in values of all base
     /// runs together.
     pub delta: f64,
     /// The merged sets with their rows.
@@ -100,7 +102,8 @@ pub(super) struct CostShift {
     pub lost: u32,
     pub inside: u32,
     pub amount: f64,
-    /// The kind of move in reports; `None` if inlining differs between runs of one build, so that a move is expected.
+    /// The kind of move in reports; `None` if inlining differs between runs of one build: then the move is not
+    /// reported.
     pub how: Option<How>,
     /// True if the cost of the frame that contains both changed by no more than chance.
     pub even: bool,

@@ -35,7 +35,7 @@ impl<'a> SharedInputs<'a> {
     /// Explains a sample type. With `with_heap`, heap profiles attribute its garbage collection.
     pub fn explain(&self, target: &ExplainTarget, with_heap: bool) -> Result<Explanation> {
         let value = self.measure(target)?;
-        let run = |look: ReadRuns<'_>| self.explain_look(&value, look, with_heap);
+        let run = |reads: ReadRuns<'_>| self.explain_runs(&value, reads, with_heap);
         target.read(self.selection, &value, self.options.noise_runs, |columns| run(ReadRuns::new(columns, &self.texts)))
     }
 
@@ -46,7 +46,7 @@ impl<'a> SharedInputs<'a> {
         targets[0].read(self.selection, &a, learned, |first_columns| {
             targets[1].read(self.selection, &b, learned, |second_columns| {
                 let [first, second] = ReadRuns::both([first_columns, second_columns], &self.texts);
-                let run = |value, look, i: usize| self.explain_look(value, look, with_heap[i]);
+                let run = |value, reads, i: usize| self.explain_runs(value, reads, with_heap[i]);
                 parallel::join(|| run(&a, first, 0), || run(&b, second, 1)).into()
             })
         })?
@@ -56,9 +56,9 @@ impl<'a> SharedInputs<'a> {
         self.selection.measure_type(target.number, Normalize::None)
     }
 
-    fn explain_look(&self, value: &Measure, look: ReadRuns<'_>, with_heap: bool) -> Explanation {
+    fn explain_runs(&self, value: &Measure, reads: ReadRuns<'_>, with_heap: bool) -> Explanation {
         let heap = self.heap.as_ref().filter(|_| with_heap);
-        explain(self.selection.diff(), value, look.rows(), heap, self.options)
+        explain(self.selection.diff(), value, reads.rows(), heap, self.options)
     }
 }
 

@@ -1,8 +1,8 @@
 //! Rows as a tree of calls. Rows are sorted by their frames, so everything below a call is a range of rows.
 //!
-//! There is one tree of all rows, and one tree per label of the rows with this label. To make the latter ranges, too,
-//! the rows with labels are listed again: a **member** is a position in the list of all rows, followed by the rows of
-//! each label. Every set of the search consists of a few ranges of members.
+//! There is one tree of all rows, and one tree per label of the rows with this label. The rows with labels are listed
+//! again, so that the rows of each label are a range as well: a **member** is a position in the list of all rows,
+//! followed by the rows of each label. Every set of the search consists of a few ranges of members.
 
 use std::ops::Range;
 

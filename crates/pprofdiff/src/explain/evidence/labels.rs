@@ -88,8 +88,8 @@ pub(in crate::explain) struct WorkLabels {
 }
 
 impl WorkLabels {
-    /// Keeps keys with 2 to 50 values if most of their cost is in values that both sides have. Any other key
-    /// distinguishes the sides or the samples, and not the work (such as a build, a process, or a request).
+    /// Keeps keys with 2 to 50 values if most of their cost is in values that both sides have. Any other key, such as a
+    /// build, a process or a request, distinguishes the sides or the samples instead of the work.
     pub(in crate::explain) fn new(runs: &[Run<'_>], read: &[OfRun]) -> WorkLabels {
         let mut texts = TextInterner::default();
         let mut pairs: Interner<(u32, u32), State> = Interner::default();

@@ -60,7 +60,7 @@ impl LightStacks {
             let root = frames.first().copied().unwrap_or(no_frame);
             shared.push(SharedPrefix { stack, length: length as u32, origin: if length == 0 { root } else { prefix } });
         };
-        let shared = distinct.look_at(runs, read, reader, &is_light, shorten);
+        let shared = distinct.visit_stacks(runs, read, reader, &is_light, shorten);
         for SharedPrefix { stack, length, origin } in paced(shared.into_iter().flat_map(|(shared, _)| shared)) {
             let number =
                 if length == 0 { &mut root_stacks[origin as usize] } else { &mut prefix_stacks[origin as usize] };

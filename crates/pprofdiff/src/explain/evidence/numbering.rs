@@ -56,7 +56,7 @@ impl StackIds {
             begins.push(begin);
             begin += list.len() as u32;
         }
-        let looks: Vec<Vec<Vec<u32>>> = parallel::map(&(0..parts).collect::<Vec<_>>(), |&part| {
+        let results: Vec<Vec<Vec<u32>>> = parallel::map(&(0..parts).collect::<Vec<_>>(), |&part| {
             let (mut index, mut hashes, mut firsts) = (Index::default(), Vec::new(), Vec::new());
             let list_firsts = |(list, &begin): (&&[u128], &u32)| {
                 let own_hashes = paced(list.iter().zip(begin..)).filter(|(hash, _)| part_of(**hash) == part);
@@ -74,13 +74,13 @@ impl StackIds {
         let all: Vec<usize> = (0..lists.len()).collect();
         // By list: the first occurrence of each hash, and the number of new hashes in this list.
         let firsts: Vec<(Vec<u32>, u32)> = parallel::map(&all, |&list| {
-            let mut part_firsts: Vec<_> = looks.iter().map(|look| look[list].iter()).collect();
+            let mut part_firsts: Vec<_> = results.iter().map(|result| result[list].iter()).collect();
             let first = |hash: &u128| part_firsts[part_of(*hash)].next().copied().unwrap_or(NONE);
             let firsts: Vec<u32> = paced(lists[list]).map(first).collect();
             let n_new = firsts.iter().zip(begins[list]..).filter(|(first, place)| *first == place).count();
             (firsts, n_new as u32)
         });
-        drop(looks);
+        drop(results);
         let mut starts = Vec::with_capacity(lists.len());
         let mut len = 0;
         for (_, n_new) in &firsts {

@@ -21,13 +21,13 @@ use pprofdiff_profile::work::paced;
 
 /// Memory for the frames of stacks while reading, in bytes, in addition to an eighth of the profiles' size.
 const ROOM: usize = 12 << 20;
-/// Minimum limit for the number of frames of all rows. If rows share no calls, the tree of calls and its sets take
-/// about 50 bytes per frame. The limit is [`FRAMES`], or one frame per [`BYTES_OF_FRAME`] of the profiles. Half of it
-/// is for heavy stacks, half for light stacks.
+/// Lower bound of the limit for the number of frames of all rows. If rows share no calls, the tree of calls and its
+/// sets take about 50 bytes per frame. The limit is [`FRAMES`], or one frame per [`BYTES_OF_FRAME`] of the profiles.
+/// Half of it is for heavy stacks, half for light stacks.
 const FRAMES: usize = 1 << 20;
 const BYTES_OF_FRAME: usize = 16;
 
-/// Minimum number of stacks that are worth a thread.
+/// Minimum number of stacks per thread.
 const MIN_STACKS: usize = 1 << 16;
 
 /// The measures that are read together.
@@ -132,9 +132,9 @@ impl<'m> ReadRuns<'m> {
     }
 
     pub(in crate::explain) fn new(columns: &'m Columns<'m>, texts: &FrameTexts) -> ReadRuns<'m> {
-        let mut look = ReadRuns::unread(columns, texts);
-        look.read = read_runs(&[&look]).into_iter().flatten().collect();
-        look
+        let mut reads = ReadRuns::unread(columns, texts);
+        reads.read = read_runs(&[&reads]).into_iter().flatten().collect();
+        reads
     }
 
     /// Reads two sample types. They share one pass over the samples if both give frames the same names.
@@ -171,11 +171,10 @@ impl<'m> ReadRuns<'m> {
         let mut collected = CollectedRows { reader: &reader, stacks: Stacks::default(), rows: Vec::new() };
         let (sums_by_run, pruned) = {
             let distinct = DistinctStacks::new(runs, read, &labels);
-            let Heavy { mut row_of, beginnings, light: pruned, is_whole } =
+            let Heavy { mut row_of, prefixes, light: pruned, is_whole } =
                 collected.heavy(runs, read, &distinct, frames);
             if pruned > 0 {
-                let mut light =
-                    LightStacks::new(runs, read, &distinct, &reader, &row_of, beginnings, &collected.stacks);
+                let mut light = LightStacks::new(runs, read, &distinct, &reader, &row_of, prefixes, &collected.stacks);
                 light.cut(&distinct, frames);
                 light.make_rows(&mut collected, &mut row_of, &is_whole);
             }
@@ -217,10 +216,10 @@ impl<'m> ReadRuns<'m> {
 }
 
 /// Reads the profiles of one sample type, or of two in one pass. Returns, by profile, the samples of each type.
-fn read_runs(looks: &[&ReadRuns<'_>]) -> Vec<Vec<OfRun>> {
-    let (reader, keys, n) = (looks[0].reader(), Keys::new(), looks[0].runs.len());
+fn read_runs(sample_types: &[&ReadRuns<'_>]) -> Vec<Vec<OfRun>> {
+    let (reader, keys, n) = (sample_types[0].reader(), Keys::new(), sample_types[0].runs.len());
     let read = |run: &usize| {
-        let runs: Vec<&Run<'_>> = looks.iter().map(|look| &look.runs[*run]).collect();
+        let runs: Vec<&Run<'_>> = sample_types.iter().map(|reads| &reads.runs[*run]).collect();
         let room = runs[0].walk.input.profile.inflated_size() / 8 + ROOM / n.max(1);
         OfRun::read(&runs, &reader, &keys, room)
     };
@@ -281,26 +280,26 @@ impl DistinctStacks {
         functions.iter().zip(0..).for_each(|(&function, bit)| bits[function as usize] |= 1 << bit);
         let stack_of = |row: &u32| self.rows[*row as usize].0 as usize;
         rows.iter().for_each(|row| is_wanted[stack_of(row)] = true);
-        let look = |matches: &mut Vec<(u32, u64)>, stack: u32, frames: &[u32]| {
+        let visit = |matches: &mut Vec<(u32, u64)>, stack: u32, frames: &[u32]| {
             let has = frames.iter().fold(0, |has, &frame| has | bits[frame as usize]);
             matches.extend((has != 0).then_some((stack, has)));
         };
         let mut bits_of_stacks = vec![0; self.first.len()];
-        for (stack, has) in self.look_at(runs, read, reader, &is_wanted, look).into_iter().flatten() {
+        for (stack, has) in self.visit_stacks(runs, read, reader, &is_wanted, visit).into_iter().flatten() {
             bits_of_stacks[stack as usize] = has;
         }
         paced(rows).map(|row| bits_of_stacks[stack_of(row)]).collect()
     }
 
-    /// Calls `look` with each wanted stack and its frames, as in the first run that has the stack. Chunks of the runs
-    /// are processed in parallel. Returns, by chunk and in order, the values that `look` filled.
-    pub(super) fn look_at<T: Default + Send>(
+    /// Calls `visit` with each wanted stack and its frames, as in the first run that has the stack. Chunks of the runs
+    /// are processed in parallel. Returns, by chunk and in order, the values that `visit` filled.
+    pub(super) fn visit_stacks<T: Default + Send>(
         &self,
         runs: &[Run<'_>],
         read: &[OfRun],
         reader: &SampleReader<'_>,
         is_wanted: &[bool],
-        look: impl Fn(&mut T, u32, &[u32]) + Sync,
+        visit: impl Fn(&mut T, u32, &[u32]) + Sync,
     ) -> Vec<T> {
         // By run: the common number of each stack, if this run is the first to have it and it is wanted.
         let mut firsts: Vec<Vec<u32>> = read.iter().map(|samples| vec![NONE; samples.stacks.hashes.len()]).collect();
@@ -313,7 +312,7 @@ impl DistinctStacks {
             let (firsts, mut result) = (&firsts[run], T::default());
             let wants = |number: u32| firsts[number as usize] != NONE;
             read[run].each_stack(&runs[run], reader, chunk, wants, |number, frames| {
-                look(&mut result, firsts[number as usize], frames);
+                visit(&mut result, firsts[number as usize], frames);
             });
             result
         })
@@ -375,7 +374,7 @@ struct Heavy {
     /// The row of each distinct stack with labels; [`NONE`] if it is light.
     row_of: Vec<u32>,
     /// The prefixes of the heavy stacks, if there are light stacks.
-    beginnings: StackPrefixes,
+    prefixes: StackPrefixes,
     /// The number of light stacks.
     light: usize,
     /// By function: true if it is the innermost program function of heavy stacks only.
@@ -429,7 +428,7 @@ impl CollectedRows<'_, '_> {
             kept.0.push(stack);
             kept.1.push(frames.iter().copied());
         };
-        let kept = distinct.look_at(runs, read, self.reader, &is_wanted, keep);
+        let kept = distinct.visit_stacks(runs, read, self.reader, &is_wanted, keep);
         self.rows.reserve(heavy.len());
         for (numbers, stacks) in kept {
             self.stacks.reserve(&stacks);
@@ -442,12 +441,12 @@ impl CollectedRows<'_, '_> {
             let (stack, labels) = distinct.rows[row as usize];
             row_of[row as usize] = self.push(stack_of[stack as usize], labels);
         }
-        let (mut beginnings, light) = (StackPrefixes::new(), distinct.rows.len() - heavy.len());
+        let (mut prefixes, light) = (StackPrefixes::new(), distinct.rows.len() - heavy.len());
         if light > 0 {
             let order = Order::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
-            paced(order).for_each(|stack| beginnings.add(stack, self.stacks.get(stack)));
+            paced(order).for_each(|stack| prefixes.add(stack, self.stacks.get(stack)));
         }
-        Heavy { row_of, beginnings, light, is_whole }
+        Heavy { row_of, prefixes, light, is_whole }
     }
 
     /// Sums the runs, by the row of each distinct stack with labels. Returns each run's values if they measure noise.

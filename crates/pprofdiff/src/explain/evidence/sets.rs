@@ -98,8 +98,8 @@ pub(in crate::explain) struct Sets {
     /// Ranges of members. Ranges of one set are in order and do not overlap.
     ranges: Vec<Range<u32>>,
     tree: CallTree,
-    /// By node: the set of its function, which contains the node's members. [`NONE`] if the function lacks a set, or if
-    /// members reach a set with the same rows by another way.
+    /// By node: the set of its function, which contains the node's members. [`NONE`] if the function has too few events
+    /// for a set, or the same rows as an earlier set.
     node_sets: Vec<u32>,
     /// By node of the tree of all rows: the set of the call that leads to it.
     node_call_sets: Vec<u32>,
@@ -177,7 +177,7 @@ struct OpenNode<const N: usize> {
 impl Sets {
     pub(in crate::explain) fn new(rows: &StackRows) -> Sets {
         let tree = CallTree::new(rows);
-        let mut making = SetBuilder::new(rows, &tree);
+        let mut builder = SetBuilder::new(rows, &tree);
         let (n_rows, n_frames) = (rows.n_front() as u32, rows.names.len());
         // The innermost program function of each row, and its leaf if that is another function outside the system.
         let seen_frames = |row: u32| if rows.rows[row as usize].is_below { &[] } else { rows.stack(row as usize) };
@@ -187,18 +187,18 @@ impl Sets {
         let leaf = |row: u32| last_frame(row).filter(|&leaf| owns[row as usize] == NONE || !rows.is_system(leaf));
         let leaves: Vec<u32> = paced(0..n_rows).map(|row| leaf(row).unwrap_or(NONE)).collect();
         // Adds keys in the order of preference, because the first key of equal sets becomes the name.
-        let own_sets = making.add(&tree, n_frames, SetKey::Own, &RowSpans(&owns));
-        let n_own = making.sets.len() as u32;
+        let own_sets = builder.add(&tree, n_frames, SetKey::Own, &RowSpans(&owns));
+        let n_own = builder.sets.len() as u32;
         let edge = |number: u32| {
             let (caller, callee) = tree.edges[number as usize];
             SetKey::Edge(caller, callee)
         };
-        let call_sets = making.add(&tree, tree.edges.len(), edge, &CallSpans(&tree));
-        let function_sets = making.add(&tree, n_frames, SetKey::Node, &FunctionSpans(&tree));
-        let leaf_sets = making.add(&tree, n_frames, SetKey::Leaf, &RowSpans(&leaves));
-        let n_plain = making.sets.len();
+        let call_sets = builder.add(&tree, tree.edges.len(), edge, &CallSpans(&tree));
+        let function_sets = builder.add(&tree, n_frames, SetKey::Node, &FunctionSpans(&tree));
+        let leaf_sets = builder.add(&tree, n_frames, SetKey::Leaf, &RowSpans(&leaves));
+        let n_plain = builder.sets.len();
         let n_labels = tree.label_ranges.len();
-        let label_sets = making.add(&tree, n_labels, SetKey::Label, &LabelSpans(&tree));
+        let label_sets = builder.add(&tree, n_labels, SetKey::Label, &LabelSpans(&tree));
         let (mut node_sets, mut node_call_sets) = (vec![NONE; tree.nodes.len()], vec![NONE; tree.places.len()]);
         tree.for_each_function(|frame, _, node| node_sets[node as usize] = function_sets[frame as usize]);
         tree.for_each_call(|edge, _, node| node_call_sets[node as usize] = call_sets[edge as usize]);
@@ -217,7 +217,7 @@ impl Sets {
             frames.iter().zip(0..).for_each(|(&frame, number)| number_of[frame as usize] = number);
             let key = |number: u32| SetKey::LabelNode(label as u32, frames[number as usize]);
             let spans = LabelFunctionSpans { tree: &tree, label, number_of: &number_of };
-            let sets_of_functions = making.add(&tree, frames.len(), key, &spans);
+            let sets_of_functions = builder.add(&tree, frames.len(), key, &spans);
             tree.for_each_function_of(label, |frame, _, node| {
                 node_sets[node as usize] = sets_of_functions[number_of[frame as usize] as usize];
             });
@@ -228,7 +228,7 @@ impl Sets {
         for (members, &set) in tree.label_ranges.iter().zip(&label_sets) {
             member_sets.extend(members.clone().map(|_| [set, NONE]));
         }
-        let SetBuilder { mut sets, other_names, ranges, .. } = making;
+        let SetBuilder { mut sets, other_names, ranges, .. } = builder;
         let order = grouped(sets.len(), || other_names.iter().zip(0..).map(|((set, _), i)| (*set as usize, i))).0;
         let other_names = order.into_iter().map(|i| other_names[i as usize]).collect();
         let labelled = sets.len() - n_plain;

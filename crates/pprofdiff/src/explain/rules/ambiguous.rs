@@ -1,6 +1,6 @@
 //! Ambiguous causes: more work everywhere would explain the difference nearly as well, so two readings are reported. If
-//! the runs of each side explain the difference of the totals, neither reading is reported: a busy machine scales all
-//! costs of a run by one factor, which looks the same.
+//! the variation between runs explains the difference of the totals, neither reading is reported: a busy machine scales
+//! all costs of a run by one factor, which looks the same.
 
 use super::{Find, Findings, Rule};
 use crate::explain::account::Books;

@@ -57,7 +57,7 @@ enum Find {
     Rename(fn(&MatchedNames) -> Vec<RenamedFunction>),
     /// Finds functions that are inlined into their callers on one side.
     Fold(fn(&MatchedNames) -> Vec<Inlined>),
-    /// Finds a depth for cutting stacks. The search for causes stays above it.
+    /// Finds rewritten code, and the number of frames to keep of each stack. The search for causes stays above the cut.
     Cut(fn(&MatchedNames) -> Option<(Rewritten, Vec<usize>)>),
     /// Belongs to the search itself.
     Search,

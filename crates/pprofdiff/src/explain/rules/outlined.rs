@@ -21,8 +21,8 @@ const PART_OF_CALLER: f64 = 0.1;
 /// Minimum decrease of the callers' own cost per run, as a fraction of the function's own cost per run.
 const PART_OF_RUN: f64 = 0.5;
 
-/// Finds functions without significant callees that only one side has, if the own cost of their callers is smaller
-/// there by their cost, as if a part of the callers became a function.
+/// Finds functions without significant callees that only one side has, and whose cost equals a decrease of their
+/// callers' own cost: a part of the callers may have become a function.
 fn outlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
     let (total, event) = (rows.total(), rows.event());
     let mut own = vec![[0.0; 2]; rows.names.len()];

@@ -1,10 +1,10 @@
 //! Functions that have another name on the new side. A rename needs evidence in the names, because an equal cost alone
 //! is not enough.
 //!
-//! 1. Packages under another path (`gopkg.in/yaml.v2` and `yaml.v3`) are matched by the names that they share. 2.
-//! Functions with the same last name are matched if they have the same callers or callees, and a similar cost. 3.
-//! Functions of one package with the same callers and the same cost are matched if there is exactly one possible pair,
-//!    and their names or their callees are similar.
+//! 1. Packages under another path (`gopkg.in/yaml.v2` and `yaml.v3`) are matched by the names that they share.
+//! 2. Functions with the same last name are matched if they have the same callers or callees, and a similar cost.
+//! 3. Functions of one package with the same callers and the same cost are matched if there is exactly one possible
+//!    pair, and their names or their callees are similar.
 //!
 //! Two implementations of one interface share the names of its methods, their type and their callers. Therefore these
 //! similarities alone are not enough.

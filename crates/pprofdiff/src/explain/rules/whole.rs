@@ -29,8 +29,8 @@ fn find(books: &Books<'_>, findings: &mut Findings) {
     }
     let Some(entry) = books.whole_program() else { return };
     findings.causes.clear();
-    // More work causes more allocations, but no larger allocations and no higher level. A rewritten library is evidence
-    // of its own.
+    // More work causes more allocations, but no larger allocations and no higher level. A rewritten library is unlikely
+    // to coincide with a different amount of work.
     let size = books.split(&entry).filter(|_| books.rows.kind == ValueKind::Heap).map_or(0.0, |[_, size, ..]| size);
     match size > PART_OF_SIZE || books.is_rewritten || books.is_level {
         true => findings.causes.push(entry),

@@ -85,7 +85,7 @@ pub(super) struct Touched {
     sums: SetSums,
 }
 
-/// An applied cause with the data that undoes it. Undo lets lists of causes with a common beginning share its work.
+/// An applied cause with the data that undoes it. Undoing allows lists of causes with a common prefix to share work.
 pub(super) struct Applied {
     fit: SetFit,
     /// The cause's rows with their earlier factors.
@@ -126,8 +126,8 @@ const ROWS_AT_ONCE: usize = 1 << 10;
 /// A row's contribution to the sums of a set: base, new, expected base, expected new.
 type SetSums = [f64; 4];
 
-/// Returns the value of a set's deviance. Callers of a changed function may explain slightly more by chance, so their
-/// deviance counts a little less than the function's own.
+/// Returns how much a set's deviance counts. Callers of a changed function may explain slightly more by chance, so
+/// their deviance counts a little less than the function's own.
 fn worth(set: &Set, deviance: f64) -> f64 {
     let part = if matches!(set.key, SetKey::Own(_)) { 1.0 } else { PART_OF_CALLERS };
     part * deviance - set.price
