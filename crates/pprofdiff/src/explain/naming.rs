@@ -127,7 +127,7 @@ impl Naming<'_> {
             let delta = self.delta(v);
             Within { function: self.shown.name_for(caller, delta), delta: rounded(delta) }
         };
-        let mut all: Vec<Within> = of.into_iter().map(within).collect();
+        let mut all: Vec<Within> = by_caller.into_iter().map(within).collect();
         all.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
         all.truncate(MAX_WITHIN);
         all

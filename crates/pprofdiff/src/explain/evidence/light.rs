@@ -67,7 +67,7 @@ impl LightStacks {
             if *number == NONE {
                 let root = Some(origin).filter(|origin| *origin != no_frame);
                 let prefix = || heavy_stacks.get(prefixes.stack(origin))[..length as usize].iter().copied();
-                *number = if length == 0 { stacks.push(root) } else { stacks.push(beginning()) };
+                *number = if length == 0 { stacks.push(root) } else { stacks.push(prefix()) };
                 prefix_of.push(if length == 0 { NONE } else { origin });
             }
             stack_of[stack as usize] = *number;

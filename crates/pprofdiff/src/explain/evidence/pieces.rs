@@ -150,7 +150,7 @@ impl StackChunk {
         let lists: Vec<&[u128]> = chunks.iter().map(|chunk| &*chunk.stacks.hashes).collect();
         let numbers = StackIds::new(&lists);
         let parts = added_up(&chunks, &numbers);
-        // If each sample has a stack of its own, the data of the pieces is as large as the result, so it is freed
+        // If each sample has a stack of its own, the data of the chunks is as large as the result, so it is freed
         // early.
         for chunk in &mut chunks {
             (chunk.first, chunk.further, chunk.stacks.index) = Default::default();

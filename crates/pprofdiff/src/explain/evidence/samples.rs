@@ -43,7 +43,7 @@ pub(in crate::explain) struct Run<'m> {
     pub bytes: Option<Walk<'m>>,
     /// The side; `None` for A/A runs, which only estimate noise.
     pub side: Option<usize>,
-    /// The run's column in [`StackRows::run_values`](super::rows::Rows::run_values).
+    /// The run's column in [`StackRows::run_values`](super::rows::StackRows::run_values).
     pub column: usize,
     /// The greatest common divisor of all counts, which is the inverse of the sampling fraction.
     pub step: u64,

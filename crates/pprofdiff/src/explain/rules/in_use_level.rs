@@ -27,7 +27,7 @@ impl Books<'_> {
         fits.for_each(|row| is_open[row as usize] = false);
         let rows: Vec<u32> = (0..self.rows.rows.len() as u32).filter(|&row| is_open[row as usize]).collect();
         let v = self.sum(&rows);
-        let of = Description::all(CauseKind::Calls);
+        let description = Description::all(CauseKind::Calls);
         // The search attributed the common growth to the amount of work.
         let is_one = (self.search.scale / self.scale).ln().abs() < 1e-6;
         let entry = CauseEntry { rows, values: v, score: self.search.threshold, ..CauseEntry::of(0, description) };
