@@ -346,7 +346,10 @@ fn negative_values_are_said_and_belong_to_the_rest() {
         Side::of(&[stacks(&[("samples", "count")], &all)], "samples")
     };
     let e = explain(&side(1000, -100), &side(1000, -400), "samples");
-    assert_eq!(e.summary.warnings, ["9% of the base's and 29% of the new side's samples are below 0, and of no cause"]);
+    assert_eq!(
+        e.summary.warnings,
+        ["9% of the base's and 29% of the new side's samples could not be attributed to a cause: negative values"]
+    );
     assert_eq!((e.total, e.account.rest), ((1100.0, 1400.0), 300.0), "{:?}", e.account);
     assert!(!e.account.by_chance && e.causes.is_empty(), "{e:?}");
 }

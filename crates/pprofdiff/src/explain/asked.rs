@@ -1,31 +1,31 @@
-//! Which sample types belong together, and what of each is known: what counts it, how it is sampled, whether a runtime's
-//! part of it is background.
+//! Facts about sample types that `explain` needs: which types belong together, which type counts another, how a type is
+//! sampled, and whether the runtime's share of a type is background.
 
 use super::evidence::read::Columns;
-use super::evidence::rows::Kind;
+use super::evidence::rows::ValueKind;
 use crate::diff::{Diff, Measure, Normalize, Selection};
 use crate::sampling::Group;
 use crate::{Error, Result};
 
-/// Sample types of which one counts what the other measures, and how they are sampled.
-const PAIRS: &[(&str, &str, Kind)] = &[
-    ("alloc_space", "alloc_objects", Kind::Heap),
-    ("inuse_space", "inuse_objects", Kind::Heap),
-    ("space", "objects", Kind::Heap),
-    ("space", "allocations", Kind::Heap),
-    ("native_alloc_space", "native_alloc_objects", Kind::Heap),
-    ("native_inuse_space", "native_inuse_objects", Kind::Heap),
-    ("delay", "contentions", Kind::Delay),
-    ("park", "parks", Kind::Delay),
+/// Pairs of sample types `(cost, count, sampling)`: the second type counts what the first type measures.
+const PAIRS: &[(&str, &str, ValueKind)] = &[
+    ("alloc_space", "alloc_objects", ValueKind::Heap),
+    ("inuse_space", "inuse_objects", ValueKind::Heap),
+    ("space", "objects", ValueKind::Heap),
+    ("space", "allocations", ValueKind::Heap),
+    ("native_alloc_space", "native_alloc_objects", ValueKind::Heap),
+    ("native_inuse_space", "native_inuse_objects", ValueKind::Heap),
+    ("delay", "contentions", ValueKind::Delay),
+    ("park", "parks", ValueKind::Delay),
 ];
 
-/// What was allocated, of a heap that says besides what is left of it.
+/// The sample type of all allocations, in heap profiles that also have memory in use.
 pub(super) const ALLOCATED: &str = "alloc_space";
 
-/// Those of delays that nothing may count.
+/// Sample types of delays, including types without a count.
 const DELAYS: [&str; 4] = ["delay", "park", "lock", "locks"];
 
-/// Those of what there is, and not of what is done: more of everything is no more work.
+/// Sample types that measure a level instead of activity. A larger level does not mean more work.
 const LEVELS: [&str; 9] = [
     "inuse_space",
     "inuse_objects",
@@ -42,102 +42,104 @@ pub(super) fn is_level(sample_type: &str) -> bool {
     LEVELS.contains(&sample_type)
 }
 
-/// Returns true for a sample type of what there is. JAX calls device memory in use `space`, and counts it by `allocations`.
+/// Returns true for a sample type that measures a level. JAX calls device memory in use `space`, and counts it by
+/// `allocations`.
 pub(super) fn is_level_among(types: &[(String, String)], sample_type: &str) -> bool {
     const IN_USE: [&str; 2] = ["space", "allocations"];
     let has = |name: &&str| types.iter().any(|(kind, _)| kind == name);
     is_level(sample_type) || IN_USE.contains(&sample_type) && IN_USE.iter().all(has)
 }
 
-/// Sample types of which the runtime's part is the program's own waiting or memory.
+/// Sample types whose runtime frames are not background: they are the program's own waiting or memory.
 const WITHOUT_BACKGROUND: &[&str] = &["time", "wall", "goroutine", "goroutineleak", "threadcreate"];
 
-/// Those of a wall clock.
+/// Sample types of a wall clock.
 pub(super) const WALL: [&str; 3] = ["wall", "time", "wall_samples"];
 
-/// What counts samples of anything else.
+/// Sample types that count the samples of any other type.
 pub(super) const COUNTS: [&str; 2] = ["samples", "sample"];
 
-/// Returns how one of some sample types belongs to the others, as far as sampling depends on it.
+/// Returns how a sample type relates to other types, as far as its sampling depends on them.
 pub(crate) fn group_of(types: &[(String, String)], number: usize) -> Group {
-    let Some((own, _)) = types.get(number) else { return Group::Sampled };
-    let has = |name: &str| types.iter().any(|(kind, _)| kind == name);
-    let pair = PAIRS.iter().find(|(cost, count, _)| has(cost) && has(count) && (own == cost || own == count));
+    let Some((name, _)) = types.get(number) else { return Group::Sampled };
+    let has_type = |name: &str| types.iter().any(|(kind, _)| kind == name);
+    let pair =
+        PAIRS.iter().find(|(cost, count, _)| has_type(cost) && has_type(count) && (name == cost || name == count));
     match pair {
-        Some((space, objects, Kind::Heap)) => Group::Heap(space, objects),
+        Some((space, objects, ValueKind::Heap)) => Group::Heap(space, objects),
         Some(_) => Group::Delay { is_counted: true },
-        None if DELAYS.contains(&own.as_str()) => Group::Delay { is_counted: false },
+        None if DELAYS.contains(&name.as_str()) => Group::Delay { is_counted: false },
         None => Group::Sampled,
     }
 }
 
 impl Diff {
-    /// Returns how a sample type belongs to others, as far as sampling depends on it.
+    /// Returns how a sample type relates to other types, as far as its sampling depends on them.
     pub(crate) fn group(&self, number: usize) -> Group {
         group_of(&self.sample_types(), number)
     }
 
-    /// What is explained if this is asked for.
-    pub(super) fn asked(&self, sample_type: Option<&str>, beside: &[String]) -> Result<Asked> {
+    /// Returns the sample type to explain for a query's sample type and the types that the user listed beside it.
+    pub(super) fn explain_target(&self, sample_type: Option<&str>, beside: &[String]) -> Result<ExplainTarget> {
         let types = self.sample_types();
         let first = match sample_type {
             Some(_) => self.find_sample_type(sample_type)?,
-            // An explanation of nothing but zeros helps nobody, and pprof has none that it should equal.
+            // Explaining zeros helps nobody. pprof lacks such a command, so there is no behaviour to match.
             None => self.type_to_explain().0,
         };
-        let Asked { mut number, cost, count, .. } = self.asked_of(first);
+        let ExplainTarget { mut number, cost, count, .. } = self.target_of(first);
         for name in beside {
             let other = self.find_sample_type(Some(name))?;
-            // Of a pair the cost is explained, and the count says how much of that is more of them.
+            // For a pair, explain the cost. The count then shows how much of the change is a different count.
             match (cost, count) {
                 (Some(cost), Some(count)) if other == cost || other == count => number = cost,
                 (None, Some(count)) if other == count || first == count => {
                     number = if other == count { first } else { other };
                 }
                 _ => {
-                    let text = format!("{} and {name} do not belong together: explain one", types[first].0);
+                    let text = format!("{} and {name} do not belong together: explain them separately", types[first].0);
                     return Err(Error::query(text));
                 }
             }
         }
-        Ok(self.asked_of(number))
+        Ok(self.target_of(number))
     }
 
-    /// A sample type with what belongs to it.
-    pub(super) fn asked_of(&self, number: usize) -> Asked {
+    /// Returns a sample type together with its pair or counter.
+    pub(super) fn target_of(&self, number: usize) -> ExplainTarget {
         let types = self.sample_types();
-        let named = |name: &str| types.iter().position(|(kind, _)| kind == name);
-        let of_pair = PAIRS.iter().find_map(|&(cost, count, kind)| {
-            let pair = (named(cost)?, named(count)?);
+        let position_of = |name: &str| types.iter().position(|(kind, _)| kind == name);
+        let pair_and_kind = PAIRS.iter().find_map(|&(cost, count, kind)| {
+            let pair = (position_of(cost)?, position_of(count)?);
             (pair.0 == number || pair.1 == number).then_some((pair, kind))
         });
-        let counter = || COUNTS.iter().find_map(|name| named(name).filter(|&i| types[i].1 == "count"));
-        let count = of_pair.map(|((_, count), _)| count).or_else(counter);
+        let counter = || COUNTS.iter().find_map(|name| position_of(name).filter(|&i| types[i].1 == "count"));
+        let count = pair_and_kind.map(|((_, count), _)| count).or_else(counter);
         let name = types[number].0.as_str();
-        let uncounted = if DELAYS.contains(&name) { Kind::Delay } else { Kind::Sampled };
-        let kind = of_pair.map_or(uncounted, |(_, kind)| kind);
+        let uncounted = if DELAYS.contains(&name) { ValueKind::Delay } else { ValueKind::Sampled };
+        let kind = pair_and_kind.map_or(uncounted, |(_, kind)| kind);
         let has_background = match kind {
-            Kind::Heap => false,
-            Kind::Delay => true,
-            Kind::Sampled => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
+            ValueKind::Heap => false,
+            ValueKind::Delay => true,
+            ValueKind::Sampled => !WITHOUT_BACKGROUND.contains(&name) && !is_level(name),
         };
-        Asked { number, count, cost: of_pair.map(|((cost, _), _)| cost), kind, has_background }
+        ExplainTarget { number, count, cost: pair_and_kind.map(|((cost, _), _)| cost), kind, has_background }
     }
 }
 
-/// A sample type to be explained, with what belongs to it, by their numbers in [`Diff::sample_types`].
-pub(super) struct Asked {
+/// A sample type to explain and the types that belong to it, as numbers in [`Diff::sample_types`].
+pub(super) struct ExplainTarget {
     pub(super) number: usize,
-    /// What counts it.
+    /// The sample type that counts it.
     pub(super) count: Option<usize>,
-    /// What is counted, where that is a sample type, too.
+    /// The cost of the pair, if the type belongs to a pair.
     pub(super) cost: Option<usize>,
-    pub(super) kind: Kind,
+    pub(super) kind: ValueKind,
     has_background: bool,
 }
 
-impl Asked {
-    /// Reads something of both sides, of which `value` is the cost.
+impl ExplainTarget {
+    /// Reads the columns of both sides. `value` is the cost.
     pub(super) fn read<T>(
         &self,
         selection: &Selection,
@@ -146,10 +148,10 @@ impl Asked {
         read: impl FnOnce(&Columns<'_>) -> T,
     ) -> Result<T> {
         let measure = |number: usize| selection.measure_type(number, Normalize::None);
-        let bytes = self.cost.filter(|_| self.kind == Kind::Heap);
+        let bytes = self.cost.filter(|_| self.kind == ValueKind::Heap);
         let (count, bytes) = (self.count.map(measure).transpose()?, bytes.map(measure).transpose()?);
         let (count, bytes) = (count.as_ref(), bytes.as_ref());
-        let Asked { kind, has_background, .. } = *self;
+        let ExplainTarget { kind, has_background, .. } = *self;
         let diff = selection.diff();
         let is_level = is_level_among(&diff.sample_types(), &value.summary().sample_type);
         let rates = diff.rates(self.number);

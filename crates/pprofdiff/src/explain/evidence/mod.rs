@@ -1,5 +1,5 @@
-//! What is known of both sides before anything is said of them: stacks as rows of numbers, what each costs, and the sets of
-//! them that may be a cause.
+//! The evidence about both sides, before any cause is sought: stacks as rows of numbers, the cost of each row, and the
+//! sets of stacks that may be a cause.
 
 pub(super) mod calls;
 pub(super) mod costs;

@@ -1,99 +1,100 @@
-//! Numbers stacks by their hashes in the order in which they first come: in parts of all hashes at the same time, if the caller's
-//! pool has several threads. The numbers are those of one look, however many parts there are.
+//! Numbers stacks by their hashes, in the order of first occurrence. On a pool with several threads, it splits the
+//! hashes into parts. The numbers are the same for any number of parts.
 
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::work::paced;
 
-/// The fewest hashes that are worth a part.
+/// Minimum number of hashes per part.
 const LEAST: usize = 1 << 16;
 
-/// The numbers of hashes in lists of which none has a hash twice.
-pub(super) struct Numbers {
-    pub of_lists: Vec<Vec<u32>>,
-    /// By list: the number of the first that none before has. They have their numbers from there on, in order.
+/// The numbers of hashes in several lists. No list contains a hash twice.
+pub(super) struct StackIds {
+    pub by_list: Vec<Vec<u32>>,
+    /// By list: the number of its first new hash. Its new hashes have consecutive numbers from there on, in order.
     pub starts: Vec<u32>,
-    /// How many there are in all.
+    /// The number of distinct hashes.
     pub len: usize,
 }
 
-impl Numbers {
-    /// Of lists of which none has a hash twice.
-    pub fn new(lists: &[&[u128]]) -> Numbers {
+impl StackIds {
+    /// Numbers the hashes of lists. No list may contain a hash twice.
+    pub fn new(lists: &[&[u128]]) -> StackIds {
         let total: usize = lists.iter().map(|list| list.len()).sum();
         match parallel::parts(total, LEAST) {
-            parts if parts > 1 && total < NONE as usize => Numbers::in_parts(lists, parts),
-            _ => Numbers::one_by_one(lists),
+            parts if parts > 1 && total < NONE as usize => StackIds::in_parts(lists, parts),
+            _ => StackIds::one_by_one(lists),
         }
     }
 
-    /// The places in a list of those that no list before has, in the order of their numbers.
+    /// Returns the positions of a list's new hashes, in the order of their numbers.
     pub fn new_places(&self, list: usize) -> impl Iterator<Item = usize> {
         let start = self.starts[list];
-        self.of_lists[list].iter().enumerate().filter(move |(_, number)| **number >= start).map(|(place, _)| place)
+        self.by_list[list].iter().enumerate().filter(move |(_, number)| **number >= start).map(|(place, _)| place)
     }
 
-    fn one_by_one(lists: &[&[u128]]) -> Numbers {
+    fn one_by_one(lists: &[&[u128]]) -> StackIds {
         let mut index = Index::with_capacity(lists.iter().map(|list| list.len()).max().unwrap_or(0));
         let (mut hashes, mut starts): (Vec<u128>, Vec<u32>) = (Vec::new(), Vec::with_capacity(lists.len()));
-        let mut of_list = |list: &&[u128]| {
+        let mut list_numbers = |list: &&[u128]| {
             starts.push(hashes.len() as u32);
             paced(*list).map(|&hash| number(&mut index, &mut hashes, hash).number()).collect()
         };
-        let of_lists = lists.iter().map(&mut of_list).collect();
-        Numbers { of_lists, starts, len: hashes.len() }
+        let by_list = lists.iter().map(&mut list_numbers).collect();
+        StackIds { by_list, starts, len: hashes.len() }
     }
 
-    /// Each part looks at the hashes whose upper bits are its own, and says of each where it first comes.
-    fn in_parts(lists: &[&[u128]], parts: usize) -> Numbers {
+    /// Numbers hashes in parts: each part handles the hashes with its upper bits, and finds the first occurrence of
+    /// each.
+    fn in_parts(lists: &[&[u128]], parts: usize) -> StackIds {
         let part_of = |hash: u128| (((hash >> 96) as u64 * parts as u64) >> 32) as usize;
-        // Where lists begin, as if they were one.
+        // The start of each list in their concatenation.
         let mut begins: Vec<u32> = Vec::with_capacity(lists.len());
         let mut begin = 0;
         for list in lists {
             begins.push(begin);
             begin += list.len() as u32;
         }
-        let looks: Vec<Vec<Vec<u32>>> = parallel::map(&(0..parts).collect::<Vec<_>>(), |&part| {
+        let results: Vec<Vec<Vec<u32>>> = parallel::map(&(0..parts).collect::<Vec<_>>(), |&part| {
             let (mut index, mut hashes, mut firsts) = (Index::default(), Vec::new(), Vec::new());
-            let of_list = |(list, &begin): (&&[u128], &u32)| {
-                let own = paced(list.iter().zip(begin..)).filter(|(hash, _)| part_of(**hash) == part);
-                let first_of = own.map(|(&hash, place)| {
-                    let found = number(&mut index, &mut hashes, hash);
-                    if let Found::New(_) = found {
+            let list_firsts = |(list, &begin): (&&[u128], &u32)| {
+                let own_hashes = paced(list.iter().zip(begin..)).filter(|(hash, _)| part_of(**hash) == part);
+                let first_of = own_hashes.map(|(&hash, place)| {
+                    let entry = number(&mut index, &mut hashes, hash);
+                    if let Found::New(_) = entry {
                         firsts.push(place);
                     }
-                    firsts[found.number() as usize]
+                    firsts[entry.number() as usize]
                 });
                 first_of.collect()
             };
-            lists.iter().zip(&begins).map(of_list).collect()
+            lists.iter().zip(&begins).map(list_firsts).collect()
         });
         let all: Vec<usize> = (0..lists.len()).collect();
-        // By list: where each first comes, and how many do in this list.
+        // By list: the first occurrence of each hash, and the number of new hashes in this list.
         let firsts: Vec<(Vec<u32>, u32)> = parallel::map(&all, |&list| {
-            let mut of_parts: Vec<_> = looks.iter().map(|look| look[list].iter()).collect();
-            let first = |hash: &u128| of_parts[part_of(*hash)].next().copied().unwrap_or(NONE);
+            let mut part_firsts: Vec<_> = results.iter().map(|result| result[list].iter()).collect();
+            let first = |hash: &u128| part_firsts[part_of(*hash)].next().copied().unwrap_or(NONE);
             let firsts: Vec<u32> = paced(lists[list]).map(first).collect();
             let n_new = firsts.iter().zip(begins[list]..).filter(|(first, place)| *first == place).count();
             (firsts, n_new as u32)
         });
-        drop(looks);
+        drop(results);
         let mut starts = Vec::with_capacity(lists.len());
         let mut len = 0;
         for (_, n_new) in &firsts {
             starts.push(len);
             len += n_new;
         }
-        // The numbers of those that come first in each list; then those of the others.
+        // First, numbers for the first occurrences in each list; then, numbers for all repetitions.
         let new: Vec<Vec<u32>> = parallel::map(&all, |&list| {
             let mut numbers = starts[list]..;
             let number =
                 |(first, place): (&u32, u32)| if *first == place { numbers.next() } else { None }.unwrap_or(NONE);
             paced(firsts[list].0.iter().zip(begins[list]..)).map(number).collect()
         });
-        let of_lists = parallel::map(&all, |&list| {
+        let by_list = parallel::map(&all, |&list| {
             let number = |(&number, &first): (&u32, &u32)| match number {
                 NONE => {
                     let list = begins.partition_point(|begin| *begin <= first) - 1;
@@ -103,28 +104,28 @@ impl Numbers {
             };
             paced(new[list].iter().zip(&firsts[list].0)).map(number).collect()
         });
-        Numbers { of_lists, starts, len: len as usize }
+        StackIds { by_list, starts, len: len as usize }
     }
 }
 
 #[inline(always)]
 fn number(index: &mut Index, hashes: &mut Vec<u128>, hash: u128) -> Found {
-    let of = |n: u32| hashes[n as usize];
-    let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
-    if let Found::New(_) = found {
+    let hash_of = |n: u32| hashes[n as usize];
+    let entry = index.find_or_insert(hash as u64, hashes.len(), |n| hash_of(n) == hash, |n| hash_of(n) as u64);
+    if let Found::New(_) = entry {
         hashes.push(hash);
     }
-    found
+    entry
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::weights::mix;
-    use super::Numbers;
+    use super::StackIds;
     use std::collections::HashMap;
 
     #[test]
-    fn numbers_are_those_of_one_look_for_any_number_of_parts() {
+    fn numbers_are_the_same_for_any_number_of_parts() {
         for seed in 0..300u64 {
             let random = |i: u64| mix(seed << 32 | i);
             let lists: Vec<Vec<u128>> = (0..random(0) % 6)
@@ -132,8 +133,8 @@ mod tests {
                     let n = random(1 + list) % 40;
                     let mut hashes: Vec<u128> = Vec::new();
                     for i in 0..n {
-                        let of = mix(random(100 * list + 10 + i) % 60);
-                        let hash = u128::from(of) << 64 | u128::from(mix(of));
+                        let value = mix(random(100 * list + 10 + i) % 60);
+                        let hash = u128::from(value) << 64 | u128::from(mix(value));
                         if !hashes.contains(&hash) {
                             hashes.push(hash);
                         }
@@ -142,22 +143,22 @@ mod tests {
                 })
                 .collect();
             let lists: Vec<&[u128]> = lists.iter().map(Vec::as_slice).collect();
-            let mut wanted: HashMap<u128, u32> = HashMap::new();
-            let mut of_lists: Vec<Vec<u32>> = Vec::new();
+            let mut expected: HashMap<u128, u32> = HashMap::new();
+            let mut by_list: Vec<Vec<u32>> = Vec::new();
             let mut new: Vec<Vec<usize>> = Vec::new();
             for list in &lists {
-                let known = wanted.clone();
-                new.push((0..list.len()).filter(|&place| !known.contains_key(&list[place])).collect());
+                let earlier = expected.clone();
+                new.push((0..list.len()).filter(|&place| !earlier.contains_key(&list[place])).collect());
                 let mut number = |hash: &u128| {
-                    let next = wanted.len() as u32;
-                    *wanted.entry(*hash).or_insert(next)
+                    let next = expected.len() as u32;
+                    *expected.entry(*hash).or_insert(next)
                 };
-                of_lists.push(list.iter().map(&mut number).collect());
+                by_list.push(list.iter().map(&mut number).collect());
             }
-            let all = (2..=5).map(|parts| Numbers::in_parts(&lists, parts)).chain([Numbers::one_by_one(&lists)]);
+            let all = (2..=5).map(|parts| StackIds::in_parts(&lists, parts)).chain([StackIds::one_by_one(&lists)]);
             for numbers in all {
-                assert_eq!(numbers.of_lists, of_lists, "{seed}");
-                assert_eq!(numbers.len, wanted.len(), "{seed}");
+                assert_eq!(numbers.by_list, by_list, "{seed}");
+                assert_eq!(numbers.len, expected.len(), "{seed}");
                 for (list, new) in new.iter().enumerate() {
                     assert!(numbers.new_places(list).eq(new.iter().copied()), "{seed}");
                 }

@@ -1,11 +1,11 @@
-//! A large profile is read in pieces at the same time, on the caller's pool. They are joined as if it had been read in one:
-//! stacks have the numbers of their first samples, and each row's samples are added up in their order. So no digit of a sum
-//! depends on the number of threads.
+//! Large profiles are read in chunks in parallel, on the caller's pool. Joining the chunks gives the same result as
+//! reading in one pass: stacks are numbered by their first samples, and each row's samples are added in their order.
+//! Therefore sums are identical, to the last digit, for any number of threads.
 
-use super::numbering::Numbers;
-use super::read::Reader;
+use super::numbering::StackIds;
+use super::read::SampleReader;
 use super::rows::Stacks;
-use super::samples::{DEEPEST, OfRun, Part, ReadPiece, Run, RunStacks, Visited};
+use super::samples::{DEEPEST, OfRun, ReadChunk, Run, RunStacks, SampleSums, Visited};
 use super::weights::tie;
 use crate::diff::Innermost;
 use crate::diff::stacks::Keys;
@@ -15,32 +15,32 @@ use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::SampleRange;
 use pprofdiff_profile::work::{self, paced};
 
-/// The fewest stacks whose samples are worth being added up by themselves.
+/// Minimum number of stacks per thread when adding up samples.
 const MIN_STACKS: usize = 1 << 15;
-/// Sums of whole numbers below this are exact in any order.
+/// Sums of integers below this are exact in any order.
 const EXACT: f64 = (1u64 << 53) as f64;
 
 /// The distinct stacks of samples while they are read.
 #[derive(Default)]
-pub(super) struct Reading {
+pub(super) struct StackInterner {
     index: Index,
     hashes: Vec<u128>,
     ties: Vec<u64>,
     depths: Vec<u16>,
     owns: Vec<u32>,
-    /// The first stacks' frames, in so many bytes.
+    /// The frames of the first stacks, and the memory limit for them in bytes.
     stacks: Stacks,
     room: usize,
-    /// Of the others: the place of the first sample that has the stack.
+    /// The remaining stacks: the position of the first sample with the stack.
     places: Vec<u32>,
 }
 
-impl Reading {
-    /// With room for as many stacks as there are samples, so that growing copies nothing: pages that are not used cost nothing.
-    /// In a browser all that is taken counts; there they grow.
-    pub fn with_room_for(n: usize, room: usize) -> Reading {
+impl StackInterner {
+    /// Reserves space for one stack per sample, so that growing never copies: unused pages are free. In a browser,
+    /// reserved memory is not free, so lists grow there.
+    pub fn with_room_for(n: usize, room: usize) -> StackInterner {
         let n = if cfg!(target_pointer_width = "64") { n } else { 0 };
-        Reading {
+        StackInterner {
             index: Index::with_capacity(n),
             hashes: Vec::with_capacity(n),
             ties: Vec::with_capacity(n),
@@ -52,13 +52,13 @@ impl Reading {
         }
     }
 
-    /// The number of a stack, given leaf first.
+    /// Returns the number of a stack, given leaf first.
     #[inline(always)]
-    pub fn number(&mut self, hash: u128, stack: &[u32], place: u32, reader: &Reader<'_>) -> u32 {
-        let Reading { index, hashes, .. } = self;
-        let of = |n: u32| hashes[n as usize];
-        let found = index.find_or_insert(hash as u64, hashes.len(), |n| of(n) == hash, |n| of(n) as u64);
-        if let Found::New(_) = found {
+    pub fn number(&mut self, hash: u128, stack: &[u32], place: u32, reader: &SampleReader<'_>) -> u32 {
+        let StackInterner { index, hashes, .. } = self;
+        let hash_of = |n: u32| hashes[n as usize];
+        let entry = index.find_or_insert(hash as u64, hashes.len(), |n| hash_of(n) == hash, |n| hash_of(n) as u64);
+        if let Found::New(_) = entry {
             let keeps_all = self.stacks.len() == self.hashes.len();
             self.hashes.push(hash);
             self.ties.push(tie(stack));
@@ -70,7 +70,7 @@ impl Reading {
                 self.places.push(place);
             }
         }
-        found.number()
+        entry.number()
     }
 
     /// Releases unused capacity.
@@ -82,41 +82,42 @@ impl Reading {
         self.places.shrink_to_fit();
     }
 
-    /// Those of a profile that was read in one.
+    /// Returns the stacks of a profile that was read in one pass.
     pub fn finish(self, range: SampleRange, is_used: Vec<u8>) -> RunStacks {
-        let Reading { hashes, ties, depths, owns, stacks: kept, places, .. } = self;
+        let StackInterner { hashes, ties, depths, owns, stacks: kept, places, .. } = self;
         let n_kept = kept.len() as u32;
         let others = places.into_iter().zip(n_kept..).collect();
-        let pieces = vec![ReadPiece { range, kept, numbers: (0..n_kept).collect(), others }];
-        RunStacks { hashes, ties, depths, owns, pieces, is_used }
+        let chunks = vec![ReadChunk { range, kept, numbers: (0..n_kept).collect(), others }];
+        RunStacks { hashes, ties, depths, owns, chunks, is_used }
     }
 }
 
-/// A part of a profile's samples, of one sample type and without labels.
-pub(super) struct Piece {
+/// A chunk of a profile's samples, for one sample type and without labels.
+pub(super) struct StackChunk {
     range: SampleRange,
-    stacks: Reading,
-    /// By stack, what its first sample adds; and what further ones do, in their order.
-    first: Vec<Part>,
-    further: Vec<(u32, Part)>,
-    /// True if there was no room for these.
+    stacks: StackInterner,
+    /// By stack, the contribution of its first sample; then the contributions of further samples, in their order.
+    first: Vec<SampleSums>,
+    further: Vec<(u32, SampleSums)>,
+    /// True if `further` exceeded its memory limit.
     is_full: bool,
     visited: Visited,
 }
 
-impl Piece {
+impl StackChunk {
     pub fn read(
         run: &Run<'_>,
-        reader: &Reader<'_>,
+        reader: &SampleReader<'_>,
         keys: &Keys,
         innermost: &[Innermost],
         range: &SampleRange,
         room: usize,
-    ) -> Piece {
-        let mut stacks = Reading { room, ..Reading::default() };
-        let (mut first, mut further, mut place): (Vec<Part>, Vec<(u32, Part)>, u32) = (Vec::new(), Vec::new(), 0);
-        // What samples say again is no more than they are.
-        let most = range.bytes() / size_of::<(u32, Part)>();
+    ) -> StackChunk {
+        let mut stacks = StackInterner { room, ..StackInterner::default() };
+        let (mut first, mut further, mut place): (Vec<SampleSums>, Vec<(u32, SampleSums)>, u32) =
+            (Vec::new(), Vec::new(), 0);
+        // Limits the memory for repetitions to the memory of the samples themselves.
+        let max_further = range.bytes() / size_of::<(u32, SampleSums)>();
         let visited = run.visit(
             reader,
             range,
@@ -128,34 +129,33 @@ impl Piece {
                 let part = run.part(reader.kind, values[0] as f64, sample);
                 if number as usize == first.len() {
                     first.push(part);
-                } else if further.len() <= most {
+                } else if further.len() <= max_further {
                     further.push((number, part));
                 }
             },
         );
-        let is_full = further.len() > most;
+        let is_full = further.len() > max_further;
         stacks.shrink_to_fit();
         first.shrink_to_fit();
         further.shrink_to_fit();
-        Piece { range: range.clone(), stacks, first, further, is_full, visited }
+        StackChunk { range: range.clone(), stacks, first, further, is_full, visited }
     }
 
-    /// All of a profile, in order; nothing where sums depend on how they are made, or there was no room.
-    pub fn joined(mut pieces: Vec<Piece>) -> Option<OfRun> {
-        let negative: f64 = pieces.iter().map(|piece| piece.visited.negative[0]).sum();
-        if pieces.iter().any(|piece| piece.is_full) || negative >= EXACT {
+    /// Joins all chunks of a profile, in order. Returns `None` if a sum could depend on the chunks, or a chunk is full.
+    pub fn joined(mut chunks: Vec<StackChunk>) -> Option<OfRun> {
+        let negative: f64 = chunks.iter().map(|chunk| chunk.visited.negative[0]).sum();
+        if chunks.iter().any(|chunk| chunk.is_full) || negative >= EXACT {
             return None;
         }
-        let lists: Vec<&[u128]> = pieces.iter().map(|piece| &*piece.stacks.hashes).collect();
-        let numbers = Numbers::new(&lists);
-        let parts = added_up(&pieces, &numbers);
-        // If each sample has a stack of its own, the data of the pieces is as large as the result, so it is freed
+        let lists: Vec<&[u128]> = chunks.iter().map(|chunk| &*chunk.stacks.hashes).collect();
+        let numbers = StackIds::new(&lists);
+        let parts = added_up(&chunks, &numbers);
+        // If each sample has a stack of its own, the data of the chunks is as large as the result, so it is freed
         // early.
-        for piece in &mut pieces {
-            (piece.first, piece.further, piece.stacks.index) = Default::default();
+        for chunk in &mut chunks {
+            (chunk.first, chunk.further, chunk.stacks.index) = Default::default();
         }
-        let firsts =
-            parallel::map(&(0..pieces.len()).collect::<Vec<_>>(), |&at| Firsts::new(&pieces[at], at, &numbers));
+        let firsts = parallel::map(&(0..chunks.len()).collect::<Vec<_>>(), |&i| Firsts::new(&chunks[i], i, &numbers));
         let mut all = RunStacks {
             hashes: Vec::with_capacity(numbers.len),
             ties: Vec::with_capacity(numbers.len),
@@ -163,68 +163,68 @@ impl Piece {
             owns: Vec::with_capacity(numbers.len),
             ..RunStacks::default()
         };
-        for (piece, of) in pieces.into_iter().zip(firsts) {
+        for (chunk, firsts) in chunks.into_iter().zip(firsts) {
             work::poll();
-            all.hashes.extend(of.hashes);
-            all.ties.extend(of.ties);
-            all.depths.extend(of.depths);
-            all.owns.extend(of.owns);
-            let kept = piece.stacks.stacks;
-            all.pieces.push(ReadPiece { range: piece.range, kept, numbers: of.numbers, others: of.others });
-            all.is_used.resize(piece.visited.is_used.len(), 0);
-            all.is_used.iter_mut().zip(piece.visited.is_used).for_each(|(all, used)| *all |= used);
+            all.hashes.extend(firsts.hashes);
+            all.ties.extend(firsts.ties);
+            all.depths.extend(firsts.depths);
+            all.owns.extend(firsts.owns);
+            let kept = chunk.stacks.stacks;
+            all.chunks.push(ReadChunk { range: chunk.range, kept, numbers: firsts.numbers, others: firsts.others });
+            all.is_used.resize(chunk.visited.is_used.len(), 0);
+            all.is_used.iter_mut().zip(chunk.visited.is_used).for_each(|(all, used)| *all |= used);
         }
-        Some(OfRun::of_stacks(all, parts, negative))
+        Some(OfRun::from_stacks(all, parts, negative))
     }
 }
 
-/// The stacks of a piece that no piece before it has.
+/// The stacks of a chunk that no earlier chunk has.
 struct Firsts {
     hashes: Vec<u128>,
     ties: Vec<u64>,
     depths: Vec<u16>,
     owns: Vec<u32>,
-    /// As those of a [`ReadPiece`].
+    /// The same as in [`ReadChunk`].
     numbers: Vec<u32>,
     others: Vec<(u32, u32)>,
 }
 
 impl Firsts {
-    fn new(piece: &Piece, at: usize, numbers: &Numbers) -> Firsts {
-        let Reading { hashes, ties, depths, owns, stacks: kept, places, .. } = &piece.stacks;
-        let (mut of_kept, mut others) = (vec![NONE; kept.len()], Vec::new());
-        for (own, number) in paced(numbers.new_places(at).zip(numbers.starts[at]..)) {
-            match of_kept.get_mut(own) {
-                Some(of_kept) => *of_kept = number,
-                None => others.push((places[own - kept.len()], number)),
+    fn new(chunk: &StackChunk, chunk_index: usize, numbers: &StackIds) -> Firsts {
+        let StackInterner { hashes, ties, depths, owns, stacks: kept, places, .. } = &chunk.stacks;
+        let (mut kept_numbers, mut others) = (vec![NONE; kept.len()], Vec::new());
+        for (place, number) in paced(numbers.new_places(chunk_index).zip(numbers.starts[chunk_index]..)) {
+            match kept_numbers.get_mut(place) {
+                Some(kept_numbers) => *kept_numbers = number,
+                None => others.push((places[place - kept.len()], number)),
             }
         }
-        let own = || paced(numbers.new_places(at));
+        let new_stacks = || paced(numbers.new_places(chunk_index));
         Firsts {
-            hashes: own().map(|own| hashes[own]).collect(),
-            ties: own().map(|own| ties[own]).collect(),
-            depths: own().map(|own| depths[own]).collect(),
-            owns: own().map(|own| owns[own]).collect(),
-            numbers: of_kept,
+            hashes: new_stacks().map(|stack| hashes[stack]).collect(),
+            ties: new_stacks().map(|stack| ties[stack]).collect(),
+            depths: new_stacks().map(|stack| depths[stack]).collect(),
+            owns: new_stacks().map(|stack| owns[stack]).collect(),
+            numbers: kept_numbers,
             others,
         }
     }
 }
 
-/// By stack: what its samples add up to, in their order. Some stacks at a time.
-fn added_up(pieces: &[Piece], numbers: &Numbers) -> Vec<Part> {
-    let mut sums = vec![Part::default(); numbers.len];
-    let at_a_time = numbers.len.div_ceil(parallel::parts(numbers.len, MIN_STACKS)).max(1);
-    let some: Vec<_> = (0..).step_by(at_a_time).zip(sums.chunks_mut(at_a_time)).collect();
-    parallel::each(some, |(from, sums): (u32, &mut [Part])| {
-        for (piece, number_of) in pieces.iter().zip(&numbers.of_lists) {
-            for (&number, part) in paced(number_of.iter().zip(&piece.first)) {
+/// Returns, by stack, the sum of its samples in their order. Works on ranges of stacks in parallel.
+fn added_up(chunks: &[StackChunk], numbers: &StackIds) -> Vec<SampleSums> {
+    let mut sums = vec![SampleSums::default(); numbers.len];
+    let chunk_size = numbers.len.div_ceil(parallel::parts(numbers.len, MIN_STACKS)).max(1);
+    let ranges: Vec<_> = (0..).step_by(chunk_size).zip(sums.chunks_mut(chunk_size)).collect();
+    parallel::each(ranges, |(from, sums): (u32, &mut [SampleSums])| {
+        for (chunk, number_of) in chunks.iter().zip(&numbers.by_list) {
+            for (&number, part) in paced(number_of.iter().zip(&chunk.first)) {
                 if let Some(sum) = sums.get_mut(number.wrapping_sub(from) as usize) {
                     *sum += *part;
                 }
             }
-            for &(own, part) in paced(&piece.further) {
-                if let Some(sum) = sums.get_mut(number_of[own as usize].wrapping_sub(from) as usize) {
+            for &(stack, part) in paced(&chunk.further) {
+                if let Some(sum) = sums.get_mut(number_of[stack as usize].wrapping_sub(from) as usize) {
                     *sum += part;
                 }
             }
@@ -235,16 +235,17 @@ fn added_up(pieces: &[Piece], numbers: &Numbers) -> Vec<Part> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::names::Texts;
-    use super::super::read::Look;
-    use super::super::rows::Rows;
+    use super::super::names::FrameTexts;
+    use super::super::read::ReadRuns;
+    use super::super::rows::StackRows;
     use super::super::weights::mix;
     use crate::diff::{Diff, Moves, Normalize, Query};
     use crate::runtimes::{Asked, UserRules};
     use pprofdiff_profile::builder::ProfileBuilder;
     use pprofdiff_profile::{Profile, Result};
 
-    /// Enough for three pieces, of stacks among so many functions. Some values are below 0.
+    /// Creates a profile that is large enough for three chunks, with random stacks of `functions` functions. Some
+    /// values are negative.
     fn profile(seed: u64, functions: u64) -> Result<Profile> {
         let mut builder = ProfileBuilder::new();
         builder.sample_type("samples", "count");
@@ -257,42 +258,43 @@ mod tests {
         }
         for i in 0..200_000u64 {
             let random = |n: u64| mix(seed << 32 | i << 8 | n);
-            let stack: Vec<_> = (0..random(0) % 6).map(|at| locations[(random(1 + at) % functions) as usize]).collect();
+            let stack: Vec<_> =
+                (0..random(0) % 6).map(|depth| locations[(random(1 + depth) % functions) as usize]).collect();
             let count = (random(9) % 5) as i64 - 1;
             builder.sample(&stack, &[count, count * (random(10) % 1_000_003) as i64], &[])?;
         }
         builder.build("made.pb.gz")
     }
 
-    fn rows(diff: &Diff) -> Result<Rows> {
+    fn rows(diff: &Diff) -> Result<StackRows> {
         let selection = diff.select_with(&Query::default(), &Moves::default())?;
-        let texts = Texts::of(selection.frames(), &UserRules::default(), Asked::All);
+        let texts = FrameTexts::of(selection.frames(), &UserRules::default(), Asked::All);
         let value = selection.measure_type(1, Normalize::None)?;
-        diff.asked_of(1).read(&selection, &value, 0, |columns| Look::new(columns, &texts).rows())
+        diff.target_of(1).read(&selection, &value, 0, |columns| ReadRuns::new(columns, &texts).rows())
     }
 
-    /// Every digit of them.
-    fn digits(rows: &Rows) -> Vec<(Vec<u32>, [u64; 7])> {
+    /// Returns all sums bit by bit.
+    fn digits(rows: &StackRows) -> Vec<(Vec<u32>, [u64; 7])> {
         let row = |i: usize| {
-            let of = &rows.rows[i];
-            let [values, counts, events] = [of.values, of.counts, of.events].map(|pair| pair.map(f64::to_bits));
-            let all = [values[0], values[1], counts[0], counts[1], events[0], events[1], of.variance.to_bits()];
+            let sums = &rows.rows[i];
+            let [values, counts, events] = [sums.values, sums.counts, sums.events].map(|pair| pair.map(f64::to_bits));
+            let all = [values[0], values[1], counts[0], counts[1], events[0], events[1], sums.variance.to_bits()];
             (rows.stack(i).to_vec(), all)
         };
         (0..rows.rows.len()).map(row).collect()
     }
 
     #[test]
-    fn no_digit_depends_on_how_many_threads_read() -> Result<()> {
-        // Nearly all stacks once, many a few times, and so few that samples are read in one after all.
+    fn sums_are_identical_for_any_number_of_threads() -> Result<()> {
+        // Mostly unique stacks, stacks that repeat a few times, and few stacks that repeat until chunks are full.
         for functions in [400, 30, 3] {
             let diff = Diff::between(profile(1, functions)?, profile(2, functions)?)?;
             let one = rows(&diff)?;
             for threads in [2, 4] {
                 let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() else { return Ok(()) };
                 let measure = diff.measure(&Query::default())?;
-                let pieces = |walk: crate::diff::Walk<'_>| pool.install(|| walk.ranges().len());
-                assert!(measure.walks().all(|walk| pieces(walk) == threads.min(3)), "{functions}");
+                let chunks = |walk: crate::diff::Walk<'_>| pool.install(|| walk.ranges().len());
+                assert!(measure.walks().all(|walk| chunks(walk) == threads.min(3)), "{functions}");
                 let many = pool.install(|| rows(&diff))?;
                 assert_eq!(many.negative, one.negative, "{functions}, {threads}");
                 assert!(digits(&many) == digits(&one), "{functions}, {threads}");
