@@ -716,7 +716,10 @@ fn a_benchmark_of_go_does_the_same_operations_on_both_sides() {
     let go = ["--", "go", "test", "-bench", "Work", "-benchtime", "200ms", "."];
     let (output, stdout, stderr) = repository.run(&[&["bench", "HEAD~1..HEAD", "--runs", "8"][..], &go].concat());
     assert!(output.status.success() && stderr.contains("a change of the total: +"), "{stderr}");
-    assert!(stdout.contains("acme/shop.") && stdout.contains("more rounds, work.go:5: changes the function itself"), "{stdout}");
+    assert!(
+        stdout.contains("acme/shop.") && stdout.contains("more rounds, work.go:5: changes the function itself"),
+        "{stdout}"
+    );
     let runs = std::fs::read_to_string(repository.0.join("pprofdiff-runs/runs.toml")).unwrap();
     let operations: Vec<&str> = runs.lines().filter(|line| line.starts_with("operations = ")).collect();
     assert!(operations.len() >= 10 && operations.iter().all(|line| *line == operations[0]), "{runs}");

@@ -283,7 +283,9 @@ fn the_environment_limits_what_is_read() {
     assert_eq!(with("", &[]).0, 0);
     let (code, said) = with("2G", &[]);
     assert!(
-        code == 2 && said.lines().count() == 1 && said.contains("PPROFDIFF_MAX_INFLATED must be a whole number of bytes"),
+        code == 2
+            && said.lines().count() == 1
+            && said.contains("PPROFDIFF_MAX_INFLATED must be a whole number of bytes"),
         "{said}"
     );
 }

@@ -350,9 +350,18 @@ fn more_time_everywhere_alike_is_more_work_or_slower_work() {
     let once = with(&[]);
     let twice: Stacks = once.iter().map(|(stack, n)| (stack.clone(), 2 * n)).collect();
     let (once, twice) = ([cpu(&once)], [cpu(&twice)]);
-    says(&explain(&once, &twice), "The new side did 2.00 times as much work, or all code became slower by the same factor (");
-    says(&explain(&twice, &once), "The new side did 0.50 times as much work, or all code became faster by the same factor (");
-    says(&explain(&twice, &once), "frames agree). Pass --ops N0,N1 with the number of operations per side to tell which. Nothing else changed.");
+    says(
+        &explain(&once, &twice),
+        "The new side did 2.00 times as much work, or all code became slower by the same factor (",
+    );
+    says(
+        &explain(&twice, &once),
+        "The new side did 0.50 times as much work, or all code became faster by the same factor (",
+    );
+    says(
+        &explain(&twice, &once),
+        "frames agree). Pass --ops N0,N1 with the number of operations per side to tell which. Nothing else changed.",
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use pprofdiff::Source;
 use pprofdiff::input::sort_builds;
 use pprofdiff::series::{Against, FEWEST_BUILDS, Order, Series, SeriesOptions};
 use pprofdiff::text::sanitize;
-use pprofdiff_report::{INCONCLUSIVE, Format, RUNS, Report, View, explain_line, failed_builds};
+use pprofdiff_report::{Format, INCONCLUSIVE, RUNS, Report, View, explain_line, failed_builds};
 
 use crate::args::{SeriesArgs, SeriesOrder, SeriesRows};
 use crate::outputs::Outputs;

@@ -548,7 +548,9 @@ impl ExplanationText<'_> {
                 )
             }
             ScaleRule::Agree => {
-                format!("The new side did {times} times as much work: its number of operations differs{agree}.{unchanged}")
+                format!(
+                    "The new side did {times} times as much work: its number of operations differs{agree}.{unchanged}"
+                )
             }
             ScaleRule::Unknown => {
                 let assumed = if (scale.factor - 1.0).abs() < 1e-6 {
@@ -559,7 +561,9 @@ impl ExplanationText<'_> {
                 format!("The amount of work is unknown and assumed to be {assumed}{agree}. {OPS}.")
             }
             ScaleRule::Level => format!("{} is compared as measured, without scaling.", self.state()),
-            ScaleRule::Given => format!("The new side did {times} times as many operations, as given{agree}.{unchanged}"),
+            ScaleRule::Given => {
+                format!("The new side did {times} times as many operations, as given{agree}.{unchanged}")
+            }
         }
     }
 

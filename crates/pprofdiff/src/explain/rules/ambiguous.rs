@@ -7,8 +7,8 @@ use crate::explain::account::Books;
 
 pub(super) const RULE: Rule = Rule {
     name: "ambiguous",
-    needs: "a cause with much of the total, and an amount of work that explains the difference nearly as well",
-    says: "either so many times as much work, or these causes",
+    needs: "a cause with much of the total, if a ratio of work explains the difference nearly as well",
+    says: "\"Either N times as much work, or ...\"",
     find: Find::Causes(find),
 };
 

@@ -8,8 +8,8 @@ use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
     name: "candidate",
-    needs: "no cause, and a set of stacks that is more than chance by itself",
-    says: "what comes nearest to a cause, and about how many runs a side would tell",
+    needs: "no cause, and one change that would pass if it were the only one tested",
+    says: "\"Best candidate: ...\", with the number of runs that would decide",
     find: Find::Causes(find),
 };
 

@@ -9,8 +9,8 @@ use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
     name: "gc_pressure",
-    needs: "a runtime of which it is known what collects and what allocates",
-    says: "about how much of garbage collection is a cause's, by what it allocates, in the heap profiles if they are given",
+    needs: "a runtime whose allocator and collector are known",
+    says: "\"plus about N of garbage collection\"",
     find: Find::Causes(find),
 };
 

@@ -7,8 +7,8 @@ use crate::explain::attribution::{CauseKind, Description};
 
 pub(super) const RULE: Rule = Rule {
     name: "in_use_level",
-    needs: "a sample type of what there is: bytes in use, goroutines",
-    says: "all of it grew alike",
+    needs: "sample types of a state: memory in use, goroutines",
+    says: "\"everything grew by the same factor\"",
     find: Find::Causes(find),
 };
 

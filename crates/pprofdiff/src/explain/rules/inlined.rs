@@ -12,8 +12,8 @@ use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
     name: "inlined",
-    needs: "a function that one side lacks, whose callees hang under its callers there",
-    says: "its cost is now its caller's, or the other way",
+    needs: "a function that one side lacks, whose callees are called by its callers there",
+    says: "its cost is now in its caller, or the reverse",
     find: Find::Fold(|names| inlined(&names.rows, &names.costs)),
 };
 

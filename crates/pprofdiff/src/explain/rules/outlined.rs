@@ -10,8 +10,8 @@ use pprofdiff_profile::random::HashMap;
 
 pub(super) const RULE: Rule = Rule {
     name: "outlined",
-    needs: "a function that one side lacks and that calls little, whose callers have as much more of their own there",
-    says: "its cost is now its caller's, or the other way",
+    needs: "a function that one side lacks and that calls little, whose callers cost as much more there",
+    says: "its cost is now in its caller, or the reverse",
     find: Find::Fold(|names| outlined(&names.rows, &names.costs)),
 };
 

@@ -9,8 +9,8 @@ use crate::explain::evidence::rows::ValueKind;
 
 pub(super) const RULE: Rule = Rule {
     name: "own_cost",
-    needs: "stacks that end in a function, or below it in the runtime alone",
-    says: "the function itself costs more, or spends more in one function of the runtime",
+    needs: "stacks that end in a function, or below it only in the runtime",
+    says: "\"X itself costs more\"",
     find: Find::Search,
 };
 

@@ -58,8 +58,8 @@ pub(in crate::explain) struct RenamedFunction {
 
 pub(super) const RULE: Rule = Rule {
     name: "renamed",
-    needs: "functions that one side has alone: of one package under another path, or with like names and neighbours",
-    says: "it is now called otherwise, with what it costs on both sides",
+    needs: "functions of one side only, in a package with another path, or with similar names and neighbours",
+    says: "\"X is now called Y\", with both costs",
     find: Find::Rename(|names| renamed(&names.rows, &names.costs)),
 };
 

@@ -11,8 +11,8 @@ use pprofdiff_profile::random::HashMap;
 
 pub(super) const RULE: Rule = Rule {
     name: "replaced",
-    needs: "a caller of which one call came and another went",
-    says: "the caller calls the one instead of the other, with the changes of both",
+    needs: "a caller that gained one call and lost another",
+    says: "\"A calls B instead of C\"",
     find: Find::Causes(find),
 };
 

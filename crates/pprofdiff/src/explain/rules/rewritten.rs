@@ -13,8 +13,8 @@ use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
     name: "rewritten",
-    needs: "much of both sides in functions that the other has not, most of them of one package",
-    says: "one package is now another, with what both cost; causes are sought above it, and the amount of work is unknown",
+    needs: "many functions of one package on one side only",
+    says: "\"Rewritten: A is now B\"; causes are searched above it, and the amount of work is unknown",
     find: Find::Cut(|names| rewritten(&names.rows, &names.costs)),
 };
 

@@ -10,9 +10,8 @@ use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
     name: "whole",
-    needs: "a difference of the totals that is no chance, and that no cause explains",
-    says: "either so many times as much work, or the one function costs more; the function alone if the sizes of allocations \
-           changed, or its library was rewritten",
+    needs: "totals that differ although no cause was found",
+    says: "\"Either N times as much work, or ...\"",
     find: Find::Causes(find),
 };
 
