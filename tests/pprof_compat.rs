@@ -221,18 +221,18 @@ fn a_weight_is_so_many_times_the_file() {
     let refused = |weight: &str| failure(&["merge", &heap, "--weight", weight, "-o", "x.pb"]);
     for (weight, said) in [
         ("3", "write it as FILE=3"),
-        ("*=x", "x is no number"),
+        ("*=x", "x is not a number"),
         ("*=0", "from 0.000001 to 1000000"),
         ("*=-1", "from 0.000001"),
         ("*=NaN", "from 0.000001"),
         ("*=1e9", "to 1000000"),
-        ("web*=3", "none of the files is called so"),
-        ("*heap*.pb=3", "none of the files is called so"),
+        ("web*=3", "no input file matches"),
+        ("*heap*.pb=3", "no input file matches"),
     ] {
         assert!(refused(weight).contains(said), "{weight}: {}", refused(weight));
     }
     let twice = failure(&["merge", &heap, "--weight", "*=1", "--weight", "*heap*=2", "-o", "x.pb"]);
-    assert!(twice.contains("are both of"), "{twice}");
+    assert!(twice.contains("both match"), "{twice}");
     // Sums that do not fit: 2 GB of values, a million times, in millionths.
     let large = path("large.folded");
     std::fs::write(&large, format!("a {}\n", i64::MAX / 1000)).unwrap();

@@ -59,7 +59,7 @@ pub fn run(args: &McpArgs) -> Result<()> {
         say("mcp waits for an agent on standard input; docs/agents.md says how one starts it");
     }
     let threads = rayon::ThreadPoolBuilder::new().build();
-    let pool = threads.map_err(|e| Failure::Message(format!("no threads can be started: {e}")))?;
+    let pool = threads.map_err(|e| Failure::Message(format!("can't start threads: {e}")))?;
     let server =
         Server(Arc::new(Diffs { allow_urls: args.allow_urls, pool: Arc::new(pool), loaded: Mutex::default() }));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
