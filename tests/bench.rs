@@ -156,7 +156,7 @@ fn what_goes_wrong_is_said_in_one_line() {
     said(&[&into("r2")[..], &["--", "true"]].concat(), "true wrote no profile to");
     said(&[&into("r3")[..], &["--", "no-such-program"]].concat(), "no-such-program can't be started");
     let failing = [&into("r4")[..], &["--", "sh", "-c", "echo Error: oh no; echo '  0: start'; exit 3"]].concat();
-    said(&failing, "(exit status: 3): Error: oh no; all of it is in ");
+    said(&failing, "(exit status: 3): Error: oh no; the full output is in ");
     // That is there, and is in nobody's way.
     let line = shop.failure(&failing);
     let kept = line.trim().rsplit(" is in ").next().unwrap();

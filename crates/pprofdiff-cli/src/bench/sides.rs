@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::process::{Job, OutputKind, Runner, lines};
+use super::process::{CommandJob, OutputKind, Runner, lines};
 use super::submodules;
 use crate::args::BenchArgs;
 use crate::git::{CommitRange, git};
 use crate::{Failure, Result};
 
-/// A side's sources.
+/// The sources of a side.
 pub struct Checkout {
-    /// Where commands run.
+    /// The folder in which commands run.
     pub dir: PathBuf,
-    /// All that belongs to the side: the worktree, or the folder.
+    /// The folder that contains all files of the side: the worktree, or the folder that the user gave.
     pub root: PathBuf,
-    /// The commit; empty where there is none.
+    /// The commit id, or an empty text if the side is not a commit.
     pub commit: String,
     /// The worktrees, which are removed when the checkout is dropped.
     _worktrees: Option<Worktrees>,
@@ -86,7 +86,7 @@ impl Worktrees {
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()));
         let (dir, output) = (self.folder.path(), self.folder.path().join("git.txt"));
-        let job = Job {
+        let job = CommandJob {
             command: &command,
             dir,
             variables: &variables,
@@ -151,7 +151,7 @@ impl Checkout {
         let wrong = |what: String| Failure::Message(format!("{}: {what}", dir.display()));
         let full = std::fs::canonicalize(dir).map_err(|e| wrong(e.to_string()))?;
         if !full.is_dir() {
-            return Err(wrong("it is no folder".to_owned()));
+            return Err(wrong("not a folder".to_owned()));
         }
         Ok(Checkout { root: full.clone(), dir: full, commit: String::new(), _worktrees: None })
     }
