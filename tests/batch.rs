@@ -239,7 +239,7 @@ fn pairs_are_ranked_in_one_answer() {
     let out = pprofdiff(&dir, &[&["batch", "--rank"][..], &by_keys].concat());
     assert_eq!(String::from_utf8_lossy(&out.stdout), text.replace(".pb.gz:", ":"));
     let out = pprofdiff(&dir, &[&["batch", "main"][..], &by_keys].concat());
-    assert!(String::from_utf8_lossy(&out.stderr).contains("--group pairs the files of one pattern"));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--group needs one pattern"));
     // An input is not written over, even one that a manifest names.
     std::fs::write(
         dir.join("n.csv"),

@@ -165,7 +165,7 @@ fn what_goes_wrong_is_said_in_one_line() {
     assert!(output.status.success(), "{stderr}");
     said(&into("r5"), "no command is given");
     said(&["bench", "--into", "r6", "--", "true"], "name what to compare");
-    said(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "more than 0%");
+    said(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "greater than 0%");
     said(&["bench", "--more", "none"], "none/runs.toml");
     said(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
     said(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git knows no commit \"x\"");
@@ -530,7 +530,7 @@ fn two_commands_are_compared_where_we_are() {
     assert!(stderr.contains("note: the base has $COST none, the new side 9000"), "{stderr}");
     let (_, stdout, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes", "--runs", "9"]);
     assert!(stderr.contains("a change of the total: +35.7 %") && stdout.contains("shop.validate"), "{stderr}");
-    assert!(shop.failure(&["bench", "--base-cmd", "sh run.sh"]).contains("the other none"));
+    assert!(shop.failure(&["bench", "--base-cmd", "sh run.sh"]).contains("only one side has a command"));
     assert!(shop.failure(&["bench", "--base-cmd", "a 'b", "--new-cmd", "c"]).contains("a ' is not closed"));
 }
 

@@ -305,7 +305,7 @@ impl Diffs {
         let mut builds = inputs.named_by_agent(&args.builds, self.allow_urls)?;
         sort_builds(&mut builds);
         if let Some(base) = &args.base {
-            builds.insert(0, ("base".to_owned(), inputs.found(RecordedSide::source_of(base)?, self.allow_urls)?));
+            builds.insert(0, ("base".to_owned(), inputs.resolve(RecordedSide::source_of(base)?, self.allow_urls)?));
         }
         let builds = builds.into_iter().map(|(key, source)| Ok((key, regular(source)?)));
         let builds = builds.collect::<Result<Vec<_>>>()?;
@@ -394,7 +394,7 @@ impl Diffs {
 
     /// What the server reads of what an agent names.
     fn readable(&self, source: Source, inputs: &Inputs) -> Result<Source> {
-        Ok(regular(inputs.found(source, self.allow_urls)?)?)
+        Ok(regular(inputs.resolve(source, self.allow_urls)?)?)
     }
 
     /// Keeps a diff under a new name; the one that goes for it, if there are too many.
