@@ -193,7 +193,7 @@ def test_the_limit():
 
 @pytest.mark.parametrize("source", [None, 3, ["a"], object()])
 def test_what_is_no_source(source: object):
-    with pytest.raises(TypeError, match="a profile is a path, a URL, bytes, a file object or a Profile"):
+    with pytest.raises(TypeError, match="a profile must be a path, a URL, bytes, a file object or a Profile"):
         pprofdiff.load(source)
 
 

@@ -30,7 +30,7 @@ def test_it_is_a_sequence_of_dicts(table: pprofdiff.Table):
             table[bad]
     for name in table.columns:
         assert table[name] == [row[name] for row in rows]
-    with pytest.raises(KeyError, match=r"there is no column .names.; there are name, file"):
+    with pytest.raises(KeyError, match=r"unknown column .names.; the columns are name, file"):
         table["names"]
     with pytest.raises(TypeError):
         table[1.5]
