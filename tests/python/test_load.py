@@ -374,7 +374,7 @@ def test_each_side_has_its_binary(program: tuple[Path, bytes]):
     assert (main["base_binary"], main["new_binary"]) == (str(app), str(app))
     with pytest.raises(pprofdiff.PprofError, match="two sides"):
         pprofdiff.load(heap, base_binary=app)
-    with pytest.raises(TypeError, match='no option "binry"; there are input_format'):
+    with pytest.raises(TypeError, match='unknown option "binry"; the options are input_format'):
         pprofdiff.batch([(heap, heap)], binry=app)
 
 

@@ -174,7 +174,7 @@ def test_what_shows_one_sample_type_says_so():
             refused()
     with pytest.raises(pprofdiff.PprofError, match='"alloc_space" is asked for twice'):
         heap.top(sample_type=["alloc_space", "alloc_space"])
-    with pytest.raises(TypeError, match='no option "foucs"; there are sample_type'):
+    with pytest.raises(TypeError, match='unknown option "foucs"; the options are sample_type'):
         heap.top(foucs="x")  # type: ignore[call-arg]
 
 
