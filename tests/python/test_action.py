@@ -104,7 +104,7 @@ def test_errors_say_what_to_do(installed: Runner):
         ({"baseline": "store", "base": "", "store": "yes"}, "store must be true or false, not yes"),
         ({"comment": "yes"}, "comment must be true or false, not yes"),
         ({"name": ".."}, "name must consist of letters"),
-        ({"version": "new"}, "version is a release such as 0.1.0, or installed, not new"),
+        ({"version": "new"}, "version must be a release such as 0.1.0, or installed, not new"),
     ]:
         done = installed.run(**{**STORY, "rules": "total>+500%", "version": "installed", **inputs})
         errors = [line for line in done.log.splitlines() if line.startswith("::error title=pprofdiff::")]
@@ -346,18 +346,18 @@ def test_only_what_was_built_there_is_installed(runner: Runner):
         assert not list(runner.temp.glob("pprofdiff*"))
 
     install("pprofdiff is not on the PATH", version="installed")
-    install("is there a release v9.9.9?", version="9.9.9")
+    install("does the release v9.9.9 exist?", version="9.9.9")
     archive = runner.fake / "release" / f"pprofdiff-v{VERSION}-x86_64-unknown-linux-musl.tar.gz"
     content = archive.read_bytes()
     archive.write_bytes(content + b"\0")
-    install("is not what a workflow of pprofdiff/pprofdiff built")
+    install("was not built by a workflow of pprofdiff/pprofdiff")
     # An older release under a newer name was built there, too.
     archive.rename(archive.with_name(archive.name.replace(VERSION, "9.9.9")))
     renamed = runner.release("x86_64-unknown-linux-musl", "9.9.9")
     runner.environment["RELEASED"] = "9.9.9"
     install(f"{renamed.name} does not have version 9.9.9", version="v9.9.9")
     runner.environment |= {"RUNNER_OS": "Linux", "RUNNER_ARCH": "ARM"}
-    install("there is no release for Linux/ARM")
+    install("no release supports Linux/ARM")
 
 
 @pytest.mark.parametrize(
