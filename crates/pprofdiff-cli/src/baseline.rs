@@ -49,7 +49,7 @@ struct BaselineEntry {
 /// The entries of one branch that have the requested labels.
 pub struct Baseline<'a> {
     dir: &'a Path,
-    wanted: BaselineEntry,
+    selector: BaselineEntry,
     keep: usize,
     /// Entries with their ids, newest first.
     entries: Vec<(String, BaselineEntry)>,
@@ -73,7 +73,7 @@ impl<'a> Baseline<'a> {
         {
             return Err(Failure::Message(format!("--label {key} is given twice")));
         }
-        let wanted = BaselineEntry {
+        let selector = BaselineEntry {
             schema: SCHEMA.to_owned(),
             branch: args.branch.clone(),
             commit: args.commit.clone(),
@@ -81,16 +81,16 @@ impl<'a> Baseline<'a> {
             labels: args.label.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect(),
         };
         let (entries, future, warnings) = (Vec::new(), Vec::new(), Vec::new());
-        let mut baseline = Baseline { dir, wanted, keep: args.keep.into(), entries, future, left_out: 0, warnings };
+        let mut baseline = Baseline { dir, selector, keep: args.keep.into(), entries, future, left_out: 0, warnings };
         let mut ids = baseline.ids("json")?;
         // Sorts by time, then by the rest of the id.
         ids.sort_unstable_by(|a, b| b.cmp(a));
-        let latest = since_1970(SystemTime::now()).max(baseline.wanted.time) + EARLY;
+        let latest = since_1970(SystemTime::now()).max(baseline.selector.time) + EARLY;
         for id in ids {
             let is_early =
                 id.split('-').next().and_then(|time| time.parse().ok()).is_none_or(|time: u64| time > latest);
             let why = match baseline.entry(&id) {
-                Ok(entry) if !baseline.is_wanted(&entry) => continue,
+                Ok(entry) if !baseline.is_selected(&entry) => continue,
                 Ok(entry) if is_early => {
                     baseline.future.push((id.clone(), entry));
                     "its time is in the future; check the clock of the job that stored it, and the clock here"
@@ -138,11 +138,11 @@ impl<'a> Baseline<'a> {
 
     /// Returns a description of the selected entries, such as `branch main with os=linux`.
     pub fn name(&self) -> String {
-        let labels = self.wanted.labels.iter();
+        let labels = self.selector.labels.iter();
         let labels: Vec<String> =
             labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
         let with = if labels.is_empty() { String::new() } else { format!(" with {}", labels.join(" ")) };
-        sanitize(&format!("branch {}{with}", self.wanted.branch)).into_owned()
+        sanitize(&format!("branch {}{with}", self.selector.branch)).into_owned()
     }
 
     /// Returns the warnings about skipped entries. Beyond [`MAX_LISTED`], only their number is given.
@@ -158,22 +158,22 @@ impl<'a> Baseline<'a> {
     /// earlier ones.
     pub fn store(&mut self, profiles: &[Arc<Profile>], alone: bool) -> Result<()> {
         fs::create_dir_all(self.dir).map_err(|e| self.error(&e))?;
-        let text = serde_json::to_vec_pretty(&self.wanted).map_err(io::Error::from)?;
+        let text = serde_json::to_vec_pretty(&self.selector).map_err(io::Error::from)?;
         let mut stored = Vec::new();
         for profile in profiles {
             let chance = std::hash::RandomState::new().hash_one(SystemTime::now());
-            let id = format!("{:012}-{chance:016x}", self.wanted.time);
+            let id = format!("{:012}-{chance:016x}", self.selector.time);
             let bytes = profile.to_bytes(&WriteOptions::default())?;
             for (kind, content) in [("pb.gz", &bytes), ("json", &text)] {
                 pprofdiff::output::write_file(self.path(&id, kind), |out| out.write_all(content))?;
             }
-            stored.push((id, self.wanted.clone()));
+            stored.push((id, self.selector.clone()));
         }
         let others = std::mem::take(&mut self.entries);
-        let mut same: Vec<_> = others.into_iter().filter(|(_, entry)| entry.labels == self.wanted.labels).collect();
+        let mut same: Vec<_> = others.into_iter().filter(|(_, entry)| entry.labels == self.selector.labels).collect();
         if alone {
             let future = std::mem::take(&mut self.future);
-            same.extend(future.into_iter().filter(|(_, entry)| entry.labels == self.wanted.labels));
+            same.extend(future.into_iter().filter(|(_, entry)| entry.labels == self.selector.labels));
         } else {
             // Sorts by the time of the build, because an old build that is measured late is not the newest.
             same.append(&mut stored);
@@ -234,9 +234,9 @@ impl<'a> Baseline<'a> {
         Ok(entry)
     }
 
-    fn is_wanted(&self, entry: &BaselineEntry) -> bool {
-        entry.branch == self.wanted.branch
-            && self.wanted.labels.iter().all(|(key, value)| entry.labels.get(key) == Some(value))
+    fn is_selected(&self, entry: &BaselineEntry) -> bool {
+        entry.branch == self.selector.branch
+            && self.selector.labels.iter().all(|(key, value)| entry.labels.get(key) == Some(value))
     }
 
     fn error(&self, e: &io::Error) -> Failure {

@@ -20,7 +20,7 @@ use crate::outputs::Outputs;
 use crate::terminal::Progress;
 use crate::{Failure, Inputs, Result, bucket, error_line, fetch, say, write_to};
 
-type Pairs = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
+type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
 /// Compares the pairs. If `work` is stopped, writes the pairs that are finished. Returns the exit code.
 pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
@@ -74,7 +74,7 @@ fn rank(
     args: &BatchArgs,
     work: &Work,
     pool: Arc<rayon::ThreadPool>,
-    (pairs, count): Pairs,
+    (pairs, count): PairStream,
     options: LoadOptions,
     outputs: &Outputs,
 ) -> Result<u8> {
@@ -158,10 +158,10 @@ fn listed(
 }
 
 /// Returns the pairs that the arguments name, and their number if it is known in advance.
-pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<Pairs> {
+pub fn pairs(args: &BatchArgs, inputs: Inputs, allow_urls: bool) -> Result<PairStream> {
     let is_url = |text: &String| fetch::url(Path::new(text)).is_some_and(|url| !bucket::is_pattern(url));
     let is_side = |text: &String| matches!(RecordedSide::named(Path::new(text)), Ok(Some(_)));
-    let all = |pairs: Vec<BatchItem>, inputs: &Inputs| -> Result<Pairs> {
+    let all = |pairs: Vec<BatchItem>, inputs: &Inputs| -> Result<PairStream> {
         let pairs: Vec<BatchItem> = pairs.into_iter().map(|pair| resolve(pair, inputs, true)).collect();
         if let Some(why) = inputs.outputs.refusal() {
             return Err(Failure::Message(why.to_owned()));

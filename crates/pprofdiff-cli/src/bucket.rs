@@ -48,7 +48,7 @@ impl Objects for Inputs {
         is_address(pattern)
     }
 
-    fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
+    fn list(&self, prefix: &str, on_key: &mut dyn FnMut(String)) -> Result<()> {
         let (bucket, key) = parts(prefix).map_err(|e| named(e, prefix))?;
         if bucket.len() == prefix.len() - SCHEME.len() {
             return Err(Error::query(
@@ -59,7 +59,7 @@ impl Objects for Inputs {
         // Keeps the spelling of the pattern, because the keys are compared with the pattern.
         let scheme = &prefix[..SCHEME.len()];
         self.fetcher
-            .list_objects(bucket, key, &mut |key| found(format!("{scheme}{bucket}/{key}")))
+            .list_objects(bucket, key, &mut |key| on_key(format!("{scheme}{bucket}/{key}")))
             .map_err(|e| e.in_input(prefix))
     }
 
@@ -112,8 +112,8 @@ mod network {
             Ok((self.signed(url.as_str(), credentials.as_ref(), self.timeout, self.limit)?, secrets))
         }
 
-        /// Calls `found` with each key that begins with `prefix`. All pages together share the timeout of one profile.
-        pub(super) fn list_objects(&self, name: &str, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
+        /// Calls `on_key` with each key that begins with `prefix`. All pages together share the timeout of one profile.
+        pub(super) fn list_objects(&self, name: &str, prefix: &str, on_key: &mut dyn FnMut(String)) -> Result<()> {
             let (bucket, credentials) = (bucket(name)?, credentials());
             let begin = Instant::now();
             let mut page = |number: usize, next: Option<&str>| {
@@ -137,7 +137,7 @@ mod network {
             };
             each_key(&mut page, &mut |key| {
                 if key.starts_with(prefix) {
-                    found(key);
+                    on_key(key);
                 }
             })
         }
@@ -173,16 +173,19 @@ mod network {
     /// The keys on a page of a list, and the continuation token of the next page.
     type Page = (Vec<String>, Option<String>);
 
-    /// Calls `found` with the keys of all pages. `page` fetches a page by its number and its continuation token.
+    /// Calls `on_key` with the keys of all pages. `page` fetches a page by its number and its continuation token.
     ///
     /// # Errors
     /// Fails if `page` fails or if the list is too long.
     fn each_key(
         page: &mut dyn FnMut(usize, Option<&str>) -> Result<Page>,
-        found: &mut dyn FnMut(String),
+        on_key: &mut dyn FnMut(String),
     ) -> Result<()> {
-        let too_long = |what: String| {
-            Error::new(ErrorKind::Limit, format!("the list has more than {what}; list fewer keys with a longer prefix"))
+        let too_long = |limit_name: String| {
+            Error::new(
+                ErrorKind::Limit,
+                format!("the list has more than {limit_name}; list fewer keys with a longer prefix"),
+            )
         };
         let (mut next, mut bytes): (Option<String>, usize) = (None, 0);
         for number in 0..MAX_PAGES {
@@ -193,7 +196,7 @@ mod network {
                 if bytes > MAX_KEY_BYTES {
                     return Err(too_long(format!("{MAX_KEY_BYTES} bytes of keys")));
                 }
-                found(key);
+                on_key(key);
             }
             match token {
                 None => return Ok(()),

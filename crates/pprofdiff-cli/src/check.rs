@@ -9,7 +9,7 @@ use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
 use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
 
-use crate::args::{CheckArgs, Sides};
+use crate::args::{CheckArgs, SideArgs};
 use crate::baseline::Baseline;
 use crate::explain::own_runtime;
 use crate::fetch::url;
@@ -149,7 +149,7 @@ fn distinct(profiles: &[Arc<Profile>]) -> Vec<Arc<Profile>> {
 }
 
 /// Returns the files of the new side, when the base comes from the baseline.
-fn new_side(args: &Sides) -> Result<Vec<PathBuf>> {
+fn new_side(args: &SideArgs) -> Result<Vec<PathBuf>> {
     if let [dir] = args.files.as_slice()
         && Recording::is_in(dir)
     {

@@ -13,7 +13,7 @@ use pprofdiff::delta::{Delta, DeltaComputer};
 
 use pprofdiff::{ErrorKind, Profile, WriteOptions, work};
 
-use crate::args::{DeltaArgs, Schedule};
+use crate::args::{DeltaArgs, SnapshotSchedule};
 use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, fetch, is_stdin, one_stdin, packing, say, write_to};
 
@@ -64,7 +64,7 @@ fn files(args: &DeltaArgs, snapshots: &[PathBuf]) -> Result<()> {
 
 /// Takes snapshots until `schedule` is complete. The newest snapshot stays in a file next to the output until the last
 /// delta is written.
-fn live(args: &DeltaArgs, url: &str, schedule: Schedule) -> Result<()> {
+fn live(args: &DeltaArgs, url: &str, schedule: SnapshotSchedule) -> Result<()> {
     let mut deltas = Deltas::new(args, schedule.count != Some(1))?;
     let Inputs { options, fetcher, .. } = Inputs::without_base(&args.load, Outputs::default())?;
     let kept = Kept::beside(&args.output);

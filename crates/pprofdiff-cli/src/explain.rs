@@ -75,7 +75,7 @@ pub fn options(args: &ExplainArgs) -> Result<ExplainOptions> {
         .with_min_effect(args.min_effect)
         .with_undecided_total(args.undecided_total);
     options.ops = match args.ops_from.as_slice() {
-        [base, new] => Some(operations::of_files(base, new)?),
+        [base, new] => Some(operations::from_files(base, new)?),
         _ => args.ops.or(match args.input.files.as_slice() {
             [dir] if Recording::is_in(dir) => Recording::read(dir)?.operations(),
             _ => None,

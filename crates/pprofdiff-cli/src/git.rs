@@ -63,7 +63,7 @@ pub fn commits(args: &GitArgs) -> Result<Option<Commits>> {
             format!("--git needs a range of commits, but {range} is a file; put --git last, or write --git A..B");
         return Err(Failure::Message(message));
     }
-    Commits::of_range(Path::new("."), range).map(Some)
+    Commits::from_range(Path::new("."), range).map(Some)
 }
 
 /// Removes all variables that bind git to one repository from a command's environment. Otherwise, a benchmark in a
@@ -158,7 +158,7 @@ pub fn git<S: AsRef<OsStr>>(dir: &Path, args: impl IntoIterator<Item = S>) -> Re
 impl Commits {
     /// Reads the commits of `A..B`. For `A` alone, reads the commits from `A` to HEAD and the uncommitted changes. For
     /// an empty text, reads the commits since the branch left its upstream.
-    pub fn of_range(dir: &Path, range: &str) -> Result<Commits> {
+    pub fn from_range(dir: &Path, range: &str) -> Result<Commits> {
         let root = PathBuf::from(git(dir, ["rev-parse", "--show-toplevel"])?.trim_end());
         let CommitRange { base, tip } = match range {
             "" => CommitRange { base: upstream(&root)?, tip: None },

@@ -11,7 +11,7 @@ use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::redacted;
 use pprofdiff::{Diff, Error, LoadOptions, Profile, Source};
 
-use crate::args::{LoadArgs, Sides};
+use crate::args::{LoadArgs, SideArgs};
 use crate::fetch::{self, Fetcher, url};
 use crate::outputs::Outputs;
 use crate::{Failure, Result, advise, bucket};
@@ -27,15 +27,15 @@ pub struct Inputs {
 impl Inputs {
     /// Creates the inputs of a command that writes `outputs`.
     pub fn new(args: &LoadArgs, outputs: Outputs) -> Result<Inputs> {
-        Inputs::of(args, args.profiles.0.to_options()?, outputs)
+        Inputs::with_options(args, args.profiles.0.to_options()?, outputs)
     }
 
     /// Like [`Inputs::new`], for commands without a base side.
     pub fn without_base(args: &LoadArgs, outputs: Outputs) -> Result<Inputs> {
-        Inputs::of(args, args.profiles.0.to_options_without_base()?, outputs)
+        Inputs::with_options(args, args.profiles.0.to_options_without_base()?, outputs)
     }
 
-    fn of(args: &LoadArgs, options: LoadOptions, outputs: Outputs) -> Result<Inputs> {
+    fn with_options(args: &LoadArgs, options: LoadOptions, outputs: Outputs) -> Result<Inputs> {
         let loading = &args.profiles.0;
         let mut binaries = [&loading.binary, &loading.base_binary, &loading.new_binary].into_iter().flatten();
         binaries.try_for_each(|binary| outputs.check_input(binary))?;
@@ -144,13 +144,13 @@ fn not_allowed(url: &str) -> Error {
 }
 
 /// Loads the profiles in the arguments: two sides, or one profile, which may be a written diff.
-pub fn open(args: &Sides, load: &LoadArgs, outputs: Outputs) -> Result<Diff> {
+pub fn open(args: &SideArgs, load: &LoadArgs, outputs: Outputs) -> Result<Diff> {
     open_with(args, load, outputs, |_| Ok(Vec::new()))
 }
 
 /// Like [`open`], with additional profiles after those of the base.
 pub fn open_with(
-    args: &Sides,
+    args: &SideArgs,
     load: &LoadArgs,
     outputs: Outputs,
     further: impl FnOnce(&Inputs) -> Result<Vec<Source>>,

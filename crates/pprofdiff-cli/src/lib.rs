@@ -316,7 +316,7 @@ fn show_with(
     let format = args.format()?;
     let output = args.output.path();
     let mut request = args.query.request(view).for_format(format)?;
-    let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
+    let refuse = |message: &str| Err(Failure::Message(message.to_owned()));
     let is_listing = matches!(request.view, View::List { .. } | View::Disasm { .. });
     if args.rows.n.is_some() && format.writes_whole() && !is_listing {
         return refuse(&format!("-n limits rows, but {} is always written whole", format.name));
@@ -467,7 +467,7 @@ fn merge(args: &MergeArgs) -> Result<()> {
 }
 
 fn convert(args: &ConvertArgs) -> Result<()> {
-    let refuse = |what: &str| Err(Failure::Message(what.to_owned()));
+    let refuse = |message: &str| Err(Failure::Message(message.to_owned()));
     let format = match &args.format {
         Some(name) => Some(Format::named(name)?),
         None => Format::of_path(&args.output).ok(),

@@ -39,9 +39,9 @@ use crate::outputs::Outputs;
 use crate::{Failure, Inputs, Result, batch, check, explain, is_pattern, must_match, say, series};
 
 const INSTRUCTIONS: &str = "\
-    Compares pprof profiles (and what other profilers write). Begin with load; explain names the causes of a \
-    difference, the other tools show the numbers behind it. Each answer ends with the next step, as a call and as a \
-    command.";
+    Compares pprof profiles, and those of other profilers. Begin with load; explain names the causes of a \
+    difference, and the other tools show the numbers behind it. Each answer ends with the next step, as a call and as \
+    a command.";
 
 /// The maximum number of loaded diffs. A profile takes about its inflated size in memory.
 const MAX_LOADED: usize = 8;
@@ -357,8 +357,8 @@ impl Diffs {
             }
             let block = String::from_utf8_lossy(&block).into_owned();
             let mut steps = steps.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = steps.iter().position(|(of, _)| *of == name);
-            let step = at.and_then(|at| steps.swap_remove(at).1);
+            let position = steps.iter().position(|(pair_name, _)| *pair_name == name);
+            let step = position.and_then(|position| steps.swap_remove(position).1);
             drop(steps);
             if endings.is_empty() && result.is_ok() {
                 endings = step.map_or_else(Vec::new, |step| step.next_steps(None, ""));
@@ -412,8 +412,8 @@ impl Diffs {
     /// Returns the diff with this name, and marks it as the most recently used.
     fn named(&self, name: Option<&Value>) -> Result<Arc<LoadedDiff>> {
         let mut store = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = name.and_then(Value::as_str).and_then(|name| store.loaded.iter().position(|l| l.name == name));
-        let Some(at) = at else {
+        let position = name.and_then(Value::as_str).and_then(|name| store.loaded.iter().position(|l| l.name == name));
+        let Some(position) = position else {
             let names: Vec<&str> = store.loaded.iter().map(|loaded| loaded.name.as_str()).collect();
             let loaded_names = match &names[..] {
                 [] => "nothing is loaded".to_owned(),
@@ -425,7 +425,7 @@ impl Diffs {
             );
             return Err(Failure::Message(message));
         };
-        let loaded = store.loaded.remove(at);
+        let loaded = store.loaded.remove(position);
         store.loaded.push(loaded.clone());
         Ok(loaded)
     }

@@ -18,7 +18,7 @@ type Counts = Vec<(String, f64)>;
 /// # Errors
 /// Fails if a file can't be read or has no benchmark, if the sides share no benchmark, or if the operations of the
 /// benchmarks grew by different factors, because a single number would then be wrong.
-pub fn of_files(base: &Path, new: &Path) -> Result<(f64, f64)> {
+pub fn from_files(base: &Path, new: &Path) -> Result<(f64, f64)> {
     let [base_counts, new_counts] = [counts(base)?, counts(new)?];
     let both: Vec<(f64, f64)> =
         base_counts.iter().filter_map(|(name, base)| Some((*base, find_count(&new_counts, name)?))).collect();
@@ -53,8 +53,8 @@ fn push(all: &mut Vec<(String, Vec<f64>)>, name: &str, count: f64) {
 fn counts(path: &Path) -> Result<Counts> {
     let text = std::fs::read_to_string(path).map_err(|e| Failure::Message(format!("{}: {e}", path.display())))?;
     let counts = match text.trim_start().starts_with('{') {
-        true => of_json(&text).map_err(|e| Failure::Message(format!("{}: {e}", path.display())))?,
-        false => of_go(text.lines()),
+        true => from_json(&text).map_err(|e| Failure::Message(format!("{}: {e}", path.display())))?,
+        false => from_go(text.lines()),
     };
     if counts.is_empty() {
         let formats = "the output of `go test -bench`, criterion's sample.json, or pytest-benchmark's JSON";
@@ -72,12 +72,12 @@ fn mean(all: Vec<(String, Vec<f64>)>) -> Counts {
 }
 
 /// Returns the operations of each benchmark in the output of `go test -bench`.
-pub fn of_go_output(lines: impl Iterator<Item = String>) -> Vec<(String, f64)> {
-    of_go(lines)
+pub fn from_go_output(lines: impl Iterator<Item = String>) -> Vec<(String, f64)> {
+    from_go(lines)
 }
 
 /// Parses lines such as `BenchmarkRead-8 1234 56 ns/op`. A repeated benchmark has several lines.
-fn of_go<L: AsRef<str>>(lines: impl Iterator<Item = L>) -> Counts {
+fn from_go<L: AsRef<str>>(lines: impl Iterator<Item = L>) -> Counts {
     let mut all = Vec::new();
     for line in lines {
         let line = line.as_ref();
@@ -117,7 +117,7 @@ struct WrittenStats {
 }
 
 /// Parses criterion's `iters`, or the rounds and iterations of pytest-benchmark.
-fn of_json(text: &str) -> serde_json::Result<Counts> {
+fn from_json(text: &str) -> serde_json::Result<Counts> {
     let written: Written = serde_json::from_str(text)?;
     if let Some(iters) = written.iters {
         return Ok(mean(vec![(String::new(), vec![iters.into_iter().sum()])]));
@@ -134,15 +134,15 @@ fn of_json(text: &str) -> serde_json::Result<Counts> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, of_go, of_json};
+    use super::{Counts, from_go, from_json};
 
     #[test]
     fn operations_are_read_from_the_output_of_benchmarks() {
         let go = "goos: linux\nBenchmarkRead-8 \t 100\t 5.0 ns/op\t 3 B/op\nBenchmarkRead-8 300 6 ns/op\n\
                   BenchmarkWrite/small-size-4 7 6 ns/op\nBenchmarkNone\nPASS\n";
         let expected = [("BenchmarkRead".to_owned(), 200.0), ("BenchmarkWrite/small-size".to_owned(), 7.0)];
-        assert_eq!(of_go(go.lines()), Counts::from(expected));
-        let json = |text: &str| of_json(text).unwrap_or_else(|e| panic!("{text}: {e}"));
+        assert_eq!(from_go(go.lines()), Counts::from(expected));
+        let json = |text: &str| from_json(text).unwrap_or_else(|e| panic!("{text}: {e}"));
         assert_eq!(
             json(r#"{"sampling_mode":"Linear","iters":[1.0,2.0,4.0],"times":[3.0,5.0,9.0]}"#),
             [(String::new(), 7.0)]
@@ -150,8 +150,8 @@ mod tests {
         let pytest =
             r#"{"benchmarks":[{"name":"a","fullname":"t.py::a","stats":{"rounds":5,"iterations":20}},{"name":"b"}]}"#;
         assert_eq!(json(pytest), Counts::from([("t.py::a".to_owned(), 100.0)]));
-        assert!(json("{}").is_empty() && of_go("".lines()).is_empty());
-        let twice = of_json(r#"{"iters":[1.0],"iters":[9.0]}"#).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(json("{}").is_empty() && from_go("".lines()).is_empty());
+        let twice = from_json(r#"{"iters":[1.0],"iters":[9.0]}"#).err().map(|e| e.to_string()).unwrap_or_default();
         assert!(twice.contains("duplicate field `iters`"), "{twice}");
     }
 }

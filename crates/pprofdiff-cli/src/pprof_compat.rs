@@ -111,7 +111,7 @@ const WORDS: &[(&str, Meaning)] = &[
     (
         "seconds",
         Answer(
-            "put it in the URL, .../profile?seconds=30; for heap, mutex or block, pprofdiff delta URL --seconds 30 -o OUT",
+            "put it in the URL, .../profile?seconds=30; heap, mutex and block: pprofdiff delta URL --seconds 30 -o OUT",
         ),
     ),
     ("timeout", Valued("--timeout", "s")),
@@ -331,7 +331,7 @@ impl ArgTranslation {
             }
             if base.is_empty() && files_of_new.len() > 1 {
                 return Err(format!(
-                    "-{word} A B is one profile in pprof, of a binary or added up; to compare, write -{word} -base A B, \
+                    "-{word} A B is one profile in pprof, of a binary or added up; to compare, write -{word} -base A B \
                      or pprofdiff {} A B; to add up, use pprofdiff merge",
                     view[0].display()
                 ));

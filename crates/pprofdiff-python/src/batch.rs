@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::arrow::PairRows;
 use crate::fleet::Causes;
-use crate::options::{loading, of_sides, parse_sort, view_query};
+use crate::options::{loading, parse_sort, two_sided, view_query};
 use crate::pairs::{Pair, side_name};
 use crate::profile::{Diff, Pickled, Profile, pickled};
 use crate::source::SideSources;
@@ -248,7 +248,7 @@ pub fn compare(
     load: &Bound<'_, PyDict>,
     sum: bool,
 ) -> PyResult<Py<PyAny>> {
-    let (base, new, options) = (SideSources::new(base)?, SideSources::new(new)?, of_sides(py, &loading(Some(load))?)?);
+    let (base, new, options) = (SideSources::new(base)?, SideSources::new(new)?, two_sided(py, &loading(Some(load))?)?);
     let make = maker(question, sum);
     let work = || make(pprofdiff::Diff::load(&base.sources, &new.sources, &options)?);
     match py.detach(|| catch_unwind(AssertUnwindSafe(work))) {
@@ -356,7 +356,7 @@ impl OnThreads {
             pairs: Some(pairs.try_iter()?.unbind()),
             broken: None,
             pending: VecDeque::new(),
-            batch: Mutex::new(Some(Batch::new(runtime::pool(py)?, of_sides(py, &loading(Some(load))?)?))),
+            batch: Mutex::new(Some(Batch::new(runtime::pool(py)?, two_sided(py, &loading(Some(load))?)?))),
             question: question.map(|q| Question(q.0.clone())),
             sum,
         })

@@ -56,7 +56,7 @@ mod _native {
     use crate::fleet::{Causes, FleetCollector, Ranking, rebuild_causes, rebuild_ranking};
     #[pymodule_export]
     use crate::options::{check_loading, options};
-    use crate::options::{loading, of_sides, signature, take_loading, view_query, without_base};
+    use crate::options::{loading, signature, take_loading, two_sided, view_query, without_base};
     #[pymodule_export]
     use crate::pairs::{Pair, group_pairs, listed_files, pairs, rebuild_pair};
     #[pymodule_export]
@@ -129,7 +129,8 @@ mod _native {
         sum: bool,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Diff>> {
-        let (base, new, options) = (SideSources::new(base)?, SideSources::new(new)?, of_sides(py, &loading(options)?)?);
+        let (base, new, options) =
+            (SideSources::new(base)?, SideSources::new(new)?, two_sided(py, &loading(options)?)?);
         let (base_sources, new_sources) = (base.sources, new.sources);
         let diff = runtime::run(py, move || pprofdiff::Diff::load(&base_sources, &new_sources, &options))?;
         let diff = if sum { diff.summed() } else { diff };
@@ -148,7 +149,7 @@ mod _native {
     fn load_runs(py: Python<'_>, folder: PathBuf, options: Option<&Bound<'_, PyDict>>) -> PyResult<Py<Diff>> {
         let mut loading = loading(options)?;
         Recording::add_binaries(&folder, &mut loading);
-        let options = of_sides(py, &loading)?;
+        let options = two_sided(py, &loading)?;
         let sides = Recording::read_sides(&folder).map_err(|e| error::from_engine(py, &e))?;
         let given = sides.each_ref().map(|side| side.iter().map(|_| None).collect());
         let [base, new] = sides.map(|side| side.into_iter().map(Source::Path).collect::<Vec<_>>());
@@ -265,7 +266,7 @@ mod _native {
         require_power: bool,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Check>> {
-        let load = of_sides(py, &take_loading(options)?)?;
+        let load = two_sided(py, &take_loading(options)?)?;
         let query = view_query(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
         (limits.fail_on, limits.floor) = (fail_on, floor.map(|floor| floor.to_string()));

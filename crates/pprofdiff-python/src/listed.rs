@@ -36,8 +36,8 @@ impl Objects for ListedUrls {
         pattern.contains("://")
     }
 
-    fn list(&self, prefix: &str, found: &mut dyn FnMut(String)) -> Result<()> {
-        self.0.iter().filter(|url| url.starts_with(prefix)).for_each(|url| found(url.clone()));
+    fn list(&self, prefix: &str, on_url: &mut dyn FnMut(String)) -> Result<()> {
+        self.0.iter().filter(|url| url.starts_with(prefix)).for_each(|url| on_url(url.clone()));
         Ok(())
     }
 

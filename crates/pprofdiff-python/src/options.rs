@@ -138,10 +138,10 @@ pub fn is_filter(option: &OptionRow<Query>) -> bool {
 }
 
 /// Returns an error if the query has several sample types.
-pub fn check_one_type(py: Python<'_>, query: &Query, what: &str) -> PyResult<()> {
+pub fn check_one_type(py: Python<'_>, query: &Query, caller: &str) -> PyResult<()> {
     match query.extra_sample_types.is_empty() {
         true => Ok(()),
-        false => Err(error::message(py, &format!("{what} supports only one sample type"))),
+        false => Err(error::message(py, &format!("{caller} supports only one sample type"))),
     }
 }
 
@@ -167,7 +167,7 @@ pub fn take_loading(given: Option<&Bound<'_, PyDict>>) -> PyResult<Loading> {
 }
 
 /// Returns the options for loading the profiles of two sides.
-pub fn of_sides(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> {
+pub fn two_sided(py: Python<'_>, loading: &Loading) -> PyResult<LoadOptions> {
     loading.to_options().map_err(|e| error::from_engine(py, &e))
 }
 
@@ -190,7 +190,7 @@ pub fn options() -> Vec<(String, &'static str, String, &'static str)> {
 /// Rejects keywords that are not loading options, before anything is loaded.
 #[pyfunction(name = "_check_loading")]
 pub fn check_loading(py: Python<'_>, given: &Bound<'_, PyDict>) -> PyResult<()> {
-    of_sides(py, &loading(Some(given))?).map(drop)
+    two_sided(py, &loading(Some(given))?).map(drop)
 }
 
 /// Returns the source folders in the arguments. `source_path` applies to both sides.

@@ -227,23 +227,25 @@ fn listed_file(row: &Bound<'_, PyAny>) -> PyResult<ListedFile> {
 
 /// Returns the profiles that scan() receives as a single text or path, with their keys.
 #[pyfunction(name = "_listed_files")]
-#[pyo3(signature = (of, keys))]
+#[pyo3(signature = (files, keys))]
 pub fn listed_files(
     py: Python<'_>,
-    of: PathBuf,
+    files: PathBuf,
     keys: Option<String>,
 ) -> PyResult<Vec<(OsString, BTreeMap<String, String>)>> {
-    let listed = ListedUrls::new(py, &[&of])?;
-    let find = move || match Selection::named(&of)? {
+    let listed = ListedUrls::new(py, &[&files])?;
+    let find_files = move || match Selection::named(&files)? {
         None => {
             let options = Loading::default().to_options()?;
-            Finder::with_objects(&listed).list_files(&of.to_string_lossy(), keys.as_deref(), &options)
+            Finder::with_objects(&listed).list_files(&files.to_string_lossy(), keys.as_deref(), &options)
         }
-        Some(_) if keys.is_some() => Err(Error::query("a store has its own keys").in_input(&of.display().to_string())),
+        Some(_) if keys.is_some() => {
+            Err(Error::query("a store has its own keys").in_input(&files.display().to_string()))
+        }
         Some(stored) => {
             let keyed = |p: &StoredProfile| ListedFile::new(p.name(), p.keys().iter().cloned().collect());
             Ok(stored.profiles()?.iter().map(keyed).collect())
         }
     };
-    Ok(runtime::run(py, find)?.into_iter().map(|file| (file.profile.into_os_string(), file.keys)).collect())
+    Ok(runtime::run(py, find_files)?.into_iter().map(|file| (file.profile.into_os_string(), file.keys)).collect())
 }

@@ -322,7 +322,7 @@ fn key_of(object: &Bound<'_, PyAny>, key: Option<&Bound<'_, PyAny>>, number: usi
 }
 
 /// Loads the builds of a store, ordered by key. The store caches what was read of them before.
-fn of_store(py: Python<'_>, base: Option<Item>, stored: Selection, question: SeriesQuestion) -> PyResult<Series> {
+fn from_store(py: Python<'_>, base: Option<Item>, stored: Selection, question: SeriesQuestion) -> PyResult<Series> {
     let SeriesQuestion { query, mut options, raise } = question;
     options.order = Order::Key;
     let load = options.load.clone();
@@ -353,7 +353,7 @@ fn gather(
         && let Some(stored) = Selection::named(&store_path).map_err(engine)?
     {
         return match key {
-            None => of_store(py, base, stored, question),
+            None => from_store(py, base, stored, question),
             Some(_) => Err(error::message(py, "the builds of a store already have keys, so key= is not supported")),
         };
     }

@@ -14,8 +14,8 @@ use crate::answers::PageContent;
 use crate::explain::{self, Explanation};
 use crate::flamegraph::{self, FlameGraph};
 use crate::options::{
-    OneOrMore, is_filter, of_sides, page_sources, parse_compression, parse_normalize, parse_sort, set_query, signature,
-    source_dirs, take_loading, view_query_by, write_options,
+    OneOrMore, is_filter, page_sources, parse_compression, parse_normalize, parse_sort, set_query, signature,
+    source_dirs, take_loading, two_sided, view_query_by, write_options,
 };
 use crate::pictures::{CallGraph, Listing};
 use crate::profile::{Diff, with_query};
@@ -208,7 +208,7 @@ impl Views {
         config: Option<PathBuf>,
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Explanation>> {
-        let load = of_sides(py, &take_loading(options)?)?;
+        let load = two_sided(py, &take_loading(options)?)?;
         let query = self.query_with(py, options)?;
         let mut explain_options = explain::options(ops, min_effect);
         if let Some(path) = config {

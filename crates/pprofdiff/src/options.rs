@@ -169,28 +169,28 @@ impl OptionValue {
 
 impl<T> OptionRow<T> {
     /// Returns the value.
-    pub fn get(&self, of: &T) -> OptionValue {
-        (self.get)(self.name, of)
+    pub fn get(&self, target: &T) -> OptionValue {
+        (self.get)(self.name, target)
     }
 
     /// Returns true if the value differs from the default.
-    pub fn is_set(&self, of: &T) -> bool
+    pub fn is_set(&self, target: &T) -> bool
     where
         T: Default,
     {
-        self.get(of) != self.get(&T::default())
+        self.get(target) != self.get(&T::default())
     }
 
     /// Sets the value.
     ///
     /// # Errors Fails if the option does not accept the value.
-    pub fn set(&self, of: &mut T, value: OptionValue) -> Result<()> {
-        (self.set)(self.name, of, value)
+    pub fn set(&self, target: &mut T, value: OptionValue) -> Result<()> {
+        (self.set)(self.name, target, value)
     }
 
     /// Returns `name=value`, or only the name of a flag.
-    pub fn setting(&self, of: &T) -> String {
-        match self.get(of) {
+    pub fn setting(&self, target: &T) -> String {
+        match self.get(target) {
             OptionValue::Flag(_) => self.name.to_owned(),
             value => format!("{}={}", self.name, value.text(&(self.kind)())),
         }
@@ -411,9 +411,9 @@ macro_rules! options {
                 scope: $crate::options::Scope::$scope,
                 reported: $crate::options::Reported::$reported,
                 kind: <$type as $crate::options::OptionField>::kind,
-                get: |_, of| $crate::options::OptionField::to_value(&of.$field),
-                set: |_, of, value| {
-                    of.$field = $crate::options::OptionField::from_value(value)?;
+                get: |_, target| $crate::options::OptionField::to_value(&target.$field),
+                set: |_, target, value| {
+                    target.$field = $crate::options::OptionField::from_value(value)?;
                     Ok(())
                 },
             },)*)*];

@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::gates::{BaselineArgs, ExplainArgs, GitArgs, percentage};
 use super::jobs::duration;
-use super::sides::Sides;
+use super::sides::SideArgs;
 use super::table::{LoadArgs, QueryArgs};
 use super::views::OutputArgs;
 
@@ -110,7 +110,7 @@ impl BenchArgs {
 
 impl ExplainArgs {
     /// Returns the arguments for explaining a directory of runs.
-    pub fn of(input: Sides, git: GitArgs, args: &BenchArgs) -> ExplainArgs {
+    pub fn for_runs(input: SideArgs, git: GitArgs, args: &BenchArgs) -> ExplainArgs {
         ExplainArgs {
             input,
             ops: None,

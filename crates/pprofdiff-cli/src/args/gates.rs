@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::sides::Sides;
+use super::sides::SideArgs;
 use super::table::{LoadArgs, QueryArgs};
 use super::views::OutputArgs;
 use crate::baseline::MAX_PROFILES;
@@ -66,7 +66,7 @@ fn time(text: &str) -> Result<u64, String> {
     "Scale each run of the new side by total, duration or a factor")))]
 pub struct CheckArgs {
     #[command(flatten)]
-    pub input: Sides,
+    pub input: SideArgs,
     /// Limit such as 'total>+5%', in addition to the limits in the configuration
     #[arg(long, value_name = "RULE")]
     pub fail_on: Vec<String>,
@@ -136,7 +136,7 @@ pub struct GitArgs {
     "Sample type, alone or with the type that counts its events")))]
 pub struct ExplainArgs {
     #[command(flatten)]
-    pub input: Sides,
+    pub input: SideArgs,
     /// Operations per run on each side, to compare cost per operation
     #[arg(long, value_name = "N0,N1", value_parser = operations)]
     pub ops: Option<(f64, f64)>,

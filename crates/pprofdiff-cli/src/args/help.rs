@@ -28,8 +28,9 @@ const GROUPS: [(&str, &[&str]); 3] = [
 /// The heading of the verbs that are in none of the [`GROUPS`].
 const TOOLS: &str = "Tools";
 
-/// Defers the options of a verb until the command line names that verb: building the options of all verbs takes longer
-/// than printing a small table. Code that inspects other verbs must build the command first, see [`whole`](super::whole).
+/// Defers the options of a verb until the command line names that verb, because building the options of all verbs takes
+/// longer than printing a small table. Code that inspects other verbs must build the command first, see
+/// [`whole`](super::whole).
 pub struct Later<T>(pub T);
 
 impl<T: Args> Args for Later<T> {
@@ -62,8 +63,8 @@ pub struct Unnamed<T>(pub T);
 
 impl<T: Args> Args for Unnamed<T> {
     fn augment_args(command: Command) -> Command {
-        let options = "`pprofdiff VERB -h` lists the common options of a verb, `pprofdiff VERB --help` all of them with \
-                       examples.\n`pprofdiff BASE NEW` takes the options of `pprofdiff diff`.";
+        let options = "`pprofdiff VERB -h` lists the common options of a verb, `pprofdiff VERB --help` all of them \
+                       with examples.\n`pprofdiff BASE NEW` takes the options of `pprofdiff diff`.";
         let template =
             format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", verbs(&command));
         T::augment_args(command).help_template(template).after_help(options)

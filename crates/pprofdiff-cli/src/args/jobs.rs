@@ -11,7 +11,7 @@ use pprofdiff::fleet::FDR;
 use pprofdiff::input::Groups;
 use pprofdiff_report::{View, ViewSpec};
 
-use super::sides::{Rows, Sides};
+use super::sides::{RowArgs, SideArgs};
 use super::table::{LoadArgs, QueryArgs};
 use super::views::OutputArgs;
 
@@ -137,7 +137,7 @@ pub struct BatchArgs {
     #[arg(long, value_name = "KEY=VALUE", requires = "group", hide_short_help = true)]
     new: Option<String>,
     #[command(flatten)]
-    rows: Rows,
+    rows: RowArgs,
     #[arg(long, value_name = "VIEW", default_value = "top", help = views())]
     view: View,
     /// Rank pairs by their changes beyond noise, and report the causes that several pairs share
@@ -193,7 +193,7 @@ impl BatchArgs {
 #[command(mut_arg("new", |a| a.requires("base")))]
 pub struct ServeArgs {
     #[command(flatten)]
-    pub sides: Sides,
+    pub sides: SideArgs,
     /// Port on 127.0.0.1 [default: any free port]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     pub port: u16,
@@ -251,7 +251,7 @@ pub struct SeriesArgs {
     #[arg(long)]
     pub dense: bool,
     #[command(flatten)]
-    pub shown: Rows,
+    pub shown: RowArgs,
     /// Explain changes: with shifts the cause of each, with movers and steps the cause of the largest
     ///
     /// The cause of a shift is determined from at most five builds before it and five builds after it. With movers and
@@ -347,7 +347,7 @@ Ctrl-C, no data is lost.";
 
 /// When to take snapshots from a URL.
 #[derive(Clone, Copy)]
-pub struct Schedule {
+pub struct SnapshotSchedule {
     pub every: Duration,
     /// The number of deltas; `None` means no limit.
     pub count: Option<u64>,
@@ -366,10 +366,10 @@ impl DeltaArgs {
         if is_default { options } else { options.with_cumulative(&self.cumulative) }
     }
 
-    pub fn schedule(&self) -> Option<Schedule> {
+    pub fn schedule(&self) -> Option<SnapshotSchedule> {
         match (self.seconds, self.every) {
-            (Some(seconds), _) => Some(Schedule { every: Duration::from_secs(seconds), count: Some(1) }),
-            (None, every) => every.map(|every| Schedule { every, count: self.count }),
+            (Some(seconds), _) => Some(SnapshotSchedule { every: Duration::from_secs(seconds), count: Some(1) }),
+            (None, every) => every.map(|every| SnapshotSchedule { every, count: self.count }),
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! - `table` turns the engine's option tables into clap arguments.
 //! - `sides` has the arguments of verbs that compare two sides or show rows.
-//! - `views`, `gates`, `bench`, `store` and `jobs` have the arguments of the views, of `check` and `explain`, of `bench`,
-//!   of `store`, and of all other verbs.
+//! - `views`, `gates`, `bench`, `store` and `jobs` have the arguments of the views, of `check` and `explain`, of
+//!   `bench`, of `store`, and of all other verbs.
 //! - `help` groups the verbs and keeps short help within one screen.
 
 mod bench;
@@ -25,10 +25,10 @@ pub use bench::BenchArgs;
 pub use gates::{BaselineArgs, CheckArgs, ExplainArgs, GitArgs};
 pub use help::{Later, formats};
 pub use jobs::{
-    BatchArgs, CONVERTED, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, Schedule, SeriesArgs, SeriesOrder, SeriesRows,
-    ServeArgs,
+    BatchArgs, CONVERTED, ConvertArgs, DeltaArgs, McpArgs, MergeArgs, SeriesArgs, SeriesOrder, SeriesRows, ServeArgs,
+    SnapshotSchedule,
 };
-pub use sides::Sides;
+pub use sides::SideArgs;
 #[cfg(feature = "store")]
 pub use store::{StoreAddArgs, StoreArgs, StoreVerb};
 pub use table::{LoadArgs, QueryArgs};

@@ -7,7 +7,7 @@ use pprofdiff::Sort;
 
 /// The profiles of two sides, or a single profile.
 #[derive(Args)]
-pub struct Sides {
+pub struct SideArgs {
     /// BASE and NEW, or one FILE: files, URLs, `-` for stdin
     #[arg(value_name = "FILE|URL", num_args = 0..=2)]
     pub files: Vec<PathBuf>,
@@ -36,7 +36,7 @@ impl From<SortBy> for Sort {
 
 /// The rows that a table shows.
 #[derive(Args)]
-pub struct Rows {
+pub struct RowArgs {
     /// Rows to show, 0 for all [default: 20 in text and Markdown]
     #[arg(short = 'n', value_name = "N")]
     pub n: Option<usize>,
@@ -45,7 +45,7 @@ pub struct Rows {
     pub sort: Option<SortBy>,
 }
 
-impl Rows {
+impl RowArgs {
     pub fn sort(&self) -> Sort {
         self.sort.map_or(Sort::default(), Sort::from)
     }

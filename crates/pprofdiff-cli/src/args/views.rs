@@ -11,7 +11,7 @@ use pprofdiff::options::Heading;
 use pprofdiff_report::{Format, PageOptions, Style, Takes, View, ViewOptions, ViewSpec};
 
 use super::help::Later;
-use super::sides::{Rows, Sides, SortBy};
+use super::sides::{RowArgs, SideArgs, SortBy};
 use super::table::{LoadArgs, QueryArgs};
 use crate::{color_wanted, is_stdin};
 
@@ -109,9 +109,9 @@ fn formats() -> PossibleValuesParser {
 #[derive(Args)]
 pub struct ViewArgs {
     #[command(flatten)]
-    pub input: Sides,
+    pub input: SideArgs,
     #[command(flatten)]
-    pub rows: Rows,
+    pub rows: RowArgs,
     /// Add up the files of a side [default: treat them as runs and show their means]
     #[arg(long, hide_short_help = true)]
     pub sum: bool,
@@ -188,7 +188,7 @@ impl FromArgMatches for ViewVerb {
         });
         let Some((spec, view, matches)) = selected else { return Err(clap::Error::new(ErrorKind::MissingSubcommand)) };
         let args = ViewArgs::from_arg_matches(matches)?;
-        let takes = |what| spec.takes.contains(&what);
+        let takes = |option| spec.takes.contains(&option);
         let sources = takes(Takes::Sources).then(|| SourceArgs::from_arg_matches(matches)).transpose()?;
         let mut options = ViewOptions { sort: args.rows.sort(), ..ViewOptions::default() };
         if spec.matched.is_some() {
@@ -228,7 +228,7 @@ pub struct GraphArgs {
 #[derive(Args)]
 pub struct InfoArgs {
     #[command(flatten)]
-    pub input: Sides,
+    pub input: SideArgs,
     #[command(flatten)]
     pub output: OutputArgs,
     #[command(flatten)]
@@ -238,7 +238,7 @@ pub struct InfoArgs {
 #[derive(Args)]
 pub struct RawArgs {
     #[command(flatten)]
-    pub input: Sides,
+    pub input: SideArgs,
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,

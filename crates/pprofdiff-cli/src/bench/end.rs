@@ -6,7 +6,7 @@ use pprofdiff::explain::Explanation;
 use pprofdiff::recording::Recording;
 use pprofdiff_report::{Format, Report, View};
 
-use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, Sides};
+use crate::args::{BenchArgs, CheckArgs, ExplainArgs, GitArgs, SideArgs};
 use crate::git::Commits;
 use crate::input::recorded_sources;
 use crate::{Failure, Result, check, explain, say, write_to};
@@ -47,10 +47,10 @@ pub fn answer(
     recording: &Recording,
     has_total_changed: bool,
 ) -> Result<(u8, Vec<String>)> {
-    let input = || Sides { files: vec![dir.to_owned()], base: Vec::new(), new: Vec::new() };
+    let input = || SideArgs { files: vec![dir.to_owned()], base: Vec::new(), new: Vec::new() };
     let range = match recording.range.as_str() {
         "" => None,
-        range => match Commits::of_range(Path::new("."), range) {
+        range => match Commits::from_range(Path::new("."), range) {
             Ok(_) => Some(range.to_owned()),
             // The range may have no commits, for example if the working tree is unchanged.
             Err(Failure::Message(message)) => {
@@ -68,7 +68,7 @@ pub fn answer(
         args.output = args.output.without_path();
     }
     let undecided_total = !has_total_changed;
-    let explained = ExplainArgs { undecided_total, ..ExplainArgs::of(input(), git(), &args) };
+    let explained = ExplainArgs { undecided_total, ..ExplainArgs::for_runs(input(), git(), &args) };
     let (code, candidates) = if !has_limits(&args) {
         let (report, diff, format) = explain::answer(&explained)?;
         write_to(args.output.path(), |out| (format.write)(&report, out, args.output.style()))?;

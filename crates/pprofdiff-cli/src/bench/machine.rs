@@ -153,11 +153,11 @@ pub fn versions(
 
 /// Merges the facts of both sides into rows of name, base value and new value.
 pub fn beside(base: Vec<(String, String)>, new: Vec<(String, String)>) -> Vec<(String, String, String)> {
-    let of = |all: &[(String, String)], name: &str| {
+    let value_of = |all: &[(String, String)], name: &str| {
         all.iter().find(|(fact_name, _)| fact_name == name).map_or_else(String::new, |(_, value)| value.clone())
     };
     let mut all: Vec<(String, String, String)> =
-        base.iter().map(|(name, value)| (name.clone(), value.clone(), of(&new, name))).collect();
+        base.iter().map(|(name, value)| (name.clone(), value.clone(), value_of(&new, name))).collect();
     let only_new = new.iter().filter(|(name, _)| !base.iter().any(|(fact_name, _)| fact_name == name));
     all.extend(only_new.map(|(name, value)| (name.clone(), String::new(), value.clone())));
     all
@@ -168,7 +168,7 @@ pub fn beside(base: Vec<(String, String)>, new: Vec<(String, String)>) -> Vec<(S
 struct Ticks {
     busy: f64,
     stolen: f64,
-    own: f64,
+    own_process: f64,
     throttled: f64,
     /// Id, name and ticks of each process, sorted by id.
     processes: Vec<(u32, String, f64)>,
@@ -179,22 +179,22 @@ impl Ticks {
         let numbers = |line: &str| line.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<f64>>();
         let all = numbers(&first_line("/proc/stat").unwrap_or_default());
         // The order of the fields: user, nice, system, idle, iowait, irq, softirq, steal.
-        let at = |i: usize| all.get(i).copied().unwrap_or(0.0);
-        let busy = at(0) + at(1) + at(2) + at(5) + at(6);
+        let field = |i: usize| all.get(i).copied().unwrap_or(0.0);
+        let busy = field(0) + field(1) + field(2) + field(5) + field(6);
         // Includes children that have ended.
-        let own = process_ticks("/proc/self/stat").map_or(0.0, |(_, own, children)| own + children);
+        let own_process = process_ticks("/proc/self/stat").map_or(0.0, |(_, own_ticks, children)| own_ticks + children);
         let limits = read_to_string("/sys/fs/cgroup/cpu.stat").unwrap_or_default();
         let throttled = limits.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok());
         let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let process = |entry: std::fs::DirEntry| {
             let id: u32 = entry.file_name().to_str()?.parse().ok()?;
-            let (name, own, _) = process_ticks(&format!("/proc/{id}/stat"))?;
-            Some((id, name, own))
+            let (name, ticks, _) = process_ticks(&format!("/proc/{id}/stat"))?;
+            Some((id, name, ticks))
         };
         let mut processes: Vec<(u32, String, f64)> = entries.filter_map(process).collect();
         processes.retain(|(id, ..)| *id != std::process::id());
         processes.sort_by_key(|(id, ..)| *id);
-        Ticks { busy, stolen: at(7), own, throttled: throttled.unwrap_or(0.0), processes }
+        Ticks { busy, stolen: field(7), own_process, throttled: throttled.unwrap_or(0.0), processes }
     }
 }
 
@@ -204,8 +204,8 @@ fn process_ticks(path: &str) -> Option<(String, f64, f64)> {
     // The name can contain blanks and parentheses.
     let (name, rest) = (text.get(text.find('(')? + 1..text.rfind(')')?)?, text.get(text.rfind(')')? + 1..)?);
     let fields: Vec<&str> = rest.split_whitespace().collect();
-    let at = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok());
-    Some((name.to_owned(), at(11)? + at(12)?, at(13)? + at(14)?))
+    let field = |i: usize| fields.get(i).and_then(|field| field.parse::<f64>().ok());
+    Some((name.to_owned(), field(11)? + field(12)?, field(13)? + field(14)?))
 }
 
 /// Measures the activity of the machine during a run.
@@ -230,12 +230,13 @@ impl Watch {
             return facts;
         }
         let processors = |ticks: f64| (100.0 * ticks.max(0.0) / TICKS / seconds).round() / 100.0;
-        facts.push((OTHERS.to_owned(), processors(after.busy - before.busy - (after.own - before.own))));
+        facts
+            .push((OTHERS.to_owned(), processors(after.busy - before.busy - (after.own_process - before.own_process))));
         facts.push(("stolen".to_owned(), processors(after.stolen - before.stolen)));
         facts.push(("throttled".to_owned(), after.throttled - before.throttled));
         let used = after.processes.into_iter().filter_map(|(id, name, ticks)| {
-            let at = before.processes.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
-            Some((name, processors(ticks - before.processes[at].2)))
+            let index = before.processes.binary_search_by_key(&id, |(id, ..)| *id).ok()?;
+            Some((name, processors(ticks - before.processes[index].2)))
         });
         let busiest = used.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, used)| *used >= NAMED);
         facts.extend(busiest.map(|(name, used)| (format!("{BUSIEST}{name}"), used)));
@@ -289,7 +290,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| sum / f64::from(count))
 }
 
-fn of<'a>(runs: impl Iterator<Item = &'a RecordedRun>, name: &str) -> Option<f64> {
+fn mean_fact<'a>(runs: impl Iterator<Item = &'a RecordedRun>, name: &str) -> Option<f64> {
     mean(runs.filter_map(|run| fact(run, name)))
 }
 
@@ -320,14 +321,15 @@ pub fn notes(before: &[(String, String)], recording: &Recording) -> Vec<String> 
     for (name, words) in
         [("load", "the machine's load was"), (OTHERS, "the number of processors that other processes used was")]
     {
-        if let (Some(base), Some(new)) = (of(side("base"), name), of(side("new"), name))
+        if let (Some(base), Some(new)) = (mean_fact(side("base"), name), mean_fact(side("new"), name))
             && (base - new).abs() > LOADED
         {
             notes.push(format!("{words} {base:.1} in runs of the base, and {new:.1} in runs of the new side"));
         }
     }
     let part = runs.len().min(4);
-    if let (Some(first), Some(last)) = (of(runs[..part].iter(), "mhz"), of(runs[runs.len() - part..].iter(), "mhz"))
+    if let (Some(first), Some(last)) =
+        (mean_fact(runs[..part].iter(), "mhz"), mean_fact(runs[runs.len() - part..].iter(), "mhz"))
         && runs.len() > part
         && last < SLOWER * first
     {
@@ -359,7 +361,7 @@ mod tests {
         run
     }
 
-    fn said(before: &[(String, String)], now: &[(String, String)], runs: Vec<RecordedRun>) -> String {
+    fn notes_text(before: &[(String, String)], now: &[(String, String)], runs: Vec<RecordedRun>) -> String {
         let mut recording = Recording::new(&[]);
         (recording.machine, recording.runs) = (now.to_vec(), runs);
         let pair = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
@@ -374,14 +376,15 @@ mod tests {
     #[test]
     fn changes_of_the_machine_are_reported() {
         let alike: Vec<_> = (0..8).map(|i| run(["base", "new"][i % 2], 1.0, 2000.0, 1.0)).collect();
-        assert_eq!(said(&facts(), &facts(), alike), "");
+        assert_eq!(notes_text(&facts(), &facts(), alike), "");
         let mut other: Vec<_> =
             (0..8).map(|i| run(["base", "new"][i % 2], (i % 2) as f64, 2000.0 - 100.0 * i as f64, 1.0)).collect();
         other[3].seconds = 9.0;
         other[4].machine[2].1 = 1.4;
         other[4].machine.push((format!("{BUSIEST}make"), 1.2));
         let fact = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-        let said = said(&[fact("cpu", "a"), fact("$GOGC", "off")], &[fact("cpu", "b"), fact("go", "1.24")], other);
+        let text =
+            notes_text(&[fact("cpu", "a"), fact("$GOGC", "off")], &[fact("cpu", "b"), fact("go", "1.24")], other);
         for fragment in [
             "had cpu a, these b",
             "had $GOGC off, these none",
@@ -391,7 +394,7 @@ mod tests {
             "of the new side, which still count: 0 (run 0: it took 9.0 times",
             "other processes used 1.4 processors, most of them make, and 0.1 during the median run",
         ] {
-            assert!(said.contains(fragment), "{fragment}: {said}");
+            assert!(text.contains(fragment), "{fragment}: {text}");
         }
     }
 

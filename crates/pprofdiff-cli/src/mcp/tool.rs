@@ -41,8 +41,7 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
         tool: "load",
         verb: "info",
         about: Some(
-            "Load two sides, or one profile as new. Returns what is in the files, and a name to pass to other tools \
-             as diff",
+            "Load two sides, or one profile as new. Shows what is in the files, and names the diff for other tools",
         ),
         options: &["base", "new"],
         table: Options::Loading,
@@ -72,7 +71,7 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
     ToolSpec {
         tool: "check",
         verb: "check",
-        about: Some("Check whether the changes are within limits."),
+        about: Some("Check the changes against limits."),
         options: &["fail_on", "floor", "strict"],
         table: Options::Query(Scope::Everything),
     },

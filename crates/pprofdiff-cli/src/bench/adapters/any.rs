@@ -6,7 +6,7 @@ use crate::Result;
 use crate::bench::process::{Ended, Runner};
 
 pub const ADAPTER: Adapter =
-    Adapter { name: "command", is_of: |_| true, command, taken, fixed: unfixed, advice: no_advice };
+    Adapter { name: "command", handles: |_| true, command, taken, fixed: unfixed, advice: no_advice };
 
 /// Returns the profile of a run. It has no file extension, because its format is detected by content.
 pub fn profile(dir: &std::path::Path) -> std::path::PathBuf {

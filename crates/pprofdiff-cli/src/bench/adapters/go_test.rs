@@ -6,9 +6,9 @@ use super::{Adapter, RunPlan, Taken, no_advice, path, program, unfixed, written}
 use crate::bench::process::{Ended, Runner, lines};
 use crate::{Failure, Result, operations};
 
-pub const ADAPTER: Adapter = Adapter { name: "go test -bench", is_of, command, taken, fixed, advice: no_advice };
+pub const ADAPTER: Adapter = Adapter { name: "go test -bench", handles, command, taken, fixed, advice: no_advice };
 
-fn is_of(command: &[String]) -> bool {
+fn handles(command: &[String]) -> bool {
     let has_bench = command.iter().any(|word| {
         let word = word.trim_start_matches('-');
         word == "bench" || word.starts_with("bench=")
@@ -53,13 +53,13 @@ fn taken(plan: &RunPlan<'_>, ended: &Ended, _: &Runner<'_>) -> Result<Taken> {
     }
     let mut taken = written(plan.dir.join("cpu.pb.gz"), plan.command)?;
     taken.profiles.extend(Some(plan.dir.join("mem.pb.gz")).filter(|file| file.exists()));
-    taken.operations =
-        Some(operations::of_go_output(lines(&ended.output)).iter().map(|(_, count)| count).sum()).filter(|n| *n > 0.0);
+    taken.operations = Some(operations::from_go_output(lines(&ended.output)).iter().map(|(_, count)| count).sum())
+        .filter(|n| *n > 0.0);
     Ok(taken)
 }
 
 fn fixed(command: &[String], ended: &Ended) -> Option<u64> {
-    let counts = operations::of_go_output(lines(&ended.output));
+    let counts = operations::from_go_output(lines(&ended.output));
     let fewest = counts.iter().map(|(_, count)| *count).fold(f64::INFINITY, f64::min);
     if !fewest.is_finite() { unfixed(command, ended) } else { Some((fewest as u64).max(1)) }
 }

@@ -35,7 +35,7 @@ pub struct Taken {
 pub struct Adapter {
     pub name: &'static str,
     /// Returns true if the adapter handles the command.
-    pub is_of: fn(&[String]) -> bool,
+    pub handles: fn(&[String]) -> bool,
     /// Returns the command with the options that make it write profiles.
     pub command: fn(&RunPlan<'_>) -> Vec<String>,
     /// Finds the profiles that the run wrote. The runner starts the commands that convert them.
@@ -50,7 +50,7 @@ pub struct Adapter {
 const ADAPTERS: [&Adapter; 5] = [&go_test::ADAPTER, &node::ADAPTER, &py_spy::ADAPTER, &perf::ADAPTER, &any::ADAPTER];
 
 pub fn find(command: &[String]) -> &'static Adapter {
-    ADAPTERS.into_iter().find(|adapter| (adapter.is_of)(command)).unwrap_or(&any::ADAPTER)
+    ADAPTERS.into_iter().find(|adapter| (adapter.handles)(command)).unwrap_or(&any::ADAPTER)
 }
 
 /// Splits the leading variable assignments from a command, as shells and `env` do.

@@ -4,9 +4,9 @@ use super::{Adapter, RunPlan, Taken, no_advice, path, program, unfixed};
 use crate::bench::process::{Ended, Runner};
 use crate::{Failure, Result};
 
-pub const ADAPTER: Adapter = Adapter { name: "node", is_of, command, taken, fixed: unfixed, advice: no_advice };
+pub const ADAPTER: Adapter = Adapter { name: "node", handles, command, taken, fixed: unfixed, advice: no_advice };
 
-fn is_of(command: &[String]) -> bool {
+fn handles(command: &[String]) -> bool {
     program(command) == "node"
 }
 

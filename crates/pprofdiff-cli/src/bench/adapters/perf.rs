@@ -7,12 +7,12 @@ use super::{Adapter, RunPlan, Taken, path, program, unfixed, written};
 use crate::bench::process::{CommandJob, Ended, OutputKind, Runner};
 use crate::{Failure, Result};
 
-pub const ADAPTER: Adapter = Adapter { name: "perf record", is_of, command, taken, fixed: unfixed, advice };
+pub const ADAPTER: Adapter = Adapter { name: "perf record", handles, command, taken, fixed: unfixed, advice };
 
 /// The time limit for `perf script` with source lines, which can take minutes for large programs.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn is_of(command: &[String]) -> bool {
+fn handles(command: &[String]) -> bool {
     program(command) == "perf" && command.get(1).is_some_and(|word| word == "record")
 }
 

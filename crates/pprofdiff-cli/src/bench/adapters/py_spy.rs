@@ -4,9 +4,9 @@ use super::{Adapter, RunPlan, Taken, path, program, unfixed, written};
 use crate::Result;
 use crate::bench::process::{Ended, Runner};
 
-pub const ADAPTER: Adapter = Adapter { name: "py-spy record", is_of, command, taken, fixed: unfixed, advice };
+pub const ADAPTER: Adapter = Adapter { name: "py-spy record", handles, command, taken, fixed: unfixed, advice };
 
-fn is_of(command: &[String]) -> bool {
+fn handles(command: &[String]) -> bool {
     program(command) == "py-spy" && command.get(1).is_some_and(|word| word == "record")
 }
 
