@@ -145,7 +145,7 @@ pub struct ExplainArgs {
     pub ops_from: Vec<PathBuf>,
     #[command(flatten)]
     pub git: GitArgs,
-    /// Minimum change of a cause, as a share of the base's total
+    /// Minimum change of a cause, as a share of the base
     #[arg(long, value_name = "PERCENT", value_parser = percentage, default_value = "0.2%")]
     pub min_effect: f64,
     /// A/A runs: profiles of equal builds, used only to estimate noise; files, or one pattern

@@ -63,8 +63,8 @@ pub struct Unnamed<T>(pub T);
 
 impl<T: Args> Args for Unnamed<T> {
     fn augment_args(command: Command) -> Command {
-        let options = "`pprofdiff VERB -h` lists the common options of a verb, `pprofdiff VERB --help` all of them \
-                       with examples.\n`pprofdiff BASE NEW` takes the options of `pprofdiff diff`.";
+        let options = "Common options of a verb: pprofdiff VERB -h. All options and examples: pprofdiff VERB --help.\n\
+                       `pprofdiff BASE NEW` takes the options of `pprofdiff diff`.";
         let template =
             format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", verbs(&command));
         T::augment_args(command).help_template(template).after_help(options)
@@ -102,8 +102,8 @@ fn verbs(command: &Command) -> String {
     lines.join("\n")
 }
 
-/// Pairs of a verb and an option that the verb rejects, although it shares the option's struct with other verbs. Options
-/// beyond the scope of a verb's view are found by their scope, and are not listed here.
+/// Pairs of a verb and an option that the verb rejects, although it shares the option's struct with other verbs.
+/// Options beyond the scope of a verb's view are found by their scope, and are not listed here.
 const UNFIT: [(&str, &str); 3] = [("explain", "granularity"), ("explain", "normalize"), ("batch", "mean")];
 
 /// Hides the options that the verb's view does not support. They still parse, so that the error can name the option.

@@ -140,7 +140,7 @@ pub struct BatchArgs {
     rows: RowArgs,
     #[arg(long, value_name = "VIEW", default_value = "top", help = views())]
     view: View,
-    /// Rank pairs by their changes beyond noise, and report the causes that several pairs share
+    /// Rank pairs by change beyond noise, with the causes they share
     #[arg(long, conflicts_with = "view")]
     pub rank: bool,
     /// With --rank: accepted share of false positives among the pairs reported as changed
@@ -252,7 +252,7 @@ pub struct SeriesArgs {
     pub dense: bool,
     #[command(flatten)]
     pub shown: RowArgs,
-    /// Explain changes: with shifts the cause of each, with movers and steps the cause of the largest
+    /// Add causes: of each shift, or of the largest mover or step
     ///
     /// The cause of a shift is determined from at most five builds before it and five builds after it. With movers and
     /// steps, one line below the table explains the largest change.

@@ -63,7 +63,7 @@ const OUTPUT: &str = "Output";
 /// The output options that all verbs with results share.
 #[derive(Clone, Args)]
 pub struct OutputArgs {
-    /// Output format, see `pprofdiff formats` [default: from the file extension, else text]
+    /// Format, see `pprofdiff formats` [default: by extension, else text]
     #[arg(help_heading = OUTPUT, long, value_parser = formats(), hide_possible_values = true)]
     pub(super) format: Option<String>,
     /// Output file [default: standard output]
