@@ -15,8 +15,36 @@ use super::sides::{RowArgs, SideArgs, SortBy};
 use super::table::{LoadArgs, QueryArgs};
 use crate::{color_wanted, is_stdin};
 
+const TOP_EXAMPLES: &str = "\
+Examples:
+  pprofdiff main.pb.gz branch.pb.gz --sort cum             order by cost with callees
+  pprofdiff top heap.pb.gz                                 one profile
+  pprofdiff old.pb.gz new.pb.gz --sample-type alloc_space --normalize 1000/3000
+  pprofdiff main.pb.gz branch.pb.gz --format svg -o callgraph.svg
+  pprofdiff old.pb.gz new.pb.gz --format json | jq '.rows[0]'
+  pprofdiff old.pb.gz new.pb.gz --format pprof -o diff.pb.gz && go tool pprof -top diff.pb.gz";
+
+/// The end of long help of some views.
+const VIEW_EXAMPLES: [(&str, &str); 4] = [
+    ("peek", "Example:\n  pprofdiff peek tableInsensitive main.pb.gz branch.pb.gz"),
+    (
+        "list",
+        "Example:\n  pprofdiff list names.compare main.pb.gz branch.pb.gz --base-source main/ --new-source branch/",
+    ),
+    (
+        "disasm",
+        "Example:\n  pprofdiff disasm names.compare main.pb.gz branch.pb.gz --base-binary main/app \
+         --new-binary branch/app",
+    ),
+    (
+        "labels",
+        "Example:\n  pprofdiff labels pyroscope://localhost:4040      a continuous profiler, see docs/sources.md",
+    ),
+];
+
 /// The arguments of `diff` and `top`: a table of frames, or a page, which can show source lines.
 #[derive(Args)]
+#[command(after_help = TOP_EXAMPLES)]
 pub struct TopArgs {
     /// Show only significant rows (FDR 5 %)
     #[arg(long)]
@@ -161,6 +189,9 @@ impl ViewVerb {
         }
         if spec.takes.contains(&Takes::Sources) {
             command = SourceArgs::augment_args(command);
+        }
+        if let Some((_, examples)) = VIEW_EXAMPLES.iter().find(|(name, _)| *name == spec.name) {
+            command = command.after_help(*examples);
         }
         Later::<ViewArgs>::augment_args(command)
     }

@@ -140,8 +140,7 @@ impl ToolSpec {
         let mut about = about.unwrap_or_default();
         // The syntax of rules is in the first paragraph below the options of `check`.
         let below = verb.get_after_long_help().map(ToString::to_string).unwrap_or_default();
-        if let Some(more) = below.split("\n\n").next().filter(|more| !more.is_empty() && !more.starts_with("Examples"))
-        {
+        if let Some(more) = below.split("\n\n").next().filter(|more| !more.is_empty() && !more.starts_with("Example")) {
             about = format!("{about} {}", more.replace('\n', " "));
         }
         let tool = Tool::new(self.tool, about, schema);
