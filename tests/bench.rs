@@ -149,7 +149,7 @@ fn what_goes_wrong_is_said_in_one_line() {
         let line = shop.failure(args);
         assert!(line.contains(wanted), "{args:?}: {line}");
     };
-    said(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git knows no commit \"nothing\"");
+    said(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git: unknown commit \"nothing\"");
     let build =
         [&into("r1")[..], &["--build", "echo so it is >&2; test $(cat cost) = 1", "--", "sh", "run.sh"]].concat();
     said(&build, "the build of the base side failed (exit status: 1): so it is");
@@ -168,7 +168,7 @@ fn what_goes_wrong_is_said_in_one_line() {
     said(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "greater than 0%");
     said(&["bench", "--more", "none"], "none/runs.toml");
     said(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
-    said(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git knows no commit \"x\"");
+    said(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git: unknown commit \"x\"");
     said(&["explain", "--git", "run.sh", "b.pb.gz"], "--git takes a range of commits, and run.sh is a file");
     // As on a full disk: no file may grow beyond some blocks.
     let program = env!("CARGO_BIN_EXE_pprofdiff");

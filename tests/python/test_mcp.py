@@ -395,7 +395,7 @@ def test_errors_are_those_of_the_command():
         both = [*STORY["base"], *STORY["new"]]
         assert await refuse(client, "load", new=["none.pb.gz"]) == refused("info", "none.pb.gz")
         assert await refuse(client, "top", diff="d1") == (
-            'there is no diff "d1" (nothing is loaded; the last 8 diffs stay loaded): load it with the tool load'
+            'unknown diff "d1" (nothing is loaded; the last 8 diffs stay loaded): load it with the tool load'
         )
         await say(client, "load", **STORY)
         for tool, arguments, words in [
@@ -427,7 +427,7 @@ def test_errors_are_those_of_the_command():
             assert "--allow-urls" in await refuse(client, "load", new=[name])
         # Standard input is the protocol's.
         assert "No such file" in await refuse(client, "load", new=["-"])
-        with pytest.raises(MCPError, match="no tool"):
+        with pytest.raises(MCPError, match="unknown tool"):
             await client.call_tool("merge", {})
         # One profile has no other side.
         assert next_step(await say(client, "load", new=STORY["new"]))[0] == "top"
@@ -458,7 +458,7 @@ def test_several_diffs_and_the_one_that_goes():
             assert "dropped" not in await say(client, "load", **STORY), i
         await say(client, "top", diff="d1")
         assert "d2 is dropped" in await say(client, "load", **STORY)
-        assert (await refuse(client, "top", diff="d2")).startswith('there is no diff "d2" (loaded: d3, d4, d5')
+        assert (await refuse(client, "top", diff="d2")).startswith('unknown diff "d2" (loaded: d3, d4, d5')
         await say(client, "top", diff="d1")
 
     session(talk)

@@ -136,7 +136,7 @@ pub fn table(
     let (request, sum) = (args.query.request(args.view(usual)), args.sum);
     Ok(move |diff: Diff| {
         let report = request.answer(&added(diff, sum))?;
-        report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("a batch writes tables"))
+        report.table().map(|table| table.into_owned()).ok_or_else(|| Error::query("batch needs a view with a table"))
     })
 }
 

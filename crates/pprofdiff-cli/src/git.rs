@@ -106,7 +106,7 @@ impl CommitRange {
 fn commit_id(root: &Path, revision: &str) -> Result<String> {
     let commit = format!("{revision}^{{commit}}");
     let id = git(root, ["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])
-        .map_err(|_| Failure::Message(format!("git knows no commit {revision:?}")))?;
+        .map_err(|_| Failure::Message(format!("git: unknown commit {revision:?}")))?;
     Ok(id.trim_end().to_owned())
 }
 

@@ -102,7 +102,7 @@ impl ServerHandler for McpServer {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(spec) = TOOL_SPECS.iter().find(|spec| spec.tool == request.name) else {
-            return Err(ErrorData::invalid_params(format!("there is no tool {:?}", request.name), None));
+            return Err(ErrorData::invalid_params(format!("unknown tool {:?}", request.name), None));
         };
         let diffs = self.0.clone();
         let arguments = request.arguments.unwrap_or_default();
@@ -419,7 +419,7 @@ impl Diffs {
                 [] => "nothing is loaded".to_owned(),
                 names => format!("loaded: {}", names.join(", ")),
             };
-            let reason = name.map_or_else(|| "diff is missing".to_owned(), |name| format!("there is no diff {name}"));
+            let reason = name.map_or_else(|| "diff is missing".to_owned(), |name| format!("unknown diff {name}"));
             let message = format!(
                 "{reason} ({loaded_names}; the last {MAX_LOADED} diffs stay loaded): load it with the tool load"
             );

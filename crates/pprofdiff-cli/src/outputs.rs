@@ -36,7 +36,7 @@ impl Outputs {
         let Some((output, _)) = self.files.iter().find(|(_, output)| id.as_ref() == Some(output)) else {
             return Ok(());
         };
-        let detail = format!("the output is also read, as {}; name another file for it", input.display());
+        let detail = format!("the output is also an input, {}; choose another output file", input.display());
         self.refused.get_or_init(|| detail.clone());
         Err(Error::query(detail).in_input(&output.display().to_string()))
     }

@@ -287,7 +287,7 @@ pub fn open_page(path: &Path) -> Result<()> {
     #[cfg(not(feature = "terminal"))]
     let opened = Err(format!("this build can't open {}: feature \"terminal\" is off", path.display()));
     opened.map_err(|e: String| {
-        crate::Failure::Message(format!("no browser was started; open the address above without --open ({e})"))
+        crate::Failure::Message(format!("can't start a browser: {e}; open the address above yourself, without --open"))
     })
 }
 
@@ -296,7 +296,7 @@ pub fn open_page(path: &Path) -> Result<()> {
 pub fn open(path: &Path) -> Result<()> {
     open::that(path).map_err(|e| {
         let path = path.display();
-        crate::Failure::Message(format!("{path} is written, but no browser would open it: {e}"))
+        crate::Failure::Message(format!("{path} is written, but no browser opened it: {e}"))
     })
 }
 

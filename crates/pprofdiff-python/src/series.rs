@@ -161,7 +161,7 @@ impl Series {
         options: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Py<Explanation>> {
         let builds = &self.series.builds.all;
-        let missing = |key| error::message(py, &format!("there is no build {key:?}"));
+        let missing = |key| error::message(py, &format!("unknown build {key:?}"));
         let index =
             build.map(|key| builds.iter().position(|b| b.key == key).ok_or_else(|| missing(key))).transpose()?;
         let load = match options.is_some_and(|options| !options.is_empty()) {

@@ -289,7 +289,7 @@ impl Views {
         let graph = graph.with_node_fraction(node_fraction).with_edge_fraction(edge_fraction).with_call_tree(call_tree);
         match self.report(py, Request { query: self.query_with(py, options)?, view: View::Graph(graph) })? {
             Report::Graph(graph) => runtime::run(py, move || Ok(CallGraph::new(&graph))),
-            _ => Err(PyTypeError::new_err("this view is no call graph")),
+            _ => Err(PyTypeError::new_err("this view is not a call graph")),
         }
     }
 

@@ -266,7 +266,7 @@ pub fn mark_disturbed(runs: &mut [RecordedRun]) {
         for run in runs.iter_mut().filter(|run| run.side == side) {
             let mut reasons = Vec::new();
             if run.seconds > DISTURBED * seconds && run.seconds > seconds + SHORT {
-                reasons.push(format!("it took {:.1} times the median's time", run.seconds / seconds));
+                reasons.push(format!("it took {:.1} times as long as the median run", run.seconds / seconds));
             }
             if let (Some(usual), Some(others)) =
                 (others, fact(run, OTHERS).filter(|o| others.is_some_and(|u| *o > u + BUSY)))
@@ -333,7 +333,7 @@ pub fn notes(before: &[(String, String)], recording: &Recording) -> Vec<String> 
         && runs.len() > part
         && last < SLOWER * first
     {
-        notes.push(format!("the last {part} runs had {:.0} % of the clock of the first", 100.0 * last / first));
+        notes.push(format!("the last {part} runs had {:.0} % of the clock rate of the first", 100.0 * last / first));
     }
     for name in SIDES {
         let disturbed: Vec<&RecordedRun> = side(name).filter(|run| !run.disturbed.is_empty()).collect();

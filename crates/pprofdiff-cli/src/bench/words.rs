@@ -25,7 +25,7 @@ pub fn estimate(pairs: &Pairs, limits: &Limits, elapsed: Duration, longest: Dura
 }
 
 fn frame_line(frame: &FrameChange) -> String {
-    let scope = if frame.is_cum { "with what it calls" } else { "itself" };
+    let scope = if frame.is_cum { "with callees" } else { "itself" };
     let growth = match frame.growth {
         growth if growth.is_infinite() => "is new".to_owned(),
         growth if growth <= -1.0 => "is gone".to_owned(),
