@@ -1,6 +1,6 @@
 //! A folder with the profiles of a branch's last builds. `check --baseline` compares with them.
 //!
-//! An entry is two files: `ID.pb.gz` (the profile) and `ID.json` (branch, commit, time and labels). The id is made of
+//! An entry is two files: `ID.pb.gz` (the profile) and `ID.json` (branch, commit, time and labels). The id consists of
 //! the time and a random number, so two writers never write the same file. This needs no lock, which a killed job would
 //! leave behind, and the small JSON files serve as the index. The profile is written first, so every entry has one.
 //!
@@ -155,7 +155,7 @@ impl<'a> Baseline<'a> {
     }
 
     /// Stores profiles, and removes the oldest entries of the branch with the same labels. With `alone`, removes all
-    /// earlier ones.
+    /// earlier entries.
     pub fn store(&mut self, profiles: &[Arc<Profile>], alone: bool) -> Result<()> {
         fs::create_dir_all(self.dir).map_err(|e| self.error(&e))?;
         let text = serde_json::to_vec_pretty(&self.selector).map_err(io::Error::from)?;

@@ -63,7 +63,7 @@ fn misspelt_verb(args: &[OsString]) -> Option<String> {
         return None;
     }
     let command = Cli::command();
-    // `man` takes no profiles, and is similar to `main`, a common branch name.
+    // `man` takes no profiles, and is similar to `main`.
     let verbs = command.get_subcommands().filter(|verb| !verb.is_hide_set()).map(Command::get_name);
     let near =
         verbs.filter(|verb| *verb != "man").map(|verb| (strsim::osa_distance(verb, &typed.to_lowercase()), verb));

@@ -263,7 +263,7 @@ impl PageServer {
         done.unwrap_or_else(|e| Err((StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
     }
 
-    /// Performs an operation of the page. The names are those of the worker's operations.
+    /// Performs an operation of the page. The operations have the same names as in the page's worker.
     fn operate(&self, path: &str, file: Option<String>, body: Bytes, work: &Work) -> PageAnswer {
         if path == "choices" {
             return as_json(&choices());

@@ -115,7 +115,7 @@ mod _native {
     /// Each side is anything that load() accepts, a list or tuple of these, or a pattern of paths such as
     /// "main-*.pb.gz". Several profiles on a side are runs of one program: values are their means, and top() tests
     /// which differences exceed noise. With `sum` they are added up instead. Sample types are matched by name, and
-    /// units are converted to the finer one. The other keywords are those of load().
+    /// units are converted to the finer one. For the other keywords see load().
     ///
     /// Raises PprofError for an invalid profile, for a written diff (it already has two sides: load() it), for sides
     /// without a common sample type and for sums beyond int64. Raises OSError for system errors.
@@ -140,8 +140,8 @@ mod _native {
     #[doc = signature!(loading "load_runs(folder, *")]
     /// Compare the runs that bench() recorded in a folder with a runs.toml.
     ///
-    /// The runs of a side are treated like those of diff(). Binaries saved in the folder are used. The other keywords
-    /// are those of load().
+    /// Several runs on a side are compared as in diff(). Binaries saved in the folder are used. For the other keywords
+    /// see load().
     ///
     /// Raises PprofError for a folder without recorded runs, and the same errors as diff().
     #[pyfunction]
@@ -196,7 +196,7 @@ mod _native {
     /// All other types (gauges) are copied from `cur`. None means the types that are known to be cumulative:
     /// alloc_objects, alloc_space, contentions, delay, mutex_count, mutex_duration, block_count, block_duration. A
     /// profile without any of these is rejected. The last comment of the result lists which types were subtracted and
-    /// which were copied. Samples that become zero are dropped, with everything that only they refer to. The duration
+    /// which were copied. Samples that become zero are dropped, with all data that no other sample uses. The duration
     /// is the time between the snapshots (None if one of them has no time). All other fields are copied from `cur`.
     ///
     /// A counter that decreased means that the process restarted, and so do missing samples that held more than half of
@@ -243,9 +243,9 @@ mod _native {
     /// frame), each=RE (checks each matching frame) or regex=RE (checks the sum of all matching frames). LIMIT is +5%
     /// or +10MB (growth), 2GB (new value) or 30% (share of the new total). A limit on a time or size needs its unit.
     /// `config` is a pprofdiff.toml with rules and exceptions. `floor` is the percentage of the total below which
-    /// frames are ignored; for rules on each frame it defaults to 1. The other keywords are those of load() and of
-    /// Views. `sample_type` (a single one) applies to rules that do not name one. `normalize` scales each run of the
-    /// new side by a factor, or to the median "total" or "duration" of the base.
+    /// frames are ignored; for rules on each frame it defaults to 1. For the other keywords see load() and Views.
+    /// `sample_type` (a single one) applies to rules that do not name one. `normalize` scales each run of the new side
+    /// by a factor, or to the median "total" or "duration" of the base.
     ///
     /// Raises PprofError for invalid rules and for an empty new side, and the same errors as diff().
     #[pyfunction]

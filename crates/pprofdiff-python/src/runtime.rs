@@ -24,7 +24,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error;
 
-/// How often a waiting call checks for signals: short enough that a person does not notice.
+/// The interval between two checks for signals in a waiting call. It is too short for a person to notice.
 pub const TICK: Duration = Duration::from_millis(50);
 
 /// The pool with the id of its process. Only threads that are attached to the interpreter lock it. `os.fork` is called

@@ -143,8 +143,8 @@ impl Series {
     ///
     /// `build` is the key of the build. It defaults to the build of the largest lasting change, and if there is none,
     /// to the build of the largest step. In a history, at most `runs` builds before it are treated as runs of one
-    /// program, and so are the build and those after it. No build beyond the next lasting change is used. Several runs
-    /// show how much builds vary anyway.
+    /// program, and so are the build and those after it. Builds beyond another lasting change are not used. Several
+    /// runs show how much builds vary anyway.
     ///
     /// The profiles are read again from their paths. Bytes and objects raise PprofError, and so do the first build and
     /// failed builds.
@@ -207,7 +207,7 @@ impl Series {
 
     /// Draw at most `n` frames over the builds as a line chart, with a rule at each lasting change. The frames are the
     /// first rows of shifts(), or of movers() if there are no shifts. `sort` is the cost to draw: "flat" (own cost) or
-    /// "cum" (cost with callees). The result is like that of Table.plot().
+    /// "cum" (cost with callees). Returns the same kind of object as Table.plot().
     #[pyo3(signature = (n = 8, *, sort = "flat"))]
     fn plot<'py>(&self, py: Python<'py>, n: usize, sort: &str) -> PyResult<Bound<'py, PyAny>> {
         let sort = parse_sort(py, sort)?;
@@ -431,16 +431,16 @@ fn gather(
 /// For a pattern such as "builds/*/cpu.pb.gz", the text that * matches is the key of a build, and builds are sorted by
 /// key (numbers in keys compare as numbers). For a selection of a store such as "fleet/service=api", the builds are the
 /// values of the remaining key. `key` is a function that returns a build's key for an item of `profiles` or, for a
-/// pattern, for a path. By default the key is the part in which the paths differ, or the item's number. Loaded profiles
+/// pattern, for a path. By default the key is the differing part of the paths, or the item's number. Loaded profiles
 /// are not kept in memory, and an iterable is read a few items ahead.
 ///
 /// Each build is compared with the previous build, or with `base` if it is given. `base` is anything that load()
 /// accepts. Its key is "base", and an error in it is raised.
 ///
 /// A build that can't be loaded, or that lacks the sample type, is listed in `errors` with the reason, and does not
-/// affect the other builds. With on_error="raise" its error is raised. The other keywords are those of load() and of
-/// Views. `sample_type` (a single one) defaults to the default type of the first build that loads, and units are
-/// converted to the finest. `normalize` scales all builds to the first build, by "total" or "duration".
+/// affect the other builds. With on_error="raise" its error is raised. For the other keywords see load() and Views.
+/// `sample_type` (a single one) defaults to the default type of the first build that loads, and units are converted to
+/// the finest. `normalize` scales all builds to the first build, by "total" or "duration".
 ///
 /// Raises PprofError for a question that can't be answered, and the error of the first build if all builds fail.
 #[pyfunction]

@@ -70,8 +70,7 @@ fn fetch(py: Python<'_>, url: &str) -> PyResult<Vec<u8>> {
     fetch_as(py, url, &shown).map_err(|e| as_shown(py, url, e))
 }
 
-/// Lists the URLs of all files below a URL that ends in a slash, through fsspec. Errors are handled like those of a
-/// fetch.
+/// Lists the URLs of all files below a URL that ends in a slash, through fsspec. Errors are handled as in [`fetch`].
 pub fn list(py: Python<'_>, folder: &str) -> PyResult<Vec<String>> {
     let files = || -> PyResult<Vec<String>> {
         let (filesystem, path) = filesystem(py, folder)?;

@@ -123,7 +123,7 @@ impl Views {
     /// Return the call chains to the frames that match a regular expression, as in peek(): each chain from the root to
     /// the first matching frame.
     ///
-    /// Columns are those of stacks(). `n` limits the rows. The table is empty if nothing matches.
+    /// The columns are the same as in stacks(). `n` limits the rows. The table is empty if nothing matches.
     #[pyo3(signature = (regex, n = None, **options), text_signature = None)]
     fn roots(
         &self,
@@ -137,7 +137,7 @@ impl Views {
     }
 
     #[doc = signature!(query "tree($self, n=None, *, sort='flat'")]
-    /// Return the callers and callees of all frames. Columns are those of peek().
+    /// Return the callers and callees of all frames. The columns are the same as in peek().
     #[pyo3(signature = (n = None, *, sort = "flat", **options), text_signature = None)]
     fn tree(
         &self,
@@ -325,7 +325,7 @@ impl Views {
     ///
     /// The profiles must be loaded with `binary`, each side with the binary of its own build (x86-64 or arm64). The
     /// instructions of both builds are aligned by operation, registers and the names of called functions, but not by
-    /// address. Instructions are in AT&T syntax, as in objdump, and addresses are those of the binary.
+    /// address. Instructions are in AT&T syntax, as in objdump, and addresses refer to the binary.
     ///
     /// Values are per address, including inlined code. Missing binaries raise a PprofError that names them.
     #[pyo3(signature = (regex, **options), text_signature = None)]
@@ -340,11 +340,11 @@ impl Views {
     ///
     /// It shows `sample_type` first. `min_width` is the fraction of the total below which a flame graph box is merged
     /// with its siblings into "(pruned)". The default is half a pixel after zooming in ten times, and 0 draws every box
-    /// that has room. `max_frames` is the maximum number of boxes in all graphs of the page, of which each sample type
-    /// has two. The default is 50,000, which results in a page of a few MB.
+    /// that has room. `max_frames` is the maximum number of boxes in all graphs of the page. Each sample type has two
+    /// graphs. The default is 50,000, which results in a page of a few MB.
     ///
-    /// With `base_source`, `new_source` or `source_path`, which are those of list(), the page also lists the source
-    /// lines of the 20 functions with the largest change in cum, among the functions with sources.
+    /// With `base_source`, `new_source` or `source_path`, see list(), the page also lists the source lines of the 20
+    /// functions with the largest change in cum, among the functions with sources.
     #[pyo3(signature = (
         *, min_width = None, max_frames = None,
         base_source = None, new_source = None, source_path = None, **options
@@ -393,7 +393,7 @@ impl Views {
     /// Return the flame graph of both sides for one sample type. A notebook shows it, and `.save(path)` writes it.
     ///
     /// The width of a box is the sum, over its stacks, of the larger of both values, so removed code is drawn too. The
-    /// color shows the change, from blue (less) to red (more). `min_width` and `max_frames` are those of to_html().
+    /// color shows the change, from blue (less) to red (more). For `min_width` and `max_frames` see to_html().
     #[pyo3(signature = (*, min_width = None, max_frames = None, **options), text_signature = None)]
     fn flamegraph(
         &self,

@@ -42,7 +42,7 @@ pub struct BenchArgs {
     /// Stop after this time, even during a checkout, a build or a run (5m)
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub max_time: Option<Duration>,
-    /// Seed for the order in which the two sides run
+    /// Seed for the order of the two sides
     #[arg(long, value_name = "N", default_value_t = 1, hide_short_help = true)]
     pub seed: u64,
     /// Directory for the profiles and runs.toml

@@ -26,7 +26,7 @@ pub struct BaselineArgs {
     /// Store the new profiles, unless they exceed a limit
     #[arg(help_heading = BASELINE, long, requires = "dir", hide_short_help = true)]
     pub store: bool,
-    /// Store the new profiles even if they exceed a limit, and drop older ones, because the change is intended
+    /// Store the new profiles even if they exceed a limit, and drop older profiles, because the change is intended
     #[arg(help_heading = BASELINE, long, requires = "dir", hide_short_help = true)]
     pub accept: bool,
     /// Commit of the stored profiles
@@ -121,7 +121,7 @@ exceeded and chance alone would cause such a difference at most once in a hundre
 explain is inconclusive.
 Exit codes: 0 pass, 1 regression (outranks inconclusive), 2 usage or input error, 3 inconclusive.";
 
-/// The commits in which causes are located.
+/// The range of commits to search for causes.
 #[derive(Args)]
 pub struct GitArgs {
     /// Name the commit of each cause, from the range A..B of the repository in the current directory [default: commits

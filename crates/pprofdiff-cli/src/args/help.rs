@@ -1,6 +1,6 @@
 //! Help: the verbs of `pprofdiff -h` under four headings, and short help that fits one screen for each verb.
 //!
-//! Short help describes the common options and only names the rare ones at its end; `--help` describes all of them.
+//! Short help describes the common options and only names rare options at its end; `--help` describes all of them.
 //! The formats have a verb of their own, because their list would fill the screen.
 
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};

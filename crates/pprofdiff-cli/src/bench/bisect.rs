@@ -17,7 +17,7 @@ use crate::git::{CommitRange, git};
 use crate::input::Inputs;
 use crate::{Result, say};
 
-/// The settings for measuring each commit: those of the original benchmark.
+/// The settings of the original benchmark, with which each commit is measured.
 pub struct BisectPlan {
     runs: usize,
     time: Option<Duration>,

@@ -10,7 +10,7 @@ use pprofdiff::recording::{RecordedRun, Recording, SIDES};
 use super::process::{CommandJob, OutputKind, Runner, lines};
 use crate::{Failure, Result};
 
-/// The ratio of clock rates below which the machine counts as throttled.
+/// The ratio of the clock rates in the last and the first runs below which a note is written.
 const SLOWER: f64 = 0.9;
 /// The difference in load between the sides that is reported.
 const LOADED: f64 = 0.5;
