@@ -169,7 +169,7 @@ fn what_goes_wrong_is_said_in_one_line() {
     said(&["bench", "--more", "none"], "none/runs.toml");
     said(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
     said(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git: unknown commit \"x\"");
-    said(&["explain", "--git", "run.sh", "b.pb.gz"], "--git takes a range of commits, and run.sh is a file");
+    said(&["explain", "--git", "run.sh", "b.pb.gz"], "--git needs a range of commits, but run.sh is a file");
     // As on a full disk: no file may grow beyond some blocks.
     let program = env!("CARGO_BIN_EXE_pprofdiff");
     let full = format!("trap '' XFSZ; ulimit -f 2; {program} bench HEAD~1..HEAD --into r9 -- sh run.sh");

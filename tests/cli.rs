@@ -156,7 +156,7 @@ fn mistakes_end_with_2_and_one_line() {
     assert!(failure(&[&base]).contains("pprofdiff top"));
     let folded = failure(&["merge", &base, &new, "-o", "nothing.folded"]);
     assert!(
-        folded.contains("nothing.folded: merge writes a profile.proto; pprofdiff convert makes folded"),
+        folded.contains("nothing.folded: merge writes a profile.proto; use pprofdiff convert to convert it to folded"),
         "{folded}"
     );
     assert!(failure(&[&base, &new, "--sample-type", "heap"]).contains("there are samples, cpu"));

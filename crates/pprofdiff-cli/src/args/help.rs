@@ -64,7 +64,7 @@ pub struct Unnamed<T>(pub T);
 impl<T: Args> Args for Unnamed<T> {
     fn augment_args(command: Command) -> Command {
         let options = "Common options of a verb: pprofdiff VERB -h. All options and examples: pprofdiff VERB --help.\n\
-                       `pprofdiff BASE NEW` takes the options of `pprofdiff diff`.";
+                       `pprofdiff BASE NEW` takes the options of `pprofdiff diff`; `pprofdiff -V` prints the version.";
         let template =
             format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{{after-help}}", verbs(&command));
         T::augment_args(command).help_template(template).after_help(options)
