@@ -124,7 +124,10 @@ fn words_of_pprof_are_taken_where_they_mean_the_same() {
 #[test]
 fn of_other_words_the_error_says_what_to_write() {
     for (pprofs, said) in [
-        ("-http=: B", "pprofdiff: -http is an option of pprof; here: pprofdiff serve --open FILES shows them in the browser"),
+        (
+            "-http=: B",
+            "pprofdiff: -http is an option of pprof; here: pprofdiff serve --open FILES shows them in the browser",
+        ),
         ("-http localhost:8080 -base B N", "pprofdiff serve --open FILES"),
         ("-web B", "--open"),
         ("-png B", "dot -Tpng"),
