@@ -1,7 +1,7 @@
 //! `pprofdiff delta`: reads snapshots from files or from a live process, and writes deltas to files.
 //!
-//! A snapshot from a URL is written to a file before anything else, so that a failed request or Ctrl-C does not lose
-//! it.
+//! While the next snapshot from a URL is awaited, the newest one is kept in a file, so that a failed request or Ctrl-C
+//! does not lose it.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};

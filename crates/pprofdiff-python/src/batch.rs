@@ -38,10 +38,10 @@ enum PairQuestion {
 
 /// The question of batch(...).tables() or ranking(). It is pickled for workers.
 #[pyclass(frozen, name = "_Question", module = "pprofdiff._native")]
-pub struct Question(Arc<PairQuestion>);
+pub struct BatchQuestion(Arc<PairQuestion>);
 
 #[pymethods]
-impl Question {
+impl BatchQuestion {
     #[new]
     fn new(
         py: Python<'_>,
@@ -49,20 +49,20 @@ impl Question {
         n: Option<usize>,
         sort: &str,
         options: &Bound<'_, PyDict>,
-    ) -> PyResult<Question> {
+    ) -> PyResult<BatchQuestion> {
         let query = view_query(py, &Query::default(), Some(options))?;
         let view: View = view.parse().map_err(|e| error::from_engine(py, &e))?;
         let view = view.ordered(parse_sort(py, sort)?, n);
-        Ok(Question(Arc::new(PairQuestion::Report(Request { query, view }))))
+        Ok(BatchQuestion(Arc::new(PairQuestion::Report(Request { query, view }))))
     }
 
     /// Returns the question of ranking().
     #[staticmethod]
-    fn causes(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<Question> {
+    fn causes(py: Python<'_>, options: &Bound<'_, PyDict>) -> PyResult<BatchQuestion> {
         let query = view_query(py, &Query::default(), Some(options))?;
         let request = Request { query, view: View::default() };
         request.of_one_type().map_err(|e| error::from_engine(py, &e))?;
-        Ok(Question(Arc::new(PairQuestion::Causes(request.query))))
+        Ok(BatchQuestion(Arc::new(PairQuestion::Causes(request.query))))
     }
 
     /// True if the answers fit a single Arrow stream: frames of one sample type.
@@ -93,8 +93,8 @@ impl Question {
 }
 
 #[pyfunction(name = "_rebuild_question")]
-pub fn rebuild_question(bytes: &[u8]) -> PyResult<Question> {
-    Ok(Question(Arc::new(postcard::from_bytes(bytes).map_err(error::pickle)?)))
+pub fn rebuild_question(bytes: &[u8]) -> PyResult<BatchQuestion> {
+    Ok(BatchQuestion(Arc::new(postcard::from_bytes(bytes).map_err(error::pickle)?)))
 }
 
 /// The result for one pair of batch(): a diff or a table, or an error.
@@ -209,7 +209,7 @@ enum PairAnswer {
 
 /// Returns the function that computes a pair's answer: its diff, or the answer to the question.
 fn maker(
-    question: Option<&Question>,
+    question: Option<&BatchQuestion>,
     sum: bool,
 ) -> impl Fn(pprofdiff::Diff) -> pprofdiff::Result<PairAnswer> + Clone + Send + 'static {
     let question = question.map(|q| q.0.clone());
@@ -244,7 +244,7 @@ pub fn compare(
     py: Python<'_>,
     base: &Bound<'_, PyAny>,
     new: &Bound<'_, PyAny>,
-    question: Option<&Question>,
+    question: Option<&BatchQuestion>,
     load: &Bound<'_, PyDict>,
     sum: bool,
 ) -> PyResult<Py<PyAny>> {
@@ -292,7 +292,7 @@ pub struct OnThreads {
     /// `None` after an interrupt, which also releases the pool, because a traceback may keep this object alive. The
     /// mutex exists only because a pyclass must be `Sync`; every method has exclusive access.
     batch: Mutex<Option<Batch<PairAnswer>>>,
-    question: Option<Question>,
+    question: Option<BatchQuestion>,
     /// True if the profiles of a side are added up. Otherwise they are runs.
     sum: bool,
 }
@@ -348,7 +348,7 @@ impl OnThreads {
     fn new(
         py: Python<'_>,
         pairs: &Bound<'_, PyAny>,
-        question: Option<&Question>,
+        question: Option<&BatchQuestion>,
         load: &Bound<'_, PyDict>,
         sum: bool,
     ) -> PyResult<OnThreads> {
@@ -357,7 +357,7 @@ impl OnThreads {
             broken: None,
             pending: VecDeque::new(),
             batch: Mutex::new(Some(Batch::new(runtime::pool(py)?, two_sided(py, &loading(Some(load))?)?))),
-            question: question.map(|q| Question(q.0.clone())),
+            question: question.map(|q| BatchQuestion(q.0.clone())),
             sum,
         })
     }

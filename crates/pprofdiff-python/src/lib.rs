@@ -42,7 +42,7 @@ mod _native {
     use rayon::prelude::*;
 
     #[pymodule_export]
-    use crate::batch::{OnThreads, Question, Result, arrow_stream, compare, rebuild_question, sides};
+    use crate::batch::{BatchQuestion, OnThreads, Result, arrow_stream, compare, rebuild_question, sides};
     #[pymodule_export]
     use crate::check::{Check, rebuild_check};
     #[pymodule_export]
