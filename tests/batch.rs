@@ -239,7 +239,7 @@ fn pairs_are_ranked_in_one_answer() {
     let out = pprofdiff(&dir, &[&["batch", "--rank"][..], &by_keys].concat());
     assert_eq!(String::from_utf8_lossy(&out.stdout), text.replace(".pb.gz:", ":"));
     let out = pprofdiff(&dir, &[&["batch", "main"][..], &by_keys].concat());
-    assert!(String::from_utf8_lossy(&out.stderr).contains("--group pairs the files of one pattern"));
+    assert!(String::from_utf8_lossy(&out.stderr).contains("--group needs one pattern"));
     // An input is not written over, even one that a manifest names.
     std::fs::write(
         dir.join("n.csv"),
@@ -248,7 +248,7 @@ fn pairs_are_ranked_in_one_answer() {
     .unwrap();
     std::fs::copy(corpus("story-cpu.new.pb.gz"), dir.join("out.json")).unwrap();
     let out = pprofdiff(&dir, &["batch", "n.csv", "--rank", "-o", "out.json"]);
-    assert!(String::from_utf8_lossy(&out.stderr).contains("the output is also read"), "{out:?}");
+    assert!(String::from_utf8_lossy(&out.stderr).contains("the output is also an input"), "{out:?}");
     assert_eq!(std::fs::read(dir.join("out.json")).unwrap(), std::fs::read(corpus("story-cpu.new.pb.gz")).unwrap());
     // One that can't be read is said, and the others are ranked.
     std::fs::write(dir.join("main/again/more.pb.gz"), "no profile").unwrap();

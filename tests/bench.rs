@@ -149,14 +149,14 @@ fn what_goes_wrong_is_said_in_one_line() {
         let line = shop.failure(args);
         assert!(line.contains(wanted), "{args:?}: {line}");
     };
-    said(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git knows no commit \"nothing\"");
+    said(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git: unknown commit \"nothing\"");
     let build =
         [&into("r1")[..], &["--build", "echo so it is >&2; test $(cat cost) = 1", "--", "sh", "run.sh"]].concat();
     said(&build, "the build of the base side failed (exit status: 1): so it is");
     said(&[&into("r2")[..], &["--", "true"]].concat(), "true wrote no profile to");
     said(&[&into("r3")[..], &["--", "no-such-program"]].concat(), "no-such-program can't be started");
     let failing = [&into("r4")[..], &["--", "sh", "-c", "echo Error: oh no; echo '  0: start'; exit 3"]].concat();
-    said(&failing, "(exit status: 3): Error: oh no; all of it is in ");
+    said(&failing, "(exit status: 3): Error: oh no; the full output is in ");
     // That is there, and is in nobody's way.
     let line = shop.failure(&failing);
     let kept = line.trim().rsplit(" is in ").next().unwrap();
@@ -165,11 +165,11 @@ fn what_goes_wrong_is_said_in_one_line() {
     assert!(output.status.success(), "{stderr}");
     said(&into("r5"), "no command is given");
     said(&["bench", "--into", "r6", "--", "true"], "name what to compare");
-    said(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "more than 0%");
+    said(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "greater than 0%");
     said(&["bench", "--more", "none"], "none/runs.toml");
     said(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
-    said(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git knows no commit \"x\"");
-    said(&["explain", "--git", "run.sh", "b.pb.gz"], "--git takes a range of commits, and run.sh is a file");
+    said(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git: unknown commit \"x\"");
+    said(&["explain", "--git", "run.sh", "b.pb.gz"], "--git needs a range of commits, but run.sh is a file");
     // As on a full disk: no file may grow beyond some blocks.
     let program = env!("CARGO_BIN_EXE_pprofdiff");
     let full = format!("trap '' XFSZ; ulimit -f 2; {program} bench HEAD~1..HEAD --into r9 -- sh run.sh");
@@ -530,7 +530,7 @@ fn two_commands_are_compared_where_we_are() {
     assert!(stderr.contains("note: the base has $COST none, the new side 9000"), "{stderr}");
     let (_, stdout, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes", "--runs", "9"]);
     assert!(stderr.contains("a change of the total: +35.7 %") && stdout.contains("shop.validate"), "{stderr}");
-    assert!(shop.failure(&["bench", "--base-cmd", "sh run.sh"]).contains("the other none"));
+    assert!(shop.failure(&["bench", "--base-cmd", "sh run.sh"]).contains("only one side has a command"));
     assert!(shop.failure(&["bench", "--base-cmd", "a 'b", "--new-cmd", "c"]).contains("a ' is not closed"));
 }
 

@@ -156,7 +156,7 @@ fn mistakes_end_with_2_and_one_line() {
     assert!(failure(&[&base]).contains("pprofdiff top"));
     let folded = failure(&["merge", &base, &new, "-o", "nothing.folded"]);
     assert!(
-        folded.contains("nothing.folded: merge writes a profile.proto; pprofdiff convert makes folded"),
+        folded.contains("nothing.folded: merge writes a profile.proto; use pprofdiff convert to convert it to folded"),
         "{folded}"
     );
     assert!(failure(&[&base, &new, "--sample-type", "heap"]).contains("there are samples, cpu"));
@@ -300,6 +300,12 @@ fn help_and_version_are_no_errors() {
     }
 }
 
+/// The verbs that help lists under its headings, between the usage and the next empty line.
+fn verbs(help: &str) -> Vec<&str> {
+    let listed = help.split("\n\n").nth(2).unwrap();
+    listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect()
+}
+
 #[test]
 fn every_verb_has_a_page_of_the_manual() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manual").join("pages");
@@ -309,11 +315,8 @@ fn every_verb_has_a_page_of_the_manual() {
         std::fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
     pages.sort();
     let help = stdout(&["--help"]);
-    let verbs = help.split("Verbs:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    // A verb stands behind two blanks, the lines that go on with what it does behind more.
-    let verbs = verbs.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
-    let verbs = verbs.map(|line| line.split(' ').next().unwrap()).filter(|&verb| verb != "help");
-    let mut wanted: Vec<String> = verbs.map(|verb| format!("pprofdiff-{verb}.1")).collect();
+    let verbs = verbs(&help);
+    let mut wanted: Vec<String> = verbs.iter().map(|verb| format!("pprofdiff-{verb}.1")).collect();
     // The one verb that has verbs.
     wanted.extend(["add", "list", "compact"].map(|verb| format!("pprofdiff-store-{verb}.1")));
     wanted.push("pprofdiff.1".to_owned());
@@ -570,10 +573,11 @@ fn a_pattern_that_mixes_cpu_and_heap_profiles_suggests_one_for_each() {
 #[test]
 fn short_help_fits_a_screen() {
     let help = stdout(&["-h"]);
-    let verbs = help.split("Verbs:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    let verbs: Vec<&str> = verbs.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).collect();
+    let verbs = verbs(&help);
     assert!(verbs.len() > 20, "{verbs:?}");
-    for verb in std::iter::once("").chain(verbs).filter(|verb| *verb != "help") {
+    let distinct: std::collections::BTreeSet<_> = verbs.iter().collect();
+    assert_eq!(distinct.len(), verbs.len(), "{verbs:?}");
+    for verb in std::iter::once("").chain(verbs) {
         let words: Vec<&str> = [verb, "-h"].into_iter().filter(|word| !word.is_empty()).collect();
         let help = stdout(&words);
         assert!(help.lines().count() <= 40, "{verb}: {} lines\n{help}", help.lines().count());

@@ -174,7 +174,7 @@ fn small_rows_are_hidden() {
     }
     assert!(stdout(&[&base, &new, "--hide-below", "5"]).contains("hide_below=5"));
     assert!(failure(&["stacks", &base, &new, "--hide-below", "5"]).contains("stacks does not support hide_below"));
-    assert!(failure(&[&base, &new, "--hide-below", "500"]).contains("0 to 100 percent"));
+    assert!(failure(&[&base, &new, "--hide-below", "500"]).contains("percentage from 0 to 100"));
 }
 
 /// Each sample that has a matching frame is in one chain, which ends at the first of them.

@@ -56,7 +56,7 @@ fn open_hands_the_page_to_the_browser() {
     let output = run(&temp("nothing here"));
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr.contains("is written, but no browser would open it") && stderr.lines().count() == 1, "{stderr}");
+    assert!(stderr.contains("is written, but no browser opened it") && stderr.lines().count() == 1, "{stderr}");
 }
 
 #[test]

@@ -101,10 +101,10 @@ def test_errors_say_what_to_do(installed: Runner):
         ({"new": " \n"}, "new: no profile is given"),
         ({"config": "none.toml"}, "none.toml: No such file"),
         ({"arguments": "--worst"}, "unexpected argument '--worst'"),
-        ({"baseline": "store", "base": "", "store": "yes"}, "store is true or false, not yes"),
-        ({"comment": "yes"}, "comment is true or false, not yes"),
-        ({"name": ".."}, "name is letters and digits"),
-        ({"version": "new"}, "version is a release such as 0.1.0, or installed, not new"),
+        ({"baseline": "store", "base": "", "store": "yes"}, "store must be true or false, not yes"),
+        ({"comment": "yes"}, "comment must be true or false, not yes"),
+        ({"name": ".."}, "name must consist of letters"),
+        ({"version": "new"}, "version must be a release such as 0.1.0, or installed, not new"),
     ]:
         done = installed.run(**{**STORY, "rules": "total>+500%", "version": "installed", **inputs})
         errors = [line for line in done.log.splitlines() if line.startswith("::error title=pprofdiff::")]
@@ -145,7 +145,7 @@ def test_a_token_that_may_only_read_is_a_warning(installed: Runner):
     done = installed.run(**STORY, rules="total>+500%", version="installed")
     assert not done.failed
     [warning] = [line for line in done.log.splitlines() if line.startswith("::")]
-    assert warning.startswith("::warning title=pprofdiff::the comment is not written")
+    assert warning.startswith("::warning title=pprofdiff::can't write the comment")
     assert "HTTP 403" in warning
     assert "pull-requests: write" in warning
     assert "now calls" in done.summary
@@ -254,7 +254,7 @@ def test_a_benchmark_of_both_sides_is_run_and_the_commit_stands_at_its_lines(ins
     assert re.search(r"^::notice file=shop/email.go,line=4", done.log, re.MULTILINE), done.log
     for wrong, said in [
         ({"rules": ""}, "no limit is given"),
-        ({"new": "a"}, "bench takes the profiles itself"),
+        ({"new": "a"}, "bench records the profiles itself"),
         ({"git": "x"}, "needs a range"),
     ]:
         assert (
@@ -329,7 +329,7 @@ def test_the_lines_of_a_commit_have_a_comment(installed: Runner):
     (installed.fake / "no-lines").touch()
     done = installed.run(**of_range)
     [warning] = [line for line in done.log.splitlines() if line.startswith("::warning")]
-    assert "the comments on lines are not written" in warning
+    assert "can't write the comments on lines" in warning
     assert "HTTP 403" in warning
     assert not done.failed
 
@@ -345,19 +345,19 @@ def test_only_what_was_built_there_is_installed(runner: Runner):
         assert said in error
         assert not list(runner.temp.glob("pprofdiff*"))
 
-    install("there is no pprofdiff on the PATH", version="installed")
-    install("is there a release v9.9.9?", version="9.9.9")
+    install("pprofdiff is not on the PATH", version="installed")
+    install("does the release v9.9.9 exist?", version="9.9.9")
     archive = runner.fake / "release" / f"pprofdiff-v{VERSION}-x86_64-unknown-linux-musl.tar.gz"
     content = archive.read_bytes()
     archive.write_bytes(content + b"\0")
-    install("is not what a workflow of pprofdiff/pprofdiff built")
+    install("was not built by a workflow of pprofdiff/pprofdiff")
     # An older release under a newer name was built there, too.
     archive.rename(archive.with_name(archive.name.replace(VERSION, "9.9.9")))
     renamed = runner.release("x86_64-unknown-linux-musl", "9.9.9")
     runner.environment["RELEASED"] = "9.9.9"
-    install(f"{renamed.name} is not of version 9.9.9", version="v9.9.9")
+    install(f"{renamed.name} does not have version 9.9.9", version="v9.9.9")
     runner.environment |= {"RUNNER_OS": "Linux", "RUNNER_ARCH": "ARM"}
-    install("there is no release for Linux/ARM")
+    install("no release supports Linux/ARM")
 
 
 @pytest.mark.parametrize(

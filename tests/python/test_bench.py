@@ -67,7 +67,7 @@ def test_a_change_is_decided_and_its_runs_are_read_again(repository: Path, capsy
 
 
 def test_what_is_refused(repository: Path):
-    with pytest.raises(pprofdiff.PprofError, match='git knows no commit "nothing"'):
+    with pytest.raises(pprofdiff.PprofError, match='git: unknown commit "nothing"'):
         pprofdiff.bench("nothing..HEAD", ["sh", "run.sh"], cwd=repository)
     with pytest.raises(pprofdiff.PprofError, match=r"runs\.toml"):
         pprofdiff.load_runs(repository)

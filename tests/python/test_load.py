@@ -193,7 +193,7 @@ def test_the_limit():
 
 @pytest.mark.parametrize("source", [None, 3, ["a"], object()])
 def test_what_is_no_source(source: object):
-    with pytest.raises(TypeError, match="a profile is a path, a URL, bytes, a file object or a Profile"):
+    with pytest.raises(TypeError, match="a profile must be a path, a URL, bytes, a file object or a Profile"):
         pprofdiff.load(source)
 
 
@@ -374,7 +374,7 @@ def test_each_side_has_its_binary(program: tuple[Path, bytes]):
     assert (main["base_binary"], main["new_binary"]) == (str(app), str(app))
     with pytest.raises(pprofdiff.PprofError, match="two sides"):
         pprofdiff.load(heap, base_binary=app)
-    with pytest.raises(TypeError, match='no option "binry"; there are input_format'):
+    with pytest.raises(TypeError, match='unknown option "binry"; the options are input_format'):
         pprofdiff.batch([(heap, heap)], binry=app)
 
 

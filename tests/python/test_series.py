@@ -290,7 +290,7 @@ def test_why_a_build_differs(tmp_path: Path):
     assert [c["function"] for c in why.to_dict()["causes"]] == ["parse"]
     assert why.to_json() == series.explain("3").to_json()
     assert series.explain("2", runs=1).verdict != "change"
-    for wrong, said in [("9", "no build"), ("0", "nothing comes before")]:
+    for wrong, said in [("9", "unknown build"), ("0", "nothing comes before")]:
         with pytest.raises(pprofdiff.PprofError, match=said):
             series.explain(wrong)
 

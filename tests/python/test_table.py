@@ -30,7 +30,7 @@ def test_it_is_a_sequence_of_dicts(table: pprofdiff.Table):
             table[bad]
     for name in table.columns:
         assert table[name] == [row[name] for row in rows]
-    with pytest.raises(KeyError, match=r"there is no column .names.; there are name, file"):
+    with pytest.raises(KeyError, match=r"unknown column .names.; the columns are name, file"):
         table["names"]
     with pytest.raises(TypeError):
         table[1.5]
@@ -174,7 +174,7 @@ def test_what_shows_one_sample_type_says_so():
             refused()
     with pytest.raises(pprofdiff.PprofError, match='"alloc_space" is given twice'):
         heap.top(sample_type=["alloc_space", "alloc_space"])
-    with pytest.raises(TypeError, match='no option "foucs"; there are sample_type'):
+    with pytest.raises(TypeError, match='unknown option "foucs"; the options are sample_type'):
         heap.top(foucs="x")  # type: ignore[call-arg]
 
 
