@@ -191,11 +191,11 @@ fn mistakes_end_with_2_and_one_line() {
         let said = failure(&[without_base, &["--base-binary", "app"]].concat());
         assert!(said.contains("base_binary is for a comparison of two sides"), "{without_base:?}: {said}");
         let said = failure(&[without_base, &["--base-time", "1s.."]].concat());
-        assert!(said.contains("base_time is for a comparison of two sides"), "{without_base:?}: {said}");
+        assert!(said.contains("--base-time is for a comparison of two sides"), "{without_base:?}: {said}");
         // These compare then.
         if !["top", "info"].contains(&without_base[0]) {
             let said = failure(&[without_base, &["--split-at", "1s"]].concat());
-            assert!(said.contains("split_at is for a comparison of two sides"), "{without_base:?}: {said}");
+            assert!(said.contains("--split-at is for a comparison of two sides"), "{without_base:?}: {said}");
         }
     }
 }
@@ -266,7 +266,7 @@ fn a_recording_is_divided_at_a_time_or_an_event() {
     let said = failure(&["explain", &run, "--split-at", "GarbageCollection"]);
     assert!(said.contains("it has no event \"GarbageCollection\", but these: jdk.ActiveSetting, "), "{said}");
     let said = failure(&["explain", &run, "--split-at", "3s", "--time", "..5s"]);
-    assert!(said.contains("split_at sets the times of both sides"), "{said}");
+    assert!(said.contains("--split-at sets the times of both sides"), "{said}");
     assert!(failure(&["explain", &run, "--split-at", "1s..2s"]).contains("a recording is divided at a time"));
 }
 

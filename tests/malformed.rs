@@ -269,7 +269,7 @@ fn damaged_packings_are_reported() {
     assert!(message(&gzip(&[])).contains("not a profile"));
     assert!(message(&changed(n - 8)).contains("checksum (CRC-32) is wrong"));
     assert!(message(&changed(n - 4)).contains("gzip length is wrong"));
-    assert!(message(&changed(2)).contains("compression that does not exist"));
+    assert!(message(&changed(2)).contains("compression method that does not exist"));
     assert!(message(&[&packed[..], b"trailing"].concat()).contains("not gzip follow the gzip data"));
     assert!(message(&[0x28, 0xb5, 0x2f, 0xfd, 1, 2, 3]).contains("the zstd data is damaged or cut off"));
     assert!(message(b"<!DOCTYPE html><html>").contains("in.pb: "));

@@ -27,6 +27,7 @@ mod serve;
 mod store;
 mod terminal;
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -93,8 +94,28 @@ impl From<pprofdiff::Error> for Failure {
 fn error_line(e: &pprofdiff::Error) -> String {
     match e.advice().filter(|_| io::stderr().is_terminal()) {
         Some(command) => format!("{e}: {command}"),
+        None if e.kind() == ErrorKind::Query => with_typed_options(&e.to_string()),
         None => e.to_string(),
     }
+}
+
+/// Replaces the library's names of options in an error by their spelling in a shell: `hide_below` by `--hide-below`.
+/// Only separate words are replaced, since the text may also contain names from profiles.
+fn with_typed_options(text: &str) -> String {
+    let command = args::whole();
+    let options = command.get_subcommands().flat_map(|verb| verb.get_arguments()).filter_map(|arg| arg.get_long());
+    let names: HashMap<String, &str> =
+        options.filter(|long| long.contains('-')).map(|long| (long.replace('-', "_"), long)).collect();
+    let typed = |word: &str| {
+        let end = word.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(word.len());
+        let (name, rest) = word.split_at(end);
+        let is_separate = rest.is_empty() || rest.starts_with(['=', ',', ';']);
+        match names.get(name).filter(|_| is_separate) {
+            Some(long) => format!("--{long}{rest}"),
+            None => word.to_owned(),
+        }
+    };
+    text.split(' ').map(typed).collect::<Vec<_>>().join(" ")
 }
 
 /// Shows on a terminal the commands that fix the profiles' warnings.
