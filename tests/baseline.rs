@@ -221,12 +221,12 @@ fn a_store_without_a_usable_entry_is_an_error() {
     // Ahead by four days, as by a job whose clock was wrong.
     let ahead = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() + 4 * 86_400;
     let broken: [(&str, &str, &dyn Fn(&Path)); 4] = [
-        ("profiles", "left out", &|path| {
+        ("profiles", "skipped", &|path| {
             if path.extension().unwrap() == "gz" {
                 std::fs::write(path, b"junk").unwrap();
             }
         }),
-        ("entries", "left out", &|path| {
+        ("entries", "skipped", &|path| {
             if path.extension().unwrap() == "json" {
                 std::fs::write(path, b"junk").unwrap();
             }

@@ -414,7 +414,7 @@ fn three_dots_start_at_the_merge_base() {
     let bench = ["bench", "main...branch", "--bisect", "--runs", "8", "--", "sh", "run.sh"];
     let (output, _, stderr) = shop.run(&bench);
     assert!(output.status.success() && stderr.contains("a change of the total: +35.7 %"), "{stderr}");
-    assert!(stderr.lines().last().unwrap().ends_with("round 2 did it"), "{stderr}");
+    assert!(stderr.lines().last().unwrap().ends_with("round 2 made the change"), "{stderr}");
     shop.git(&["checkout", "-q", "--orphan", "other"]);
     shop.git(&["commit", "-q", "-m", "apart"]);
     let line = shop.failure(&["bench", "main...other", "--into", "apart", "--", "true"]);
@@ -649,7 +649,7 @@ fn what_remains_of_several_commits_is_measured_fewest_first() {
     let (output, _, stderr) = shop.run(&bench);
     assert!(output.status.success(), "{stderr}");
     let measured = stderr.matches("commits are left; measuring").count();
-    assert!(measured == 2 && stderr.lines().last().unwrap().ends_with("round 2 did it"), "{stderr}");
+    assert!(measured == 2 && stderr.lines().last().unwrap().ends_with("round 2 made the change"), "{stderr}");
 }
 
 /// Without a program, or with a kernel that does not let it, the test is skipped, which is said. A kernel is no fault of

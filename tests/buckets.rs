@@ -195,7 +195,7 @@ fn a_bucket_is_a_history_and_fills_a_store() {
     std::fs::remove_dir_all(kept).unwrap();
     // Labels are read of objects, too.
     let failed = command(&store, &[&add[..], &["host={host}"]].concat()).output().unwrap();
-    assert!(failure(&failed).contains("s3://prof/db/v1/x.pb.gz: no sample has a label host"));
+    assert!(failure(&failed).contains("s3://prof/db/v1/x.pb.gz: no sample has the label host"));
 }
 
 #[test]

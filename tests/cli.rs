@@ -189,7 +189,7 @@ fn mistakes_end_with_2_and_one_line() {
         &["serve", &base, &new],
     ] {
         let said = failure(&[without_base, &["--base-binary", "app"]].concat());
-        assert!(said.contains("base_binary is for a comparison of two sides"), "{without_base:?}: {said}");
+        assert!(said.contains("--base-binary is for a comparison of two sides"), "{without_base:?}: {said}");
         let said = failure(&[without_base, &["--base-time", "1s.."]].concat());
         assert!(said.contains("--base-time is for a comparison of two sides"), "{without_base:?}: {said}");
         // These compare then.

@@ -61,7 +61,7 @@ fn files() -> [String; 3] {
 fn what_is_on_or_off_takes_no_other_value() {
     for word in ["-cum=maybe", "-drop_negative=x", "-top=2"] {
         let said = failure(&[word, &corpus("story-cpu.new.pb.gz")]);
-        assert!(said.contains("is on or off"), "{word}: {said}");
+        assert!(said.contains("must be on or off"), "{word}: {said}");
     }
 }
 

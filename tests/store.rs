@@ -66,7 +66,7 @@ fn series_of_a_store_are_those_of_its_files() {
     assert!(said.starts_with("2 profiles added"), "{said}");
     assert!(
         stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"])
-            .contains("2 were there")
+            .contains("2 already stored")
     );
     let stored = format!("{store}/service=api");
     let paths = regex::Regex::new("[^,]*/(build=[a-z]*/[0-9a-f]{32}|go-labels-cpu[^,]*)").unwrap();

@@ -27,7 +27,6 @@ mod serve;
 mod store;
 mod terminal;
 
-use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -104,14 +103,14 @@ fn error_line(e: &pprofdiff::Error) -> String {
 fn with_typed_options(text: &str) -> String {
     let command = args::whole();
     let options = command.get_subcommands().flat_map(|verb| verb.get_arguments()).filter_map(|arg| arg.get_long());
-    let names: HashMap<String, &str> =
+    let names: Vec<(String, &str)> =
         options.filter(|long| long.contains('-')).map(|long| (long.replace('-', "_"), long)).collect();
     let typed = |word: &str| {
         let end = word.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(word.len());
         let (name, rest) = word.split_at(end);
         let is_separate = rest.is_empty() || rest.starts_with(['=', ',', ';']);
-        match names.get(name).filter(|_| is_separate) {
-            Some(long) => format!("--{long}{rest}"),
+        match names.iter().find(|(snake, _)| is_separate && snake == name) {
+            Some((_, long)) => format!("--{long}{rest}"),
             None => word.to_owned(),
         }
     };
