@@ -80,7 +80,7 @@ fn series_of_a_store_are_those_of_its_files() {
     assert!(stdout(&["store", "list", &stored]).contains("service=api/build=base  1  "));
     assert!(stdout(&["store", "compact", &store]).contains("6 files"));
     assert!(failure(&["top", &format!("{store}/host=a")]).contains("service, build"));
-    assert!(failure(&["store", "list", &corpus("series")]).contains("no store"));
+    assert!(failure(&["store", "list", &corpus("series")]).contains("not a profile store"));
 }
 
 /// Creates a store with two builds of a service.
