@@ -297,7 +297,7 @@ def test_the_command_signs_as_awss_library_does(token: str):
 def programs() -> list[str]:
     """The Python of docs/bulk.md about more than one machine."""
     page = (Path(__file__).parents[2] / "docs/bulk.md").read_text()
-    section = page[page.index("## Past one machine") : page.index("## What it costs")]
+    section = page[page.index("## On a cluster") : page.index("## What it costs")]
     return re.findall(r"^```python\n(.*?)^```", section, re.M | re.S)
 
 
