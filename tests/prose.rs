@@ -245,10 +245,12 @@ fn constructions_to_avoid_are_found_and_plain_sentences_are_not() {
 
 #[test]
 fn blocks_of_each_language_become_sentences() {
-    let rust =
-        "//! First line\n//! and second. Then another sentence follows.\nfn f() { say(\"a message of {n} words\\n\"); }\n";
+    let rust = "//! First line\n//! and second. Then another sentence follows.\nfn f() { say(\"a message of {n} words\\n\"); }\n";
     let all = |blocks: Vec<String>| blocks.iter().flat_map(|block| sentences(block)).collect::<Vec<_>>();
-    assert_eq!(all(rust_blocks(rust)), ["First line and second.", "Then another sentence follows.", "a message of X words."]);
+    assert_eq!(
+        all(rust_blocks(rust)),
+        ["First line and second.", "Then another sentence follows.", "a message of X words."]
+    );
     let page = "# Title of the page\n\nA paragraph with `code` in it.\n\n- an item of a list\n- another item of it\n\n| a | table |\n";
     assert_eq!(all(markdown_blocks(page)), ["A paragraph with X in it.", "an item of a list", "another item of it"]);
     let python = "\"\"\"The module's docstring here.\"\"\"\n# A comment of four words\nx = 1\n";

@@ -230,7 +230,7 @@ def test_merge_with_weights():
     assert once.stacks().to_dicts() == twice.stacks().to_dicts()
     halves = pprofdiff.merge([HEAP, HEAP], weights=[0.5, 0.5])
     assert halves.totals == pprofdiff.load(HEAP).totals
-    with pytest.raises(pprofdiff.PprofError, match="2 profiles, and 1 weights"):
+    with pytest.raises(pprofdiff.PprofError, match="2 profiles, but 1 weights"):
         pprofdiff.merge([HEAP, HEAP], weights=[2])
     with pytest.raises(pprofdiff.PprofError, match=r"from 0\.000001"):
         pprofdiff.merge([HEAP], weights=[0])

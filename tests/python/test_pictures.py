@@ -102,7 +102,7 @@ def test_saving(story: pprofdiff.Diff, tmp_path: Path):
     assert (tmp_path / "a.html").read_text().startswith("<!DOCTYPE html>")
     assert (tmp_path / "a.txt").read_text() == repr(listing) + "\n"
     for saved in (graph, listing):
-        with pytest.raises(pprofdiff.PprofError, match="ends in"):
+        with pytest.raises(pprofdiff.PprofError, match="must end in"):
             saved.save(tmp_path / "a.png")
         with pytest.raises(FileNotFoundError):
             saved.save(tmp_path / "no folder" / ("a.svg" if saved is graph else "a.txt"))

@@ -219,7 +219,7 @@ def test_labels_are_keys(tmp_path: Path):
     assert (Path(found.base).name, Path(found.new).name) == ("sum.pb.gz", "walk.pb.gz")
     rows = pprofdiff.scan(pattern, "of={endpoint}").filter(of="/walk").collect()
     assert set(rows["profile"]) == {str(tmp_path / "walk.pb.gz")}
-    with pytest.raises(pprofdiff.PprofError, match="no sample has a label host"):
+    with pytest.raises(pprofdiff.PprofError, match="no sample has the label host"):
         pprofdiff.scan(pattern, "host={host}")
 
 

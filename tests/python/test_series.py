@@ -156,7 +156,7 @@ def test_bad_builds():
         pprofdiff.series(given, on_error="raise")
     with pytest.raises(pprofdiff.PprofError):
         pprofdiff.series([b"\xff"])
-    with pytest.raises(pprofdiff.PprofError, match="none"):
+    with pytest.raises(pprofdiff.PprofError, match="at least one build"):
         pprofdiff.series([])
     # Two of one key: the second has no values.
     assert list(pprofdiff.series([build(a=1), build(a=2)], key=lambda _: "x").errors) == ["x"]

@@ -151,7 +151,7 @@ def test_every_filter_arrives(labelled: pprofdiff.Diff):
         assert labelled.top(**{name: "x"}).summary["filters"] == {name: "x"}
     with pytest.raises(TypeError) as caught:
         labelled.top(focuss="x")  # type: ignore[call-arg]
-    assert set(re.findall(r"\w+", str(caught.value).split("there are")[1])) == {*ViewOptions.__annotations__}
+    assert set(re.findall(r"\w+", str(caught.value).split("the options are")[1])) == {*ViewOptions.__annotations__}
 
 
 def test_rows_are_reckoned_as_pprofs_options_say(story: pprofdiff.Diff):

@@ -40,9 +40,7 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
     ToolSpec {
         tool: "load",
         verb: "info",
-        about: Some(
-            "Load two sides, or one profile as new. Shows what is in the files, and names the diff for other tools",
-        ),
+        about: Some("Load two sides, or one profile as new. Lists contents, and names the diff for other tools"),
         options: &["base", "new"],
         table: Options::Loading,
     },
@@ -71,7 +69,7 @@ pub const TOOL_SPECS: [ToolSpec; 8] = [
     ToolSpec {
         tool: "check",
         verb: "check",
-        about: Some("Check the changes against limits."),
+        about: Some("Check changes against limits."),
         options: &["fail_on", "floor", "strict"],
         table: Options::Query(Scope::Everything),
     },

@@ -22,8 +22,7 @@ fn sampled(unit: &str, samples: &str, weights: &str) -> String {
 }
 
 fn evented(events: &[(&str, &str, u32)]) -> String {
-    let event =
-        |(kind, time, frame): &(&str, &str, u32)| format!(r#"{{"type":"{kind}","at":{time},"frame":{frame}}}"#);
+    let event = |(kind, time, frame): &(&str, &str, u32)| format!(r#"{{"type":"{kind}","at":{time},"frame":{frame}}}"#);
     let events: Vec<String> = events.iter().map(event).collect();
     format!(r#"{{"unit":"milliseconds","events":[{}],"type":"evented","endValue":9}}"#, events.join(","))
 }
