@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::explain::{Cause, CauseKind, ExplainOptions, Explanation, How};
+use pprofdiff::explain::{Cause, CauseKind, ExplainOptions, Explanation, MoveKind};
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::{Diff, Profile, Query};
 use prost::Message as _;
@@ -117,7 +117,7 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
         }
         let least = [of.base.value, of.new.value];
         // A call through what is inlined on one side is none in a plain sum.
-        let is_folded = e.moved.iter().any(|moved| matches!(moved.how, How::Inlined | How::Outlined));
+        let is_folded = e.moved.iter().any(|moved| matches!(moved.how, MoveKind::Inlined | MoveKind::Outlined));
         let all = b >= least[0] - 1e-6 * whole && n >= least[1] - 1e-6 * whole;
         check(all || is_folded, format!("{what}: {least:?} of {b} {n}"));
         match cause.kind {

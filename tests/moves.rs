@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, ScaleRule, Verdict};
+use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, MoveKind, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
 
 use crate::made_up::{cpu, says, with, words};
@@ -26,7 +26,7 @@ fn alone(base: &[(&str, i64)], new: &[(&str, i64)]) -> Explanation {
 
 /// Checks that nothing is said to be called otherwise, or to have another's cost.
 fn nothing_moved(e: &Explanation) {
-    assert!(e.moved.iter().all(|moved| moved.how == How::Replaced), "{:?}", e.moved);
+    assert!(e.moved.iter().all(|moved| moved.how == MoveKind::Replaced), "{:?}", e.moved);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn a_method_of_another_type_is_a_rename_if_it_calls_the_same() {
         cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
     };
     let e = explain(&[side("Table")], &[side("Rows")], None);
-    assert_eq!((e.verdict, e.moved.len(), e.moved[0].how), (Verdict::None, 1, How::Renamed), "{e:?}");
+    assert_eq!((e.verdict, e.moved.len(), e.moved[0].how), (Verdict::None, 1, MoveKind::Renamed), "{e:?}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_sibling_of_equal_cost_is_no_rename() {
     nothing_moved(&explain(&[side("main.logRequest")], &[side("main.query")], None));
     // Names that are alike are evidence.
     let e = between(&[("main.main;main.serve;main.query", 4000)], &[("main.main;main.serve;main.queryRows", 4000)]);
-    assert_eq!((e.moved.len(), e.moved[0].how), (1, How::Renamed), "{e:?}");
+    assert_eq!((e.moved.len(), e.moved[0].how), (1, MoveKind::Renamed), "{e:?}");
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn closures_are_no_renames_because_a_compiler_numbers_them() {
     // That of a function which has another path is one.
     let (old, new) = (of("shop/read.scan"), of("shop/input.scan"));
     let e = between(&[(&old, 4000)], &[(&new, 4000)]);
-    assert_eq!((e.moved.len(), e.moved[0].how), (1, How::Renamed), "{e:?}");
+    assert_eq!((e.moved.len(), e.moved[0].how), (1, MoveKind::Renamed), "{e:?}");
     let (old, new) = ("main;run;<lambda>", "main;run;Parser.<lambda>");
     nothing_moved(&alone(&[(old, 4000), ("main;<module>", 900)], &[(new, 4000), ("main;<module>", 900)]));
 }

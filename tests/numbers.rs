@@ -6,7 +6,7 @@
 use std::slice::from_ref;
 use std::sync::Arc;
 
-use pprofdiff::check::{How, Outcome, Rules};
+use pprofdiff::check::{CheckPolicy, Outcome, Rules};
 use pprofdiff::delta::{DeltaOptions, delta};
 use pprofdiff::flame::FlameOptions;
 use pprofdiff::graph::GraphOptions;
@@ -201,7 +201,7 @@ fn a_rule_knows_no_percent_of_nothing() {
     let verdict = |base: &[i64], new: &[i64], rule: &str| {
         let mut rules = Rules::default();
         rules.fail_on(rule).unwrap();
-        rules.how = How::default().with_strict(true);
+        rules.how = CheckPolicy::default().with_strict(true);
         let check = rules.check(&diff(base, new), &Query::default()).unwrap();
         assert!(check.rules.iter().flat_map(|r| &r.findings).all(|f| f.percent.is_none_or(f64::is_finite)));
         check.verdict
@@ -211,7 +211,7 @@ fn a_rule_knows_no_percent_of_nothing() {
     // A new side of nothing is an error, as nothing was measured.
     let mut rules = Rules::default();
     rules.fail_on("total>+0%").unwrap();
-    rules.how = How::default().with_strict(true);
+    rules.how = CheckPolicy::default().with_strict(true);
     assert!(
         rules.check(&diff(&[0], &[0]), &Query::default()).unwrap_err().detail().contains("there is nothing to check")
     );

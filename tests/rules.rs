@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, How, RULES, ScaleRule, Verdict};
+use pprofdiff::explain::{CauseKind, ExplainOptions, Explanation, MoveKind, RULES, ScaleRule, Verdict};
 use pprofdiff::{Diff, Profile, Query};
 
 use crate::made_up::{Stacks, cpu, of_tenants, profile, says, stacks, with, words};
@@ -67,7 +67,7 @@ fn labels_are_named_where_only_their_samples_changed() {
 }
 
 /// What moved, with nothing else to say.
-fn moved(base: &[(&str, i64)], new: &[(&str, i64)], how: How) -> (String, String) {
+fn moved(base: &[(&str, i64)], new: &[(&str, i64)], how: MoveKind) -> (String, String) {
     let e = between(base, new);
     assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 1), "{e:?}");
     let moved = &e.moved[0];
@@ -78,13 +78,13 @@ fn moved(base: &[(&str, i64)], new: &[(&str, i64)], how: How) -> (String, String
 #[test]
 fn inlined_functions_are_part_of_their_callers() {
     let (base, new) = ([("main.main;main.a;main.b;main.c", 6000)], [("main.main;main.a;main.c", 6000)]);
-    assert_eq!(moved(&base, &new, How::Inlined), ("main.b".to_owned(), "main.a".to_owned()));
+    assert_eq!(moved(&base, &new, MoveKind::Inlined), ("main.b".to_owned(), "main.a".to_owned()));
 }
 
 #[test]
 fn outlined_functions_were_part_of_their_callers() {
     let (base, new) = ([("main.main;main.a", 9000)], [("main.main;main.a", 4500), ("main.main;main.a;main.b", 4500)]);
-    assert_eq!(moved(&base, &new, How::Outlined), ("main.a".to_owned(), "main.b".to_owned()));
+    assert_eq!(moved(&base, &new, MoveKind::Outlined), ("main.a".to_owned(), "main.b".to_owned()));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn cost_shift_within_a_caller_is_no_cause() {
     let side = |a: i64, b: i64| [("main.main;main.host;main.scan", a), ("main.main;main.host;main.scanFast", b)];
     let e = between(&side(6000, 2000), &side(2000, 6000));
     assert_eq!((e.verdict, e.causes.len(), e.moved.len()), (Verdict::None, 0, 1), "{e:?}");
-    assert!(e.moved[0].even && matches!(e.moved[0].how, How::Shift | How::Swap), "{e:?}");
+    assert!(e.moved[0].even && matches!(e.moved[0].how, MoveKind::Shift | MoveKind::Swap), "{e:?}");
     // What changed on the way did not only move.
     let e = between(&side(6000, 2000), &side(2000, 12_000));
     assert!(!e.causes.is_empty() && e.moved.iter().all(|moved| moved.even), "{e:?}");
@@ -151,7 +151,7 @@ fn renamed_packages_are_matched_and_what_changed_in_them_is_a_cause() {
     };
     let e = explain(&[side("x.org/lib.v2", 3000)], &[side("y.org/lib.v3", 3000)]);
     assert_eq!(e.verdict, Verdict::None, "{e:?}");
-    assert_eq!(e.moved.iter().filter(|moved| moved.how == How::Renamed && moved.even).count(), 4, "{:?}", e.moved);
+    assert_eq!(e.moved.iter().filter(|moved| moved.how == MoveKind::Renamed && moved.even).count(), 4, "{:?}", e.moved);
     says(&e, "Moved: x.org/lib.v2 is now called y.org/lib.v3: 4 functions.");
     let e = explain(&[side("x.org/lib.v2", 3000)], &[side("y.org/lib.v3", 9000)]);
     let cause = &e.causes[0];
@@ -167,10 +167,10 @@ fn renamed_packages_are_matched_and_what_changed_in_them_is_a_cause() {
 #[test]
 fn equal_cost_alone_is_no_rename() {
     let e = between(&[("main.main;main.load;a/one.Read", 4000)], &[("main.main;main.load;b/two.Parse", 4000)]);
-    assert!(e.moved.iter().all(|moved| moved.how != How::Renamed), "{:?}", e.moved);
+    assert!(e.moved.iter().all(|moved| moved.how != MoveKind::Renamed), "{:?}", e.moved);
     // The same last name is evidence.
     let e = between(&[("main.main;main.load;a/one.Read", 4000)], &[("main.main;main.load;b/two.Read", 4100)]);
-    assert!(e.moved.iter().any(|moved| moved.how == How::Renamed) && e.causes.is_empty(), "{e:?}");
+    assert!(e.moved.iter().any(|moved| moved.how == MoveKind::Renamed) && e.causes.is_empty(), "{e:?}");
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn two_names_in_common_make_no_package_another() {
     let [base, new] = ["x/v2", "x/v3"].map(|path| of(path, &["Read", "read", "Close"], 2000));
     let e = explain(&[base], &[new]);
     assert_eq!(
-        (e.verdict, e.moved.iter().filter(|moved| moved.how == How::Renamed).count()),
+        (e.verdict, e.moved.iter().filter(|moved| moved.how == MoveKind::Renamed).count()),
         (Verdict::None, 3),
         "{e:?}"
     );
@@ -201,7 +201,7 @@ fn many_packages_of_equal_names_take_no_time() {
         cpu(&all.into_iter().map(|stack| (stack, 3)).collect())
     };
     let e = explain(&[side('h')], &[side('k')]);
-    assert!(e.moved.iter().all(|moved| moved.how != How::Renamed) && e.work < 1 << 24, "{}", e.work);
+    assert!(e.moved.iter().all(|moved| moved.how != MoveKind::Renamed) && e.work < 1 << 24, "{}", e.work);
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_change_that_nothing_cancels_is_no_swap() {
         ]
     };
     let e = between(&of(1), &of(9000));
-    assert!(e.moved.iter().all(|moved| moved.how != How::Swap), "{:?}", e.moved);
+    assert!(e.moved.iter().all(|moved| moved.how != MoveKind::Swap), "{:?}", e.moved);
     assert!(e.causes.first().is_some_and(|cause| cause.delta > 8e10), "{}", words(&e));
 }
 

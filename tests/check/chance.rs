@@ -185,7 +185,7 @@ fn limits_of_every_kind_know_chance() {
 fn a_leaf_that_is_shown_by_chance_is_no_growth() {
     let d = Dir::new("leaf");
     let side = |leaf: &str, ms: i64| {
-        let stack = format!("app::work{leaf}");
+        let stack = format!("app::cancellation{leaf}");
         let others = ["app::a", "app::b", "core::c", "alloc::d", "core::e"];
         let mut all: Vec<(&str, i64)> = others.into_iter().map(|name| (name, 1000)).collect();
         all.push((&stack, ms));
@@ -200,7 +200,7 @@ fn a_leaf_that_is_shown_by_chance_is_no_growth() {
     assert_eq!(code, 3, "{json}");
     assert!(json["rules"][0]["left_out"].as_u64().unwrap() >= 2, "{json}");
     let (code, json) = check("dearer");
-    assert_eq!((code, &json["rules"][0]["findings"][0]["frame"]), (1, &"app::work".into()), "{json}");
+    assert_eq!((code, &json["rules"][0]["findings"][0]["frame"]), (1, &"app::cancellation".into()), "{json}");
 }
 
 /// A check and `explain` say of the same runs how much a frame with a tenth of the total has to grow to be seen, by one

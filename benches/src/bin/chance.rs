@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use pprofdiff::check::{How, Outcome, Rules};
+use pprofdiff::check::{CheckPolicy, Outcome, Rules};
 use pprofdiff::explain::{Cause, ExplainOptions};
 use pprofdiff::proto::Profile as Message;
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions};
@@ -79,7 +79,7 @@ fn rate(n: usize, trials: usize) -> String {
 fn check(rule: &str, strict: bool, base: &[Arc<Profile>], new: &[Arc<Profile>]) -> Outcome {
     let mut rules = Rules::default();
     rules.fail_on(rule).expect("a rule");
-    rules.how = How::default().with_strict(strict);
+    rules.how = CheckPolicy::default().with_strict(strict);
     let diff = Diff::new(base, new).expect("profiles of one program");
     rules.check(&diff, &Query::default()).expect("a check").verdict
 }

@@ -9,7 +9,7 @@ use pprofdiff::recording::{RecordedSide, Recording};
 #[cfg(feature = "store")]
 use pprofdiff::store::{Selection, store_pairs};
 use pprofdiff::text::redacted;
-use pprofdiff::{Diff, Error, LoadOptions, Source, Work, batch};
+use pprofdiff::{Cancellation, Diff, Error, LoadOptions, Source, batch};
 use pprofdiff_report::{EachWriter, Report, Table, View, pair_causes};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::{Failure, Inputs, Result, bucket, error_line, fetch, say, write_to};
 type PairStream = (Box<dyn Iterator<Item = BatchItem> + Send>, Option<u64>);
 
 /// Compares the pairs. If `work` is stopped, writes the pairs that are finished. Returns the exit code.
-pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
+pub fn run(args: &BatchArgs, work: &Cancellation) -> Result<u8> {
     let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
     let (options, outputs) = (inputs.options.clone(), inputs.outputs.clone());
     let pool = pool()?;
@@ -72,7 +72,7 @@ pub fn run(args: &BatchArgs, work: &Work) -> Result<u8> {
 /// Compares all pairs, then ranks them.
 fn rank(
     args: &BatchArgs,
-    work: &Work,
+    work: &Cancellation,
     pool: Arc<rayon::ThreadPool>,
     (pairs, count): PairStream,
     options: LoadOptions,

@@ -87,7 +87,7 @@ mod network {
     use std::time::{Duration, Instant};
 
     use pprofdiff::text::Secrets;
-    use pprofdiff::{Error, ErrorKind, Result, work};
+    use pprofdiff::{Error, ErrorKind, Result, cancellation};
     use rusty_s3::actions::{GetObject, ListObjectsV2, S3Action};
     use rusty_s3::{Bucket, Credentials, UrlStyle};
     use xmlparser::{ElementEnd, Token, Tokenizer};
@@ -171,14 +171,14 @@ mod network {
     }
 
     /// The keys on a page of a list, and the continuation token of the next page.
-    type Page = (Vec<String>, Option<String>);
+    type ListPage = (Vec<String>, Option<String>);
 
     /// Calls `on_key` with the keys of all pages. `page` fetches a page by its number and its continuation token.
     ///
     /// # Errors
     /// Fails if `page` fails or if the list is too long.
     fn each_key(
-        page: &mut dyn FnMut(usize, Option<&str>) -> Result<Page>,
+        page: &mut dyn FnMut(usize, Option<&str>) -> Result<ListPage>,
         on_key: &mut dyn FnMut(String),
     ) -> Result<()> {
         let too_long = |limit_name: String| {
@@ -189,7 +189,7 @@ mod network {
         };
         let (mut next, mut bytes): (Option<String>, usize) = (None, 0);
         for number in 0..MAX_PAGES {
-            work::poll();
+            cancellation::checkpoint();
             let (keys, token) = page(number, next.as_deref())?;
             for key in keys {
                 bytes += key.len() + size_of::<String>();
@@ -207,7 +207,7 @@ mod network {
         Err(too_long(format!("{MAX_PAGES} pages")))
     }
 
-    fn parse_page(body: &[u8]) -> Result<Page> {
+    fn parse_page(body: &[u8]) -> Result<ListPage> {
         let text = std::str::from_utf8(body).map_err(|e| invalid(&e))?;
         if is_deep(text) {
             return Err(invalid(&"its elements are nested too deeply"));
@@ -224,7 +224,7 @@ mod network {
     /// valid list is four levels deep.
     fn is_deep(text: &str) -> bool {
         let mut depth = 0;
-        work::paced(Tokenizer::from(text)).any(|token| {
+        cancellation::checkpointed(Tokenizer::from(text)).any(|token| {
             match token {
                 Ok(Token::ElementEnd { end: ElementEnd::Open, .. }) => depth += 1,
                 Ok(Token::ElementEnd { end: ElementEnd::Close(..), .. }) => depth -= 1,

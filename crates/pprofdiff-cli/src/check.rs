@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pprofdiff::check::How;
+use pprofdiff::check::CheckPolicy;
 use pprofdiff::recording::Recording;
 use pprofdiff::{Diff, Profile};
 use pprofdiff_report::{CheckOptions, Format, Report, Request, View, exit_code};
@@ -182,7 +182,7 @@ pub fn options(args: &CheckArgs) -> Result<CheckOptions> {
         options.rules().map_err(|e| Failure::Message(format!("{name}: {e}")))?;
     }
     (options.fail_on, options.floor) = (args.fail_on.clone(), args.floor.clone());
-    options.how = How::default()
+    options.how = CheckPolicy::default()
         .with_strict(args.strict)
         .with_paired(args.paired)
         .with_require_power(args.require_power)

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use pprofdiff::delta::{Delta, DeltaComputer};
 
-use pprofdiff::{ErrorKind, Profile, WriteOptions, work};
+use pprofdiff::{ErrorKind, Profile, WriteOptions, cancellation};
 
 use crate::args::{DeltaArgs, SnapshotSchedule};
 use crate::outputs::Outputs;
@@ -104,7 +104,7 @@ fn wait(due: Instant, done: &str) {
         }
         let tick = Duration::from_nanos(u64::from(left.subsec_nanos()));
         let tick = if tick.is_zero() { left.min(Duration::from_secs(1)) } else { tick };
-        work::poll();
+        cancellation::checkpoint();
         thread::sleep(tick.min(Duration::from_millis(100)));
     }
     if terminal {

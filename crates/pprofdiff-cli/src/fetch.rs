@@ -91,7 +91,7 @@ mod network {
     use std::io::{self, Read};
     use std::time::{Duration, Instant};
 
-    use pprofdiff::input::{Answer, Request, ServerQuery, is_loopback};
+    use pprofdiff::input::{Answer, ServerQuery, ServerRequest, is_loopback};
     use pprofdiff::text::{Secrets, redacted, sanitize};
     use pprofdiff::{Error, Result};
     use ureq::http::{HeaderMap, Response};
@@ -181,7 +181,7 @@ mod network {
             Ok((profile, query.secrets(&credentials)))
         }
 
-        fn send(&self, request: Request, left: Duration) -> Result<Answer, String> {
+        fn send(&self, request: ServerRequest, left: Duration) -> Result<Answer, String> {
             let late = || {
                 let waited = seconds(self.timeout);
                 format!("no answer within {waited}; request a shorter period (from=, until=), or raise --timeout")

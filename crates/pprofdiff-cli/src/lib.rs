@@ -39,10 +39,10 @@ use args::{
 use clap::{CommandFactory, Parser};
 use input::{Inputs, is_pattern, is_stdin, one_stdin, open, open_with, recorded_sources};
 use outputs::Outputs;
+use pprofdiff::cancellation::CheckpointedWrite;
 use pprofdiff::list::SourceDirs;
 use pprofdiff::text::{redacted, sanitize};
-use pprofdiff::work::PolledWrite;
-use pprofdiff::{Compression, Diff, ErrorKind, Granularity, Normalize, Work, WriteOptions};
+use pprofdiff::{Cancellation, Compression, Diff, ErrorKind, Granularity, Normalize, WriteOptions};
 use pprofdiff_report::{Format, Report, Request, View, explain_line, json_schema, missing_sources};
 use terminal::{AtInterrupt, Phases, stop_at_interrupt};
 
@@ -156,7 +156,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
             (None, Err(e)) => return exit_code(Err(Failure::Message(format!("{}; see pprofdiff --help", usage(&e))))),
         },
     };
-    let work = Work::new();
+    let work = Cancellation::new();
     if matches!(cli.verb, Some(Verb::Bench(_))) {
         terminal::interrupt_at_kill();
     }
@@ -230,8 +230,8 @@ fn execute(cli: Cli) -> Result<u8> {
         Some(Verb::Merge(Later(args))) => merge(&args),
         Some(Verb::Convert(Later(args))) => convert(&args),
         Some(Verb::Delta(Later(args))) => delta::run(&args),
-        Some(Verb::Batch(Later(args))) => return batch::run(&args, &Work::new()),
-        Some(Verb::Bench(Later(args))) => return bench::run(args, &Work::new()),
+        Some(Verb::Batch(Later(args))) => return batch::run(&args, &Cancellation::new()),
+        Some(Verb::Bench(Later(args))) => return bench::run(args, &Cancellation::new()),
         Some(Verb::Series(Later(args))) => series::run(&args),
         #[cfg(feature = "store")]
         Some(Verb::Store(Later(args))) => store::run(&args),
@@ -530,7 +530,7 @@ fn write_to(output: Option<&Path>, write: impl FnOnce(&mut dyn Write) -> io::Res
         Some(path) => Ok(pprofdiff::output::write_file(path, write)?),
         None => {
             terminal::cover_phases(true);
-            let mut out = BufWriter::new(PolledWrite::new(io::stdout().lock()));
+            let mut out = BufWriter::new(CheckpointedWrite::new(io::stdout().lock()));
             write(&mut out)?;
             Ok(out.flush()?)
         }

@@ -21,7 +21,7 @@ use pprofdiff::loading::Loading;
 use pprofdiff::options::OptionValue;
 use pprofdiff::recording::{RecordedSide, Recording};
 use pprofdiff::text::{redacted, sanitize};
-use pprofdiff::{Diff, Source, Work, work};
+use pprofdiff::{Cancellation, Diff, Source, cancellation};
 use pprofdiff_report::{EachWriter, Format, Report, Request, Style, View, missing_sources, text_head, tokens};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode,
@@ -106,7 +106,7 @@ impl ServerHandler for McpServer {
         };
         let diffs = self.0.clone();
         let arguments = request.arguments.unwrap_or_default();
-        let work = Work::new();
+        let work = Cancellation::new();
         let stopping = work.clone();
         let watcher = tokio::spawn(async move {
             context.ct.cancelled().await;
@@ -209,7 +209,7 @@ impl Diffs {
 
     fn answer_within(&self, call: &ToolCall, name: Option<Value>, budget: usize) -> Result<String> {
         // Calls queue for the pool. A call that was cancelled in the queue must not start.
-        work::poll();
+        cancellation::checkpoint();
         let verb = call.verb()?;
         match &verb {
             Verb::Info(Later(args)) => return self.load(args, budget),

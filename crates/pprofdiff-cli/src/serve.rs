@@ -27,8 +27,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use pprofdiff::output::PrivateFile;
 use pprofdiff::recording::Recording;
-use pprofdiff::{Source, Work};
-use pprofdiff_web::{ASSETS, Engine, Question, Session, Sides, choices, index, style};
+use pprofdiff::{Cancellation, Source};
+use pprofdiff_web::{ASSETS, PageEngine, Question, Session, SessionSides, choices, index, style};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -68,8 +68,8 @@ pub fn run(args: &ServeArgs) -> Result<()> {
     let named = !new.is_empty();
     if named {
         session.plan(match base.is_empty() && new.len() > 1 {
-            true => Sides::Series(new),
-            false => Sides::Diff { base, new },
+            true => SessionSides::Series(new),
+            false => SessionSides::Diff { base, new },
         });
     }
     let limit = usize::try_from(inputs.options.inflated_limit).unwrap_or(usize::MAX);
@@ -187,7 +187,7 @@ impl Sessions {
 }
 
 /// Stops work when the connection that waits for its answer is dropped.
-struct StopWhenDropped(Work);
+struct StopWhenDropped(Cancellation);
 
 impl Drop for StopWhenDropped {
     fn drop(&mut self) {
@@ -257,14 +257,14 @@ impl PageServer {
         let body = Limited::new(request.into_body(), self.limit).collect().await;
         let body = body.map_err(|e| (StatusCode::PAYLOAD_TOO_LARGE, e.to_string()))?.to_bytes();
         // This is dropped when the browser disconnects or sends a newer request.
-        let stopping = StopWhenDropped(Work::new());
+        let stopping = StopWhenDropped(Cancellation::new());
         let work = stopping.0.clone();
         let done = tokio::task::spawn_blocking(move || self.operate(&operation, file, body, &work)).await;
         done.unwrap_or_else(|e| Err((StatusCode::INTERNAL_SERVER_ERROR, e.to_string())))
     }
 
     /// Performs an operation of the page. The operations have the same names as in the page's worker.
-    fn operate(&self, path: &str, file: Option<String>, body: Bytes, work: &Work) -> PageAnswer {
+    fn operate(&self, path: &str, file: Option<String>, body: Bytes, work: &Cancellation) -> PageAnswer {
         if path == "choices" {
             return as_json(&choices());
         }
@@ -314,7 +314,7 @@ impl PageServer {
     /// Returns a file of the page.
     fn file(&self, name: &str) -> Option<(&'static str, Vec<u8>)> {
         Some(match name {
-            "" => ("text/html; charset=utf-8", index(Engine::Server).into_bytes()),
+            "" => ("text/html; charset=utf-8", index(PageEngine::Server).into_bytes()),
             "style.css" => ("text/css; charset=utf-8", style().into_bytes()),
             name => ASSETS.iter().find(|asset| asset.name == name).map(|a| (a.content_type, a.content.to_vec()))?,
         })

@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use pprofdiff::Work;
+use pprofdiff::Cancellation;
 
 use crate::Result;
 
@@ -92,7 +92,7 @@ mod phases {
     use std::time::Duration;
 
     use indicatif::{ProgressBar, ProgressStyle};
-    use pprofdiff::Work;
+    use pprofdiff::Cancellation;
 
     /// The delay before a phase is shown, so that fast commands show nothing.
     const PATIENCE: Duration = Duration::from_millis(500);
@@ -147,7 +147,7 @@ mod phases {
     pub struct Phases(Option<(Sender<()>, JoinHandle<()>)>);
 
     impl Phases {
-        pub fn show(work: &Work) -> Phases {
+        pub fn show(work: &Cancellation) -> Phases {
             if !stderr().is_terminal() {
                 return Phases(None);
             }
@@ -177,12 +177,12 @@ mod phases {
 
 #[cfg(not(feature = "terminal"))]
 mod phases {
-    use pprofdiff::Work;
+    use pprofdiff::Cancellation;
 
     pub struct Phases;
 
     impl Phases {
-        pub fn show(_: &Work) -> Phases {
+        pub fn show(_: &Cancellation) -> Phases {
             Phases
         }
     }
@@ -238,10 +238,10 @@ fn is_hangup_ignored() -> bool {
 
 /// The current work and its reaction to Ctrl-C. A signal handler can be set only once, so it reads them here.
 #[cfg(feature = "terminal")]
-static CURRENT: std::sync::Mutex<Option<(Work, AtInterrupt)>> = std::sync::Mutex::new(None);
+static CURRENT: std::sync::Mutex<Option<(Cancellation, AtInterrupt)>> = std::sync::Mutex::new(None);
 
 #[cfg(feature = "terminal")]
-fn current() -> std::sync::MutexGuard<'static, Option<(Work, AtInterrupt)>> {
+fn current() -> std::sync::MutexGuard<'static, Option<(Cancellation, AtInterrupt)>> {
     CURRENT.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -269,7 +269,7 @@ fn interrupt() {
 }
 
 /// Stops work on Ctrl-C, unless the signal is ignored (nohup) or another handler is installed.
-pub fn stop_at_interrupt(work: &Work, at_interrupt: AtInterrupt) {
+pub fn stop_at_interrupt(work: &Cancellation, at_interrupt: AtInterrupt) {
     #[cfg(feature = "terminal")]
     {
         *current() = Some((work.clone(), at_interrupt));

@@ -33,7 +33,7 @@ mod _native {
     use std::ffi::OsString;
     use std::path::PathBuf;
 
-    use pprofdiff::check::How;
+    use pprofdiff::check::CheckPolicy;
     use pprofdiff::recording::Recording;
     use pprofdiff::{Query, Source};
     use pprofdiff_report::{CheckOptions, Request, View};
@@ -270,7 +270,7 @@ mod _native {
         let query = view_query(py, &Query::default(), options)?;
         let mut limits = CheckOptions::default();
         (limits.fail_on, limits.floor) = (fail_on, floor.map(|floor| floor.to_string()));
-        limits.how = How::default().with_strict(strict).with_paired(paired).with_require_power(require_power);
+        limits.how = CheckPolicy::default().with_strict(strict).with_paired(paired).with_require_power(require_power);
         if let Some(path) = config {
             let name = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|e| error::from_io(py, &e, Some(&name)))?;

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Builder;
 use std::time::Duration;
 
-use pprofdiff::Work;
+use pprofdiff::Cancellation;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -88,7 +88,7 @@ pub fn run_apart<T: Send + 'static>(
 type PoolJob = Box<dyn FnOnce() + Send>;
 
 /// Stops work when the caller no longer waits for it. Stopping finished work has no effect.
-struct StopWhenLeft(Work);
+struct StopWhenLeft(Cancellation);
 
 impl Drop for StopWhenLeft {
     fn drop(&mut self) {
@@ -102,7 +102,7 @@ fn wait<T: Send + 'static>(
     start: impl FnOnce(PoolJob) -> PyResult<()>,
 ) -> PyResult<T> {
     let (sender, mut receiver) = sync_channel(1);
-    let stopping = StopWhenLeft(Work::new());
+    let stopping = StopWhenLeft(Cancellation::new());
     let handle = stopping.0.clone();
     start(Box::new(move || {
         let run = || handle.run(work).and_then(|result| result);

@@ -29,7 +29,7 @@ pub struct Table {
 /// Writes text to memory, which can't fail.
 pub fn text(write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>) -> String {
     let mut out = Vec::new();
-    let written = write(&mut pprofdiff::work::PolledWrite::new(&mut out));
+    let written = write(&mut pprofdiff::cancellation::CheckpointedWrite::new(&mut out));
     debug_assert!(written.is_ok());
     String::from_utf8(out).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }

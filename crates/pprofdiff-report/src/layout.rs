@@ -17,7 +17,7 @@ mod position;
 use layers::Layered;
 use order::order;
 use position::position;
-use pprofdiff::work;
+use pprofdiff::cancellation;
 
 pub(super) type LayoutPoint = (f64, f64);
 
@@ -135,7 +135,7 @@ impl NodeLevels {
         let (calls, topological) = without_cycles(n, edges);
         let mut tree = SimplexTree::new(n, &calls, &topological);
         for _ in 0..STEPS * n {
-            work::poll();
+            cancellation::checkpoint();
             if !tree.step(&calls) {
                 break;
             }
@@ -310,11 +310,11 @@ pub(super) fn place(
     labels: &[LayoutPoint],
     chosen: &Chosen,
 ) -> (Vec<LayoutPoint>, Vec<EdgeRoute>) {
-    work::begin_phase("drawing");
+    cancellation::begin_phase("drawing");
     let NodeLevels { of_node: levels, calls } = &chosen.levels;
     let graph = Layered::new(levels, sizes, calls, labels);
     let layers = order(&graph);
-    work::poll();
+    cancellation::checkpoint();
     let middles = position(&graph, &layers);
     // The upper left corner of all nodes and labels is the origin.
     let boxes = (0..=graph.bottom).chain(graph.labels.iter().copied());

@@ -17,18 +17,18 @@ use pprofdiff::samples::{Label, LabelValue, Sample};
 use pprofdiff::text::sanitize;
 
 /// Assigns numbers from 1 in the order of first use.
-struct Numbering {
+struct RawIds {
     of_index: Vec<u32>,
     met: Vec<u32>,
 }
 
-impl Numbering {
+impl RawIds {
     /// Creates the numbering of `n` items. If `all`, every item has its number from the start.
-    fn new(n: usize, all: bool) -> Numbering {
+    fn new(n: usize, all: bool) -> RawIds {
         let n = n as u32;
         match all {
-            true => Numbering { of_index: (1..=n).collect(), met: (0..n).collect() },
-            false => Numbering { of_index: vec![0; n as usize], met: Vec::new() },
+            true => RawIds { of_index: (1..=n).collect(), met: (0..n).collect() },
+            false => RawIds { of_index: vec![0; n as usize], met: Vec::new() },
         }
     }
 
@@ -48,7 +48,7 @@ impl Numbering {
 /// Fails if `out` fails.
 pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<()> {
     header(p, out)?;
-    let mut locations = Numbering::new(p.n_locations(), !merged);
+    let mut locations = RawIds::new(p.n_locations(), !merged);
     let mut line = String::new();
     for sample in p.samples() {
         line.clear();
@@ -64,7 +64,7 @@ pub(crate) fn raw(p: &Profile, merged: bool, out: &mut dyn Write) -> io::Result<
         labels(p, &sample, out)?;
     }
     writeln!(out, "Locations")?;
-    let mut mappings = Numbering::new(p.mappings().len(), !merged);
+    let mut mappings = RawIds::new(p.mappings().len(), !merged);
     if !p.mappings().is_empty() {
         // The first mapping is the main binary. It is listed even if no location uses it.
         mappings.number(0);

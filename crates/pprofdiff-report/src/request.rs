@@ -11,11 +11,11 @@ use crate::format::Format;
 use crate::report::Report;
 use crate::view::{self, MatchTarget, View, ViewContext, ViewInput};
 #[cfg(feature = "check")]
-use pprofdiff::check::{How, Rules};
+use pprofdiff::check::{CheckPolicy, Rules};
 use pprofdiff::random::HashSet;
 
 use pprofdiff::series::Series;
-use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, work};
+use pprofdiff::{Diff, Error, Granularity, LoadOptions, Query, Result, Selection, cancellation};
 
 /// A query (filters, granularity, sample type, normalization) together with the view to compute.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct CheckOptions {
     pub floor: Option<String>,
     /// How limits are applied.
     #[serde(default)]
-    pub how: How,
+    pub how: CheckPolicy,
 }
 
 #[cfg(feature = "check")]
@@ -160,7 +160,7 @@ impl Request {
     pub fn answer_with(&self, diff: &Diff, select: impl Fn(&Query) -> Result<Selection>) -> Result<Report> {
         let spec = self.view.spec();
         self.query.check_scope(spec.name, spec.scope)?;
-        work::begin_phase("comparing");
+        cancellation::begin_phase("comparing");
         if spec.input == ViewInput::OneType {
             self.of_one_type()?;
         }

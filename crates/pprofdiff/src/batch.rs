@@ -22,7 +22,7 @@ use crate::Result;
 use crate::diff::Diff;
 #[cfg(feature = "files")]
 use pprofdiff_profile::input::BatchItem;
-use pprofdiff_profile::{LoadOptions, Source, Work, work};
+use pprofdiff_profile::{Cancellation, LoadOptions, Source, cancellation};
 
 /// The interval at which a thread that waits for a pair checks for cancellation.
 const TICK: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ pub struct Batch<T = Diff> {
     options: LoadOptions,
     pending: VecDeque<Receiver<PairOutcome<T>>>,
     /// The cancellation token of all pairs.
-    work: Work,
+    work: Cancellation,
 }
 
 impl Batch {
@@ -51,7 +51,7 @@ impl Batch {
 impl<T: Send + 'static> Batch<T> {
     /// Creates an empty batch.
     pub fn new(pool: Arc<ThreadPool>, options: LoadOptions) -> Batch<T> {
-        Batch { pool, options, pending: VecDeque::new(), work: Work::new() }
+        Batch { pool, options, pending: VecDeque::new(), work: Cancellation::new() }
     }
 
     /// Returns the maximum number of pairs to hold at once: two per thread, so that no thread waits for the consumer.
@@ -111,7 +111,7 @@ impl<T: Send + 'static> Batch<T> {
     /// batch.
     fn next(&mut self) -> Option<Result<T>> {
         while !self.is_empty() {
-            work::poll();
+            cancellation::checkpoint();
             if let Some(result) = self.pop(TICK) {
                 return Some(result);
             }
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn cancelling_the_callers_work_ends_the_batch() {
         let pair = || (corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz"));
-        let outer = Work::new();
+        let outer = Cancellation::new();
         let mut done = 0;
         let ended = outer.run(|| {
             for result in batch(pool(), std::iter::repeat_with(pair), LoadOptions::default()) {
@@ -264,7 +264,7 @@ mod tests {
         for _ in 0..3 {
             let without_end = |_| -> Result<()> {
                 loop {
-                    work::poll();
+                    cancellation::checkpoint();
                 }
             };
             batch.push_as(corpus("go-mutex.base.pb.gz"), corpus("go-mutex.new.pb.gz"), without_end);

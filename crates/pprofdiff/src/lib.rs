@@ -66,7 +66,7 @@ pub use pprofdiff_profile::output;
 #[cfg(feature = "proto")]
 pub use pprofdiff_profile::proto;
 pub use pprofdiff_profile::{
-    Compression, Demangle, Error, ErrorKind, LoadOptions, Profile, Result, Source, TimeSplit, TimeWindow, Work,
+    Cancellation, Compression, Demangle, Error, ErrorKind, LoadOptions, Profile, Result, Source, TimeSplit, TimeWindow,
     WriteOptions, delta, merge, merge_weighted,
 };
 pub use pprofdiff_profile::{builder, columns, input, samples, text, units};
@@ -74,4 +74,4 @@ pub use runtimes::are_system;
 pub use statistics::sequential;
 
 #[doc(hidden)]
-pub use pprofdiff_profile::{advice, interner, parallel, random, shared::FoldedHeader, work};
+pub use pprofdiff_profile::{advice, cancellation, interner, parallel, random, shared::FoldedHeader};

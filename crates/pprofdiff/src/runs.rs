@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 use crate::diff::top::{Chance, LeftOut, ProfileSums, SIGNIFICANT, Top, TotalChance};
 use crate::diff::{Frames, Measure, Normalize, Scale, Sort, Walk};
 use crate::sampling::Model;
-use crate::statistics::growth::{Events, Spread};
+use crate::statistics::growth::{RunEvents, Spread};
 use crate::statistics::rank::{false_discoveries, rank_test};
 use crate::{Error, Result, explain};
 #[cfg(feature = "check")]
@@ -274,7 +274,7 @@ impl MeasuredRuns {
     }
 
     /// Returns the number of events behind the values of the runs.
-    pub(crate) fn events(&self, sides: &Sides) -> Events {
+    pub(crate) fn events(&self, sides: &Sides) -> RunEvents {
         [0, 1].map(|side| sides[side].values.iter().map(|&v| v.max(0) as f64 / self.event[side]).collect())
     }
 

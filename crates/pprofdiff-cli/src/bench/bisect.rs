@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pprofdiff::Work;
+use pprofdiff::Cancellation;
 use pprofdiff::recording::Recording;
 use pprofdiff::sequential::{FrameChange, MISSES, Pairs};
 
@@ -33,7 +33,7 @@ impl BisectPlan {
     /// Reports the commit that made the change, or the candidates that remain if a step is inconclusive.
     pub fn run(
         &self,
-        work: &Work,
+        work: &Cancellation,
         inputs: &Inputs,
         dir: &Path,
         recording: &Recording,
@@ -86,7 +86,7 @@ impl BisectPlan {
     /// Returns whether a commit already has the change, or `None` if the measurement is inconclusive.
     fn has_change(
         &self,
-        work: &Work,
+        work: &Cancellation,
         inputs: &Inputs,
         dir: &Path,
         recording: &Recording,

@@ -26,7 +26,7 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-use pprofdiff::Work;
+use pprofdiff::Cancellation;
 use pprofdiff::recording::Recording;
 use pprofdiff::sequential::{Decision, Pairs};
 
@@ -41,7 +41,7 @@ const DEFAULT_RUNS: u64 = 20;
 const DEFAULT_EFFECT: f64 = 0.02;
 
 /// Measures runs until the result is clear or `work` is stopped, then explains the runs so far.
-pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
+pub fn run(args: BenchArgs, work: &Cancellation) -> Result<u8> {
     end::check_args(&args)?;
     let inputs = Inputs::new(&args.load, Outputs::new(args.output.path()))?;
     let (dir, mut recording) = recording(&args, work)?;
@@ -49,7 +49,7 @@ pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
     let is_interrupted = work.is_stopped();
     if is_interrupted || !args.bisect {
         // The worktrees are already removed, so a second Ctrl-C may end the process at once.
-        stop_at_interrupt(&Work::new(), AtInterrupt::Exit);
+        stop_at_interrupt(&Cancellation::new(), AtInterrupt::Exit);
     }
     if recording.sides(&dir).iter().any(Vec::is_empty) {
         let nothing = format!("no pair of runs was measured; their output is in {}", dir.display());
@@ -70,7 +70,13 @@ pub fn run(args: BenchArgs, work: &Work) -> Result<u8> {
 }
 
 /// Measures the runs, and saves the sources and binaries of both sides before their worktrees are removed.
-fn measure(args: &BenchArgs, work: &Work, inputs: &Inputs, dir: &Path, recording: &mut Recording) -> Result<Pairs> {
+fn measure(
+    args: &BenchArgs,
+    work: &Cancellation,
+    inputs: &Inputs,
+    dir: &Path,
+    recording: &mut Recording,
+) -> Result<Pairs> {
     let dirs: Vec<PathBuf> = recording.dirs.iter().map(PathBuf::from).collect();
     let runner = process::Runner::new(work, args.max_time);
     // Ctrl-C also stops git during the checkout, so its error is an interruption.
@@ -89,7 +95,7 @@ fn measure(args: &BenchArgs, work: &Work, inputs: &Inputs, dir: &Path, recording
 }
 
 /// Returns the folder of runs and its recording: a new one, or with `--more` an existing one.
-fn recording(args: &BenchArgs, work: &Work) -> Result<(PathBuf, Recording)> {
+fn recording(args: &BenchArgs, work: &Cancellation) -> Result<(PathBuf, Recording)> {
     let [command, new_command] = commands(args)?;
     let (dir, mut recording) = match &args.more {
         Some(dir) => {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use pprofdiff::Work;
+use pprofdiff::Cancellation;
 
 use super::orphans::Orphans;
 use crate::git::leave_repository;
@@ -57,14 +57,14 @@ pub struct Ended {
 
 /// A runner of commands that stops when the work is cancelled or `max_time` is over.
 pub struct Runner<'a> {
-    pub work: &'a Work,
+    pub work: &'a Cancellation,
     begun: Instant,
     max_time: Option<Duration>,
     orphans: Orphans,
 }
 
 impl<'a> Runner<'a> {
-    pub fn new(work: &'a Work, max_time: Option<Duration>) -> Runner<'a> {
+    pub fn new(work: &'a Cancellation, max_time: Option<Duration>) -> Runner<'a> {
         Runner { work, begun: Instant::now(), max_time, orphans: Orphans::adopt() }
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pprofdiff::recording::{RUNS_FILE, RecordedRun, Recording, SIDES};
 use pprofdiff::sequential::{Pairs, RunCost};
-use pprofdiff::{Diff, Profile, Sort, Source, Work};
+use pprofdiff::{Cancellation, Diff, Profile, Sort, Source};
 use pprofdiff_report::View;
 
 use super::adapters::{self, Adapter, RunPlan};
@@ -42,7 +42,7 @@ struct BenchSide<'a> {
 }
 
 pub struct Bench<'a> {
-    work: &'a Work,
+    work: &'a Cancellation,
     runner: Runner<'a>,
     limits: Limits,
     inputs: &'a Inputs,

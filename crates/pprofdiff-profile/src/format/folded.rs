@@ -21,11 +21,11 @@ use std::fmt;
 
 use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
+use crate::cancellation::ByteCheckpointer;
 use crate::error::{Error, Result};
 use crate::profile::{BASE_LABEL, Label, LabelValue, LoadOptions, Profile};
 use crate::random::HashMap;
 use crate::sanitize::sanitize;
-use crate::work::BytePace;
 
 pub(super) const FOLDED: InputFormat = InputFormat {
     name: "folded",
@@ -112,7 +112,7 @@ fn recognises(head: &[u8], two_sided: bool) -> bool {
 
 /// Returns the lines with white space trimmed at their ends, each with its offset.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
-    let (mut offset, mut pace) = (0, BytePace::default());
+    let (mut offset, mut pace) = (0, ByteCheckpointer::default());
     let lines = text.split_inclusive(|&b| b == b'\n').map(move |line| {
         offset += line.len();
         pace.left(text.len() - offset);

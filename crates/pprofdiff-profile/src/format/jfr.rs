@@ -49,12 +49,12 @@ mod tests;
 use super::InputFormat;
 use super::tree::{StackBudget, TextBudget, too_large};
 use crate::builder::{FunctionId, LocationId, ProfileBuilder};
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::profile::{Label, LabelValue, LoadOptions, Profile, Sampled, StringId};
 use crate::random::{HashMap, RandomState};
 use crate::window::{Events, Timeline};
-use crate::work::Pace;
 use census::Census;
 use chunk::Chunk;
 use constants::Constants;
@@ -215,7 +215,7 @@ fn recording_start(data: &[u8]) -> Result<i64> {
 
 /// Returns the time of the first event of each type. Events are not sorted by time.
 fn first_events(data: &[u8], start: i64) -> Result<Events> {
-    let (mut events, mut offset, mut pace) = (Events::default(), 0, Pace::default());
+    let (mut events, mut offset, mut pace) = (Events::default(), 0, Checkpointer::default());
     while offset < data.len() {
         let chunk = Chunk::read(data, offset)?;
         offset = chunk.end;
@@ -253,7 +253,7 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
         texts: TextBudget::for_input(data.len()),
         span: None,
         timeline: timeline.transpose()?,
-        pace: Pace::default(),
+        pace: Checkpointer::default(),
     };
     let (mut offset, mut number) = (0, 0);
     while offset < data.len() {
@@ -293,7 +293,7 @@ struct JfrRecording {
     span: Option<(i64, i64)>,
     /// The time when the recording began, and the time window to read, if the caller set one.
     timeline: Option<(i64, Timeline)>,
-    pace: Pace,
+    pace: Checkpointer,
 }
 
 /// The constants of a chunk that were already converted, by their keys.

@@ -10,15 +10,15 @@
 
 use std::borrow::Cow;
 
+use crate::cancellation::ByteCheckpointer;
 use crate::error::{Error, Result};
-use crate::work::BytePace;
 
 /// A position in a JSON text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Json<'t> {
     text: &'t [u8],
     offset: usize,
-    pace: BytePace,
+    pace: ByteCheckpointer,
 }
 
 /// The kind of a value, determined by its first byte.
@@ -58,7 +58,7 @@ pub(super) struct JsonScope {
 impl<'t> Json<'t> {
     /// Returns the position at the beginning of a text. A byte order mark is skipped.
     pub fn new(text: &'t [u8]) -> Json<'t> {
-        Json { text, offset: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }, pace: BytePace::default() }
+        Json { text, offset: if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 }, pace: ByteCheckpointer::default() }
     }
 
     /// Returns the offset of this position in bytes.

@@ -37,12 +37,12 @@ use super::InputFormat;
 use super::perf_script::event_type;
 use super::tree::{StackBudget, too_large};
 use crate::builder::{LocationId, ProfileBuilder};
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, Result};
 use crate::interner::{Interner, Sequences};
 use crate::profile::{Label, LabelValue, LoadOptions, Mapping, NONE, Profile, Sampled, StringId};
 use crate::random::{HashMap, RandomState};
 use crate::window::{Events, Timeline};
-use crate::work::Pace;
 use event::PerfSample;
 use file::{PerfFile, PerfRecord};
 use processes::{MappedFile, Mode, PerfProcesses};
@@ -206,7 +206,7 @@ fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<Profile> {
 
 /// Returns the time of the first sample of each event, counted from the first sample of all.
 fn first_events(file: &PerfFile<'_>) -> Result<Events> {
-    let (mut events, mut first, mut pace) = (Events::default(), None, Pace::default());
+    let (mut events, mut first, mut pace) = (Events::default(), None, Checkpointer::default());
     let names: Vec<String> = file.events.all.iter().map(|event| event.name()).collect();
     for record in file.records() {
         let record = record?;
@@ -248,7 +248,7 @@ struct PerfRecording<'f, 't> {
     timeline: Option<Timeline>,
     /// True for each event with samples, inside or outside the time window.
     is_used: Vec<bool>,
-    pace: Pace,
+    pace: Checkpointer,
 }
 
 impl<'f, 't> PerfRecording<'f, 't> {
@@ -270,7 +270,7 @@ impl<'f, 't> PerfRecording<'f, 't> {
             span: None,
             timeline,
             is_used: vec![false; file.events.all.len()],
-            pace: Pace::default(),
+            pace: Checkpointer::default(),
         })
     }
 

@@ -30,7 +30,7 @@
 mod parse;
 
 use super::folded::{each_line, lines};
-use super::tree::{CallTree, StackBudget};
+use super::tree::{StackBudget, StackTree};
 use super::{InputFormat, is_text, quoted};
 use crate::builder::{BuilderLine, LocationId, MappingId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -134,7 +134,7 @@ struct ScriptColumn<'t> {
 struct Script<'t> {
     builder: ProfileBuilder,
     input_type: (String, String),
-    tree: CallTree<ScriptRoot>,
+    tree: StackTree<ScriptRoot>,
     columns: Vec<ScriptColumn<'t>>,
     /// The statistics of each column.
     sampled: Vec<Sampled>,
@@ -164,7 +164,7 @@ impl<'t> Script<'t> {
         Script {
             builder: ProfileBuilder::new(),
             input_type: options.input_type.clone(),
-            tree: CallTree::new(),
+            tree: StackTree::new(),
             columns: Vec::new(),
             sampled: Vec::new(),
             by_column: HashMap::default(),

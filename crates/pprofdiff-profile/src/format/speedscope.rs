@@ -28,7 +28,7 @@ mod dotnet;
 mod tests;
 
 use super::json::{self, Json, JsonKind};
-use super::tree::{CallTree, StackBudget, too_large};
+use super::tree::{StackBudget, StackTree, too_large};
 use super::{InputFormat, quoted};
 use crate::builder::{LocationId, ProfileBuilder};
 use crate::error::{Error, Result};
@@ -75,7 +75,7 @@ struct SpeedscopeFile {
     columns: Vec<SpeedscopeColumn>,
     /// The statistics of each column. An interval between events of an evented profile counts as one sample.
     sampled: Vec<Sampled>,
-    tree: CallTree<SpeedscopeRoot>,
+    tree: StackTree<SpeedscopeRoot>,
     n_profiles: usize,
     /// The start of the recording, and the time window to read, if the caller set one.
     timeline: Option<(i64, Timeline)>,
@@ -142,7 +142,7 @@ impl SpeedscopeFile {
             frames: Vec::new(),
             columns: Vec::new(),
             sampled: Vec::new(),
-            tree: CallTree::new(),
+            tree: StackTree::new(),
             n_profiles: 0,
             timeline: None,
             two_sided: false,

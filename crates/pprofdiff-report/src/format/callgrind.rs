@@ -43,12 +43,12 @@ pub(crate) const FORMAT: Format = Format {
 
 /// A table that writes each text once: `(1) main` the first time, then `(1)`.
 #[derive(Default)]
-struct TextTable {
+struct CallgrindNames {
     numbers: HashMap<String, usize>,
     texts: Vec<Option<String>>,
 }
 
-impl TextTable {
+impl CallgrindNames {
     /// Returns the number of a text, or `None` if the text is empty.
     fn number(&mut self, text: Option<String>) -> Option<usize> {
         let text = text.filter(|t| !t.is_empty())?;
@@ -83,7 +83,8 @@ fn callgrind(graph: &Graph, out: &mut dyn Write) -> io::Result<()> {
         true => writeln!(out, "events: {} {}", event("_base"), event("_new"))?,
         false => writeln!(out, "events: {}", event(""))?,
     }
-    let (mut binaries, mut files, mut names) = (TextTable::default(), TextTable::default(), TextTable::default());
+    let (mut binaries, mut files, mut names) =
+        (CallgrindNames::default(), CallgrindNames::default(), CallgrindNames::default());
     let mut place = |frame: u32| -> NodePlace {
         let name = Some(frames.name(frame));
         (binaries.number(frames.mapping(frame)), files.number(frames.file(frame)), names.number(name))

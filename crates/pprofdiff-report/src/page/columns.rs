@@ -9,11 +9,11 @@ use base64::engine::general_purpose::STANDARD;
 
 /// A column under construction.
 #[derive(Default)]
-pub(super) struct NumberColumn {
+pub(super) struct PageNumbers {
     bytes: Vec<u8>,
 }
 
-impl NumberColumn {
+impl PageNumbers {
     pub(super) fn push(&mut self, mut value: u64) {
         while value > 0x7f {
             self.bytes.push(value as u8 | 0x80);
@@ -32,17 +32,17 @@ impl NumberColumn {
     }
 }
 
-impl FromIterator<u64> for NumberColumn {
-    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> NumberColumn {
-        let mut numbers = NumberColumn::default();
+impl FromIterator<u64> for PageNumbers {
+    fn from_iter<I: IntoIterator<Item = u64>>(values: I) -> PageNumbers {
+        let mut numbers = PageNumbers::default();
         values.into_iter().for_each(|v| numbers.push(v));
         numbers
     }
 }
 
-impl FromIterator<i64> for NumberColumn {
-    fn from_iter<I: IntoIterator<Item = i64>>(values: I) -> NumberColumn {
-        let mut numbers = NumberColumn::default();
+impl FromIterator<i64> for PageNumbers {
+    fn from_iter<I: IntoIterator<Item = i64>>(values: I) -> PageNumbers {
+        let mut numbers = PageNumbers::default();
         values.into_iter().for_each(|v| numbers.push_signed(v));
         numbers
     }

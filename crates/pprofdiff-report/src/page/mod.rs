@@ -40,17 +40,17 @@ use crate::view::View;
 use file::fill;
 pub use file::{page_hashes, page_style};
 use names::{PageNames, visible};
+use pprofdiff::cancellation;
 use pprofdiff::explain::{CauseKind, Evidence, ExplainOptions, Explanation, FEW_SAMPLES};
 use pprofdiff::flame::{Flame, FlameOptions};
 use pprofdiff::graph::{Graph, GraphOptions};
 use pprofdiff::list::SourceCode;
 use pprofdiff::random::HashMap;
 use pprofdiff::units;
-use pprofdiff::work;
 use pprofdiff::{Diff, Measure, Normalize, Pair, Query, Side, Sort, Summary, TopRow, are_system};
 use pprofdiff::{Error, Result, parallel};
 pub(crate) use series::series_page;
-use views::{ChanceMarker, FrameTable, bits, drawn_frames, flame, mover_rows, movers, pair};
+use views::{ChanceMarker, PageFrames, bits, drawn_frames, flame, mover_rows, movers, pair};
 
 pub(crate) const FORMAT: Format = Format {
     name: "html",
@@ -233,11 +233,11 @@ pub fn page(diff: &Diff, query: &Query, options: &PageOptions, sources: Option<&
         parallel::join(why, begin)
     } else {
         let explained = why();
-        work::begin_phase("drawing");
+        cancellation::begin_phase("drawing");
         (explained, begin())
     };
     let mut first = Some(first);
-    work::begin_phase("drawing");
+    cancellation::begin_phase("drawing");
     for some in measured.chunks(at_a_time) {
         let drawn = first.take().unwrap_or_else(|| draw(some, &mut pictures, &mut names));
         for ((part_index, view), (mut part, views)) in some.iter().zip(drawn) {
@@ -368,7 +368,7 @@ struct FrameViews {
     graph: Graph,
     /// The picture of the graph. `None` before drawing, for an empty graph, and if the budget is used up.
     picture: Option<String>,
-    table: FrameTable,
+    table: PageFrames,
 }
 
 /// The layout budgets of a page's call graphs: one for the query's sample type, and one for all others together.
@@ -425,7 +425,7 @@ impl PageViews {
             fell: movers(&top, |delta| delta < 0),
             graph,
             picture: None,
-            table: FrameTable::new(view, top, &[&down, &up], max_frames / 4),
+            table: PageFrames::new(view, top, &[&down, &up], max_frames / 4),
         });
         PageViews { down, up, kept, frames }
     }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::columns::NumberColumn;
+use super::columns::PageNumbers;
 use super::{
     MANY_SAMPLES, MAX_EXPLAINED, PICTURES, Page, PageNames, PageOptions, PageViews, add_omissions, assemble,
     mark_chance, pair, sample_type, settings, side, visible,
@@ -14,7 +14,7 @@ use crate::series::{extent, failed_builds};
 use crate::timelines::{FrameTimeline, LASTING, Timelines};
 use pprofdiff::explain::Explanation;
 use pprofdiff::series::{Builds, ChangePoint, Series};
-use pprofdiff::{LoadOptions, Result, Sort, units, work};
+use pprofdiff::{LoadOptions, Result, Sort, cancellation, units};
 
 /// The maximum number of change points with graphs. The largest changes are kept.
 const MAX_POINTS: usize = 12;
@@ -63,7 +63,7 @@ pub(crate) fn series_page(
         let number = diff.find_sample_type(query.sample_type.as_deref())?;
         let explanation = is_explained.then(|| selection.explain_types(&[number], 1, &options.explain).pop()).flatten();
         let explanation = explanation.map(|(_, explanation)| explanation);
-        work::begin_phase("drawing");
+        cancellation::begin_phase("drawing");
         if !options.only_flame {
             selection.build_tree();
         }
@@ -109,7 +109,7 @@ pub(crate) fn series_page(
             "until": row.until.map(column_of),
             "value": pair(row.value),
             "interval": row.interval,
-            "values": row.values.iter().copied().collect::<NumberColumn>().base64(),
+            "values": row.values.iter().copied().collect::<PageNumbers>().base64(),
             "part": part_of(i),
         })
     };
@@ -128,7 +128,7 @@ pub(crate) fn series_page(
             "units": units::family(&summary.unit),
             "keys": builds.loaded().map(|b| visible(&b.key)).collect::<Vec<_>>(),
             "numbers": series.values().map(|(build, _)| build).collect::<Vec<_>>(),
-            "totals": builds.loaded().map(|b| b.total).collect::<NumberColumn>().base64(),
+            "totals": builds.loaded().map(|b| b.total).collect::<PageNumbers>().base64(),
             "rows": rows.iter().zip(&frames).enumerate().map(row).collect::<Vec<_>>(),
         },
     });

@@ -5,14 +5,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::columns::NumberColumn;
+use super::columns::PageNumbers;
 use super::names::PageNames;
+use pprofdiff::cancellation::checkpointed;
 use pprofdiff::edges::{Edge, Edges, Relation};
 use pprofdiff::explain::Explanation;
 use pprofdiff::flame::{Flame, FlameFrame, FlameNode};
 use pprofdiff::graph::Graph;
 use pprofdiff::random::HashMap;
-use pprofdiff::work::paced;
 use pprofdiff::{Frames, Measure, Pair, Sort, Top, TopRow};
 
 /// The maximum number of callers and of callees per function: for the costliest thousand functions, and for the others.
@@ -118,8 +118,8 @@ pub(super) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
         node_code * 4 + u64::from(n.sides.0) + 2 * u64::from(n.sides.1)
     };
     let nodes = &flame.nodes;
-    let node_code: NumberColumn = nodes.iter().map(node_code).collect();
-    let depth: NumberColumn = nodes.iter().map(|n| u64::from(n.depth)).collect();
+    let node_code: PageNumbers = nodes.iter().map(node_code).collect();
+    let depth: PageNumbers = nodes.iter().map(|n| u64::from(n.depth)).collect();
     let mut parents = Vec::with_capacity(nodes.len());
     let mut path: Vec<usize> = Vec::new();
     for (i, n) in nodes.iter().enumerate() {
@@ -130,7 +130,7 @@ pub(super) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
     let differences_from_parent = |value: &dyn Fn(&FlameNode) -> i64| {
         let differences =
             nodes.iter().zip(&parents).map(|(n, p)| p.map_or(0, |p| value(&nodes[p])).wrapping_sub(value(n)));
-        differences.collect::<NumberColumn>().base64()
+        differences.collect::<PageNumbers>().base64()
     };
     let mut columns = json!({
         "nodes": nodes.len(),
@@ -161,7 +161,7 @@ pub(super) fn flame(flame: &Flame, names: &mut PageNames) -> Value {
 
 /// The data of the table: all frames that the graphs show, then further frames by cost, up to a limit. Each row has its
 /// costliest callers and callees among the frames in the table.
-pub(super) struct FrameTable {
+pub(super) struct PageFrames {
     rows: Vec<TopRow>,
     /// The number of rows before truncation.
     all_rows: usize,
@@ -169,9 +169,9 @@ pub(super) struct FrameTable {
     edges: Edges,
 }
 
-impl FrameTable {
+impl PageFrames {
     /// Builds the table from a table that is sorted by flat.
-    pub(super) fn new(view: &Measure, mut top: Top, graphs: &[&Flame], max_rows: usize) -> FrameTable {
+    pub(super) fn new(view: &Measure, mut top: Top, graphs: &[&Flame], max_rows: usize) -> PageFrames {
         top.sort(Sort::Cum);
         let mut drawn = vec![false; top.frames.len()];
         // All graphs belong to the same view, so their frames have the same numbers as those of the table.
@@ -193,7 +193,7 @@ impl FrameTable {
         let nodes: Vec<TopRow> = top.rows.iter().filter(|r| in_table[r.frame as usize]).copied().collect();
         let rows: Vec<TopRow> = rows.into_iter().copied().collect();
         top.rows = nodes;
-        FrameTable { rows, all_rows, in_table, edges: view.edges_of(top) }
+        PageFrames { rows, all_rows, in_table, edges: view.edges_of(top) }
     }
 
     /// Returns the rows that are within chance by one of their values, as [`bits`].
@@ -203,7 +203,7 @@ impl FrameTable {
 
     /// Returns the columns, without the marks for chance.
     pub(super) fn columns(&self, names: &mut PageNames) -> Value {
-        let FrameTable { rows, all_rows, in_table, edges } = self;
+        let PageFrames { rows, all_rows, in_table, edges } = self;
         let frames = &edges.frames;
         // Edges are grouped by node, in the order of the nodes.
         let mut edges_by_frame: HashMap<u32, &[Edge]> = HashMap::default();
@@ -212,7 +212,7 @@ impl FrameTable {
         }
         let relation = |wanted_relation: Relation, names: &mut PageNames| {
             let [mut shown, mut all, mut other, mut base, mut new] = [const { Vec::<i64>::new() }; 5];
-            for (i, row) in paced(rows.iter().enumerate()) {
+            for (i, row) in checkpointed(rows.iter().enumerate()) {
                 let group = edges_by_frame.get(&row.frame).copied().unwrap_or_default();
                 let mut group: Vec<_> = group.iter().filter(|e| e.relation == wanted_relation).collect();
                 all.push(group.len() as i64);
@@ -224,16 +224,16 @@ impl FrameTable {
                 base.extend(group.iter().map(|e| e.weight.base));
                 new.extend(group.iter().map(|e| e.weight.new));
             }
-            let column = |v: Vec<i64>| v.into_iter().collect::<NumberColumn>().base64();
+            let column = |v: Vec<i64>| v.into_iter().collect::<PageNumbers>().base64();
             json!({"shown": column(shown), "all": column(all), "other": column(other), "base": column(base), "new": column(new)})
         };
-        let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(value).collect::<NumberColumn>().base64();
+        let column = |value: &dyn Fn(&TopRow) -> i64| rows.iter().map(value).collect::<PageNumbers>().base64();
         let frame: Vec<u64> = rows.iter().map(|r| names.id(frames, r.frame)).collect();
         let statuses = |r: &TopRow| r.status as i64;
         json!({
             "rows": rows.len(),
             "of": all_rows,
-            "frame": frame.into_iter().collect::<NumberColumn>().base64(),
+            "frame": frame.into_iter().collect::<PageNumbers>().base64(),
             "status": column(&statuses),
             "flat_base": column(&|r| r.flat.base),
             "flat_new": column(&|r| r.flat.new),

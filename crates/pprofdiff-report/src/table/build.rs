@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::data::DistinctTexts;
 use super::schema::TableShape;
 use super::{Column, Data, Kind, Table, TableNodes, Texts};
+use pprofdiff::cancellation::checkpointed;
 use pprofdiff::interner::{Found, Index};
 use pprofdiff::random::RandomState;
-use pprofdiff::work::paced;
 use pprofdiff::{Frames, Pair, Sort, Status, Summary};
 
 impl Table {
@@ -58,7 +58,7 @@ pub(crate) fn dictionary(frames: &Frames, used: impl Iterator<Item = u32>) -> (T
     let mut distinct = DistinctTexts::default();
     let mut index = Index::default();
     let state = RandomState::new();
-    for f in paced(used) {
+    for f in checkpointed(used) {
         if numbers[f as usize] != u32::MAX {
             continue;
         }

@@ -13,10 +13,10 @@ use crate::table::schema::{Holds, spec};
 use crate::table::{Cell, Data, Kind, Lists, Measured, Role, Table};
 use crate::text::{TextOptions, paint};
 use pprofdiff::Result;
+use pprofdiff::cancellation::checkpointed;
 use pprofdiff::options::Scope;
 use pprofdiff::stacks::{StackRow, Stacks};
 use pprofdiff::text::sanitize;
-use pprofdiff::work::paced;
 
 pub(crate) const VIEW: ViewSpec = ViewSpec {
     name: "stacks",
@@ -65,7 +65,7 @@ impl Table {
         let rows = &stacks.rows[..n.min(stacks.rows.len())];
         let (texts, number) = dictionary(&stacks.frames, rows.iter().flat_map(|r| stacks.frames_of(r).iter().copied()));
         let mut lists = Lists { dictionary: Arc::new(texts), ..Lists::default() };
-        for row in paced(rows) {
+        for row in checkpointed(rows) {
             lists.ids.extend(stacks.frames_of(row).iter().map(|&f| number[f as usize]));
             lists.ends.push(lists.ids.len());
         }
@@ -106,7 +106,7 @@ fn label_lists(stacks: &Stacks, rows: &[StackRow]) -> Lists {
     let mut number = vec![u32::MAX; stacks.n_labels()];
     let mut shown: Vec<u32> = Vec::new();
     let mut lists = Lists::default();
-    for row in paced(rows) {
+    for row in checkpointed(rows) {
         for &label in stacks.label_numbers_of(row) {
             let slot = &mut number[label as usize];
             if *slot == u32::MAX {

@@ -11,7 +11,7 @@
 
 use super::exact::Decimal;
 use super::rule::{CheckRule, Limit, RuleCost, Subject};
-use super::{ALPHA, How, Outcome};
+use super::{ALPHA, CheckPolicy, Outcome};
 use crate::runs::{MeasuredRuns, Runs, Sides};
 use crate::sampling::Model;
 use crate::statistics::growth::Spread;
@@ -41,7 +41,7 @@ pub(super) struct Test<'a> {
     /// The factors of [`CheckRule::factors`].
     factors: (i128, i128),
     pub spread: Spread,
-    how: How,
+    how: CheckPolicy,
     /// The number of comparisons that share the error rate of the check with this rule.
     tests: f64,
     /// True if each frame is compared separately.
@@ -60,7 +60,7 @@ impl<'a> Test<'a> {
     pub(super) fn new(
         rule: &'a CheckRule,
         runs: &'a MeasuredRuns,
-        how: How,
+        how: CheckPolicy,
         rules: usize,
         compared: usize,
     ) -> Result<Test<'a>> {

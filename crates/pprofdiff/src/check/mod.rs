@@ -55,7 +55,7 @@ pub struct Rules {
     floor: Option<Decimal>,
     sample_type: Option<String>,
     /// The options for applying limits.
-    pub how: How,
+    pub how: CheckPolicy,
     /// The options of the search for causes.
     pub explain: ExplainOptions,
 }
@@ -63,7 +63,7 @@ pub struct Rules {
 /// Options for applying limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct How {
+pub struct CheckPolicy {
     /// Ignores chance: every exceeded limit fails.
     pub strict: bool,
     /// Pairs run i of the base with run i of the new side, for runs that were measured side by side. Variation that
@@ -76,29 +76,29 @@ pub struct How {
     pub explain: bool,
 }
 
-impl How {
-    /// Sets [`How::strict`].
+impl CheckPolicy {
+    /// Sets [`CheckPolicy::strict`].
     #[must_use]
     pub fn with_strict(mut self, strict: bool) -> Self {
         self.strict = strict;
         self
     }
 
-    /// Sets [`How::paired`].
+    /// Sets [`CheckPolicy::paired`].
     #[must_use]
     pub fn with_paired(mut self, paired: bool) -> Self {
         self.paired = paired;
         self
     }
 
-    /// Sets [`How::require_power`].
+    /// Sets [`CheckPolicy::require_power`].
     #[must_use]
     pub fn with_require_power(mut self, require_power: bool) -> Self {
         self.require_power = require_power;
         self
     }
 
-    /// Sets [`How::explain`].
+    /// Sets [`CheckPolicy::explain`].
     #[must_use]
     pub fn with_explain(mut self, explain: bool) -> Self {
         self.explain = explain;
@@ -238,7 +238,7 @@ pub struct RuleCheck {
     /// the finding of that subject.
     pub findings: Vec<Finding>,
     /// The causes of a failed rule: the changes that made its failed subjects grow. `None` if no cause was identified.
-    /// With [`How::explain`], the first rule of each sample type without a failed rule explains the difference between
+    /// With [`CheckPolicy::explain`], the first rule of each sample type without a failed rule explains the difference between
     /// the sides.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub why: Option<Arc<Explanation>>,

@@ -18,9 +18,9 @@ use super::naming::rounded;
 use super::search::{SearchResult, known_variance, variance_of};
 use crate::statistics::counts::{LEVEL, between_run_variance, penalised};
 use crate::statistics::distributions::{normal_tail, student_tail};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::paced;
 
 /// Minimum change of everything that a cause's name covers, as a fraction of the cause's change. Below it, the name
 /// would be misleading.
@@ -64,7 +64,7 @@ impl Uncut {
         });
         let stacks = &stacks[ends[function as usize]..ends[function as usize + 1]];
         // A recursive function is listed once per stack.
-        paced(
+        checkpointed(
             stacks
                 .chunk_by(|a, b| a == b)
                 .map(|same_stack| (self.stacks.get(same_stack[0]), self.values[same_stack[0] as usize])),

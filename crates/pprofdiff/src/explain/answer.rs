@@ -98,7 +98,7 @@ pub struct Cause {
     pub callee: Option<String>,
     /// For a function of a library: the nearest functions of the program above it, largest change first. Their deltas
     /// add up to the cause's delta, except for stacks without a function of the program.
-    pub program: Vec<Within>,
+    pub program: Vec<ProgramShare>,
     /// The kind of change.
     pub kind: CauseKind,
     /// The change per run at equal work: `new - scale base` of the values in `evidence`, in the sample type's unit. No
@@ -113,9 +113,9 @@ pub struct Cause {
     /// Functions with the same stacks, from the root.
     pub chain: Vec<String>,
     /// The changes that were merged into this cause. Each part measures only the cause's own stacks.
-    pub parts: Vec<Part>,
+    pub parts: Vec<CausePart>,
     /// The share of count and unit cost in the change, if the profile measures both.
-    pub split: Option<Split>,
+    pub split: Option<CostSplit>,
     /// The approximate change of garbage collection that this cause's allocations explain. It is not part of `delta`:
     /// it belongs to the account's consequences.
     pub garbage: Option<f64>,
@@ -130,7 +130,7 @@ pub struct Cause {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Within {
+pub struct ProgramShare {
     /// The function.
     pub function: String,
     /// The change, as in [`Cause::delta`].
@@ -141,7 +141,7 @@ pub struct Within {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Part {
+pub struct CausePart {
     /// The function.
     pub function: Option<String>,
     /// The caller.
@@ -156,7 +156,7 @@ pub struct Part {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Split {
+pub struct CostSplit {
     /// The fraction of the change that a different count explains.
     pub count: f64,
     /// The fraction of the change that a different cost per unit explains.
@@ -208,7 +208,7 @@ pub struct Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum How {
+pub enum MoveKind {
     /// The function has another name.
     Renamed,
     /// The compiler gave a part of the function a name of its own.
@@ -225,17 +225,17 @@ pub enum How {
     Replaced,
 }
 
-impl How {
+impl MoveKind {
     /// Returns the name in results.
     pub fn name(self) -> &'static str {
         match self {
-            How::Renamed => "renamed",
-            How::Clone => "clone",
-            How::Inlined => "inlined",
-            How::Outlined => "outlined",
-            How::Shift => "shift",
-            How::Swap => "swap",
-            How::Replaced => "replaced",
+            MoveKind::Renamed => "renamed",
+            MoveKind::Clone => "clone",
+            MoveKind::Inlined => "inlined",
+            MoveKind::Outlined => "outlined",
+            MoveKind::Shift => "shift",
+            MoveKind::Swap => "swap",
+            MoveKind::Replaced => "replaced",
         }
     }
 }
@@ -250,7 +250,7 @@ pub struct Moved {
     /// The function that had the cost in the base.
     pub from: String,
     /// The kind of move.
-    pub how: How,
+    pub how: MoveKind,
     /// The amount that moved, per run.
     pub delta: f64,
     /// For a renamed function: its total cost, including callees, in a run of the base and of the new side.
@@ -330,7 +330,7 @@ impl Account {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[non_exhaustive]
-pub struct Candidate {
+pub struct NearestCandidate {
     /// The candidate, in the form of a cause.
     #[serde(flatten)]
     pub cause: Cause,
@@ -420,7 +420,7 @@ pub struct Explanation {
     /// Causes that more work everywhere would explain nearly as well.
     pub suspects: Vec<Cause>,
     /// The nearest candidate, if there are neither causes nor suspects.
-    pub candidate: Option<Candidate>,
+    pub candidate: Option<NearestCandidate>,
     /// The change of consequences (garbage collection, scheduling, locks), as a fraction of the total.
     pub background: f64,
     /// The size of differences that chance explains.

@@ -1,7 +1,7 @@
 //! From sets to causes: separates cost that only moved from causes, merges causes that are one, and describes each
 //! cause.
 
-use super::answer::How;
+use super::answer::MoveKind;
 use super::evidence::rows::StackRows;
 use super::evidence::sets::{SetKey, Sets};
 use super::related::{Changed, CostRelation, is_replaced};
@@ -104,7 +104,7 @@ pub(super) struct CostShift {
     pub amount: f64,
     /// The kind of move in reports; `None` if inlining differs between runs of one build: then the move is not
     /// reported.
-    pub how: Option<How>,
+    pub how: Option<MoveKind>,
     /// True if the cost of the frame that contains both changed by no more than chance.
     pub even: bool,
 }
@@ -114,7 +114,7 @@ pub(super) struct Swap {
     pub gained: u32,
     pub lost: u32,
     pub amount: f64,
-    pub how: How,
+    pub how: MoveKind,
     /// The function that contains both, if this is a replacement.
     pub inside: Option<u32>,
     /// True if the sum of both changed by no more than chance.
@@ -273,9 +273,9 @@ impl<'a> Attribution<'a> {
                 CostRelation::of(self.rows, gained, lost)
             });
             let how = match relation {
-                _ if partner == Some(inside) => Some(How::Shift),
-                Some(CostRelation::Call | CostRelation::Likeness) | None => Some(How::Shift),
-                Some(CostRelation::Replacement) => Some(How::Replaced),
+                _ if partner == Some(inside) => Some(MoveKind::Shift),
+                Some(CostRelation::Call | CostRelation::Likeness) | None => Some(MoveKind::Shift),
+                Some(CostRelation::Replacement) => Some(MoveKind::Replaced),
                 Some(CostRelation::Above) => None,
                 // With unstable inlining, chance decides which of several functions a profile shows.
                 Some(CostRelation::Nothing) if self.rows.runtime.unstable_inlining => None,
@@ -360,14 +360,16 @@ impl<'a> Attribution<'a> {
                     let [came, went] = [(up, gained), (down, lost)]
                         .map(|(candidate, function)| Changed { function, rows: &candidate.rows });
                     let (how, inside) = match CostRelation::of(self.rows, came, went) {
-                        CostRelation::Call if left < SWAP => (Some(How::Swap), None),
+                        CostRelation::Call if left < SWAP => (Some(MoveKind::Swap), None),
                         // The frame in between only wraps the cost below it.
                         CostRelation::Above if left < SWAP => (None, None),
-                        CostRelation::Likeness if left < limit && self.have_place(up, down) => (Some(How::Swap), None),
+                        CostRelation::Likeness if left < limit && self.have_place(up, down) => {
+                            (Some(MoveKind::Swap), None)
+                        }
                         CostRelation::Likeness | CostRelation::Replacement
                             if left < SIBLINGS && is_replaced(self.rows, gained, lost) =>
                         {
-                            (Some(How::Replaced), self.narrowest_around(up, down))
+                            (Some(MoveKind::Replaced), self.narrowest_around(up, down))
                         }
                         _ => continue,
                     };

@@ -31,8 +31,8 @@ use crate::{Error, Result};
 use account::Books;
 use agreement::{ENOUGH, independent_witnesses};
 pub use answer::{
-    Account, Candidate, Cause, CauseKind, CauseLabel, Evidence, Explanation, Extent, How, KnownRuntime, Moved, Noise,
-    Part, Rewrite, ScaleRule, Split, Verdict, Within, WorkScale,
+    Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, Evidence, Explanation, Extent, KnownRuntime, MoveKind,
+    Moved, NearestCandidate, Noise, ProgramShare, Rewrite, ScaleRule, Verdict, WorkScale,
 };
 pub(crate) use asked::group_of;
 use asked::{ALLOCATED, COUNTS, WALL, is_level_among};
@@ -41,8 +41,8 @@ use evidence::read::ReadRuns;
 pub(crate) use evidence::read::by_chance;
 use evidence::recorded;
 use evidence::rows::{StackRows, ValueKind};
+use pprofdiff_profile::cancellation;
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work;
 pub(crate) use rules::parts::package_of;
 use rules::renamed::RenamedFunction;
 use rules::{Findings, MatchedNames};
@@ -195,7 +195,7 @@ impl Diff {
         let options = &ExplainOptions { noise_runs, ..options.clone() };
         let user_rules = self.check_explain(query, options)?;
         let target = self.explain_target(query.sample_type.as_deref(), beside)?;
-        work::begin_phase("explaining");
+        cancellation::begin_phase("explaining");
         let selection = self.select_with(query, &Moves::default())?;
         let shared = SharedInputs::new(&selection, &user_rules, options)?;
         // If the user chose no sample type and the default is memory in use, the allocations are a second question.
@@ -364,8 +364,11 @@ fn explain(
     let shown = ShownNames { rows: &rows, renamed: renamed_to.clone() };
     for call in folded.iter().filter(|call| call.is_balanced || call.value > MIN_SHOWN * total[call.side]) {
         let (function_name, caller) = (shown.name(call.frame), shown.name(call.caller));
-        let (function, from, how) =
-            if call.side == 1 { (function_name, caller, How::Outlined) } else { (caller, function_name, How::Inlined) };
+        let (function, from, how) = if call.side == 1 {
+            (function_name, caller, MoveKind::Outlined)
+        } else {
+            (caller, function_name, MoveKind::Inlined)
+        };
         moved.push(Moved {
             function,
             from,
@@ -396,7 +399,7 @@ fn explain(
     let is_exact = model == Model::Exact && !is_replicated;
     let is_level = ops.is_none() && is_level_among(&diff.sample_types(), &measure.summary().sample_type);
     let (result, scale, findings, account, swaps, witnesses) = loop {
-        work::poll();
+        cancellation::checkpoint();
         let sets = Sets::new(&rows);
         work.add(sets.places());
         let result = search::search(&rows, &sets, ops, options.min_effect, &mut work);
@@ -491,7 +494,7 @@ fn explain(
     let renamed_functions = renamed.iter().filter(is_shown).map(|pair| Moved {
         function: names_of_sides.name_on(pair.new, 1),
         from: names_of_sides.name_on(pair.old, 0),
-        how: How::Renamed,
+        how: MoveKind::Renamed,
         delta: per_run(1, pair.cost[1]),
         cost: Some((per_run(0, pair.cost[0]), per_run(1, pair.cost[1]))),
         even: result.is_even(&rows, scale, pair.cost),
@@ -505,13 +508,14 @@ fn explain(
     moved.splice(0..0, renamed_functions.collect::<Vec<_>>());
     // If inlining differs between builds, a function may seem to have moved to itself. Without a number of samples,
     // only a match of names shows that cost moved.
-    moved.retain(|m| m.function != m.from && !(is_uncounted && m.how != How::Renamed));
+    moved.retain(|m| m.function != m.from && !(is_uncounted && m.how != MoveKind::Renamed));
     let naming = Naming { rows: &rows, shown: &shown, total, scale };
     let is_count = measure.summary().unit == "count";
     let cause =
         |(split, entry): (Option<[f64; 4]>, account::CauseEntry)| naming.cause(&entry, split.filter(|_| !is_count));
     let (causes, suspects, candidate) = findings;
-    let mut candidate = candidate.map(|(runs, split_and_entry)| Candidate { cause: cause(split_and_entry), runs });
+    let mut candidate =
+        candidate.map(|(runs, split_and_entry)| NearestCandidate { cause: cause(split_and_entry), runs });
     let [causes, suspects] = [causes, suspects].map(|entries| entries.into_iter().map(cause).collect::<Vec<Cause>>());
     let sums = |side: usize| rows.rows.iter().filter(|r| r.background).map(|r| r.values[side]).sum::<f64>();
     let background = if total[0] > 0.0 { (sums(1) / scale - sums(0)) / total[0] } else { 0.0 };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::account::CauseEntry;
-use super::answer::{Cause, CauseLabel, Evidence, Extent, How, Moved, Part, Split, Within};
+use super::answer::{Cause, CauseLabel, CausePart, CostSplit, Evidence, Extent, MoveKind, Moved, ProgramShare};
 use super::attribution::Description;
 use super::evidence::rows::StackRows;
 use pprofdiff_profile::advice::{exactly, exactly_any};
@@ -76,7 +76,7 @@ pub(super) fn clones(rows: &StackRows, total: [f64; 2], per_run: impl Fn(usize, 
                 let on_both = |whole: &&(Arc<str>, [f64; 2])| whole.0 != *text && whole.1.iter().all(|c| *c > 0.0);
                 if let Some((whole, _)) = name.shown.iter().find(on_both).filter(|_| is_part) {
                     let (function, from) = if side == 1 { (text, whole) } else { (whole, text) };
-                    let (function, from, how) = (function.to_string(), from.to_string(), How::Clone);
+                    let (function, from, how) = (function.to_string(), from.to_string(), MoveKind::Clone);
                     let delta = per_run(side, cost[side]);
                     moved.push(Moved {
                         function,
@@ -111,7 +111,7 @@ impl Naming<'_> {
     }
 
     /// For a function outside the program: returns the nearest functions of the program above it.
-    fn program(&self, entry: &CauseEntry) -> Vec<Within> {
+    fn program(&self, entry: &CauseEntry) -> Vec<ProgramShare> {
         let is_program = |frame: u32| self.rows.names[frame as usize].class.program;
         let Some(function) = entry.subject.function.filter(|&frame| !is_program(frame)) else { return Vec::new() };
         let mut by_caller: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
@@ -125,9 +125,9 @@ impl Naming<'_> {
         }
         let within = |(caller, v)| {
             let delta = self.delta(v);
-            Within { function: self.shown.name_for(caller, delta), delta: rounded(delta) }
+            ProgramShare { function: self.shown.name_for(caller, delta), delta: rounded(delta) }
         };
-        let mut all: Vec<Within> = by_caller.into_iter().map(within).collect();
+        let mut all: Vec<ProgramShare> = by_caller.into_iter().map(within).collect();
         all.sort_by(|a, b| b.delta.abs().total_cmp(&a.delta.abs()));
         all.truncate(MAX_WITHIN);
         all
@@ -161,7 +161,7 @@ impl Naming<'_> {
         let part = |(description, v): &(Description, [f64; 2])| {
             let delta = self.delta(*v);
             let name = |frame: Option<u32>| frame.map(|f| self.shown.name_for(f, delta));
-            Part {
+            CausePart {
                 function: name(description.function),
                 caller: name(description.caller),
                 kind: description.kind,
@@ -170,7 +170,7 @@ impl Naming<'_> {
         };
         let split = split.map(|s| {
             let [count, unit, count_factor, unit_factor] = s.map(rounded);
-            Split { count, unit, count_factor, unit_factor }
+            CostSplit { count, unit, count_factor, unit_factor }
         });
         let whole = self.scale * self.total[0] / self.rows.runs[1] as f64;
         let functions = spellings(entry.subject.function);

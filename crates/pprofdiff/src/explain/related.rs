@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::evidence::rows::{Row, StackRows};
 use super::rules::parts::Parts;
-use pprofdiff_profile::work::paced;
+use pprofdiff_profile::cancellation::checkpointed;
 
 /// Minimum overlap of the callees of two functions, weighted by cost, for them to count as the same.
 const SAME_CALLEES: f64 = 0.5;
@@ -57,14 +57,15 @@ pub(super) fn is_replaced(rows: &StackRows, gained: u32, lost: u32) -> bool {
         let has = |frame: u32| rows.stack(i).contains(&frame);
         row.values[0] > 0.0 && has(gained) || row.values[1] > 0.0 && has(lost)
     };
-    !paced(rows.rows.iter().enumerate()).any(is_elsewhere)
+    !checkpointed(rows.rows.iter().enumerate()).any(is_elsewhere)
 }
 
 /// Returns true if stacks with most of the cost of these rows satisfy `has`.
 fn have_most(rows: &StackRows, subset: &[u32], has: impl Fn(&[u32]) -> bool) -> bool {
     let cost = |row: u32| rows.rows[row as usize].values.iter().sum::<f64>();
     let all: f64 = subset.iter().map(|&row| cost(row)).sum();
-    let have: f64 = paced(subset.iter()).filter(|row| has(rows.stack(**row as usize))).map(|&row| cost(row)).sum();
+    let have: f64 =
+        checkpointed(subset.iter()).filter(|row| has(rows.stack(**row as usize))).map(|&row| cost(row)).sum();
     have > MOST * all
 }
 
@@ -93,7 +94,7 @@ fn are_alike(rows: &StackRows, a: u32, b: u32) -> bool {
 /// Returns true if two functions call the same functions of the program, with similar shares of cost.
 fn have_the_same_callees(rows: &StackRows, a: u32, b: u32) -> bool {
     let mut callees: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
-    for (i, row) in paced(rows.rows.iter().enumerate()) {
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
         for call in rows.stack(i).windows(2).filter(|call| rows.names[call[1] as usize].class.program) {
             if let Some(index) = [a, b].iter().position(|&frame| frame == call[0]) {
                 callees.entry(call[1]).or_default()[index] += row.values[0] + row.values[1];

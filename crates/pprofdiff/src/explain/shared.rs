@@ -9,7 +9,7 @@ use super::{ExplainOptions, Explanation, FEW_SAMPLES, Heap, explain};
 use crate::Result;
 use crate::diff::{Matching, Measure, Moves, Normalize, Query, Selection};
 use crate::runtimes::{self, UserRules};
-use pprofdiff_profile::{parallel, work};
+use pprofdiff_profile::{cancellation, parallel};
 
 /// The data that explanations of one selection share.
 pub(super) struct SharedInputs<'a> {
@@ -69,7 +69,7 @@ impl Selection {
     pub fn explain_types(&self, types: &[usize], max: usize, options: &ExplainOptions) -> Vec<(usize, Explanation)> {
         let query = Query { sample_type: None, normalize: Normalize::None, ..self.query().clone() };
         let Ok(user_rules) = self.diff().check_explain(&query, options) else { return Vec::new() };
-        work::begin_phase("explaining");
+        cancellation::begin_phase("explaining");
         // `explain` itself finds the cost that moved, so it needs unmatched names.
         let unmatched = match query.matching {
             Matching::Moved => match self.diff().select_with(&query, &Moves::default()) {

@@ -71,7 +71,7 @@ pub(crate) const PRIOR_DEGREES: u32 = 20;
 
 /// The precision of a measured variance between runs.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Measured {
+pub(crate) struct MeasuredNoise {
     /// The degrees of freedom of the runs.
     pub degrees: usize,
     /// The degrees of freedom of the shrunk variance: [`PRIOR_DEGREES`], or 0.
@@ -80,10 +80,10 @@ pub(crate) struct Measured {
     pub fewest: usize,
 }
 
-impl Measured {
+impl MeasuredNoise {
     /// Returns the precision of variances that are shrunk towards the common variance.
-    pub(crate) fn drawn(degrees: usize) -> Measured {
-        Measured { degrees, prior: PRIOR_DEGREES, fewest: FEWEST_CANDIDATES }
+    pub(crate) fn drawn(degrees: usize) -> MeasuredNoise {
+        MeasuredNoise { degrees, prior: PRIOR_DEGREES, fewest: FEWEST_CANDIDATES }
     }
 
     /// Returns the degrees of freedom of such a variance.
@@ -98,7 +98,7 @@ const FEWEST_CANDIDATES: usize = 100;
 /// Returns the penalised deviance that a cause must exceed: the square of Bonferroni's two-sided quantile over the
 /// candidates. Benjamini and Hochberg's procedure does not fit: candidates are nested, the report contains few of them,
 /// and a false alarm weighs more than a miss.
-pub(crate) fn threshold(candidates: usize, measured: Option<Measured>) -> f64 {
+pub(crate) fn threshold(candidates: usize, measured: Option<MeasuredNoise>) -> f64 {
     let tail_probability = |alpha: f64, fewest: usize| alpha / (2.0 * candidates.max(fewest) as f64);
     let quantile = match measured {
         Some(variance) => student_quantile(tail_probability(ALPHA_OF_REPLICATES, variance.fewest), variance.degrees()),
@@ -309,7 +309,7 @@ mod tests {
         // 0.002 over 1,000 candidates on two sides: 1e-6. The quantile is in the table of `distributions`.
         near(threshold(1000, None), 4.75342f64.powi(2), 1e-5);
         assert_eq!(threshold(3, None), threshold(100, None));
-        assert!(threshold(100, Some(Measured::drawn(4))) > threshold(100, Some(Measured::drawn(40))));
+        assert!(threshold(100, Some(MeasuredNoise::drawn(4))) > threshold(100, Some(MeasuredNoise::drawn(40))));
     }
 
     #[test]

@@ -48,8 +48,8 @@ const OUTLIERS: f64 = 0.1;
 #[cfg(feature = "check")]
 const MAX_RUNS: usize = 50;
 
-/// Events of one subject in the runs of both sides.
-pub(crate) type Events = [Vec<f64>; 2];
+/// RunEvents of one subject in the runs of both sides.
+pub(crate) type RunEvents = [Vec<f64>; 2];
 
 /// The variation between runs of one build.
 #[derive(Debug, Clone, Copy)]
@@ -112,7 +112,7 @@ fn two_sided(tail: f64) -> f64 {
 
 /// Returns the variance between runs relative to their squared mean, its degrees of freedom, and the part that counting
 /// events contributes. For pairs it is half of the variance of the log ratios, which makes it the variance of one run.
-fn variance_of_runs(runs: &Events, paired: bool) -> (f64, f64, f64) {
+fn variance_of_runs(runs: &RunEvents, paired: bool) -> (f64, f64, f64) {
     let counting = |side: &[f64]| 1.0 / mean(side).max(0.5);
     if paired {
         let ratios: Vec<f64> = runs[0].iter().zip(&runs[1]).map(|(b, n)| ((n + 0.5) / (b + 0.5)).ln()).collect();
@@ -138,10 +138,10 @@ fn per_side(m: [usize; 2]) -> f64 {
 impl Spread {
     /// Estimates the variation from the frames of several runs. `known_variance` is the variance between runs of other
     /// programs.
-    pub(crate) fn of_frames(frames: impl Iterator<Item = Events>, known_variance: f64, paired: bool) -> Spread {
+    pub(crate) fn of_frames(frames: impl Iterator<Item = RunEvents>, known_variance: f64, paired: bool) -> Spread {
         let by_others =
             Spread { tau2: known_variance, degrees: DEGREES_OF_KNOWN, average: 0.0, known_variance, paired };
-        let mut contributing: Vec<Events> =
+        let mut contributing: Vec<RunEvents> =
             frames.filter(|runs| runs.iter().all(|side| side.iter().sum::<f64>() > TELLING)).collect();
         // Frames that always occur together are one frame.
         contributing.sort_unstable_by(|a, b| {
@@ -183,7 +183,7 @@ impl Spread {
     }
 
     /// Returns the variance of a subject's cost between runs, beyond counting, and its degrees of freedom.
-    fn variance(&self, runs: &Events) -> (f64, f64) {
+    fn variance(&self, runs: &RunEvents) -> (f64, f64) {
         if !self.is_replicated(runs) {
             return (self.tau2, self.degrees);
         }
@@ -204,7 +204,7 @@ impl Spread {
     }
 
     /// Returns the probability that a build that grew by `ratio` appears to have grown by at least this amount.
-    pub(crate) fn p_of_growth(&self, runs: &Events, ratio: f64) -> f64 {
+    pub(crate) fn p_of_growth(&self, runs: &RunEvents, ratio: f64) -> f64 {
         let m = runs.each_ref().map(Vec::len);
         let [base, new] = runs.each_ref().map(|side| side.iter().sum::<f64>());
         let expected = ratio * m[1] as f64 / m[0] as f64;
@@ -217,14 +217,14 @@ impl Spread {
     /// Returns [`Spread::p_of_growth`] of a single subject. Its own runs must show the growth too, so the variance
     /// needs no minimum from the average of the frames.
     #[cfg(feature = "check")]
-    pub(crate) fn p_of_one(&self, runs: &Events, ratio: f64) -> f64 {
+    pub(crate) fn p_of_one(&self, runs: &RunEvents, ratio: f64) -> f64 {
         let by_frames = Spread { average: 0.0, ..*self }.p_of_growth(runs, ratio);
         by_frames.max(self.p_alone(runs, ratio).unwrap_or(0.0))
     }
 
     /// Returns the probability of this growth by the subject's own runs, without the runs of other frames: Student's
     /// test of the mean logs. Returns `None` with one run per side, or if a side has no events.
-    fn p_alone(&self, runs: &Events, ratio: f64) -> Option<f64> {
+    fn p_alone(&self, runs: &RunEvents, ratio: f64) -> Option<f64> {
         let [base, new] = runs.each_ref().map(|side| mean(side));
         if base <= 0.0 || new <= 0.0 {
             return None;
@@ -237,7 +237,7 @@ impl Spread {
 
     /// Returns the standard error of a growth's log by the subject's own runs, including counting noise, and its
     /// degrees of freedom. Returns `None` with one run per side.
-    fn error_alone(&self, runs: &Events) -> Option<(f64, f64)> {
+    fn error_alone(&self, runs: &RunEvents) -> Option<(f64, f64)> {
         if !self.is_replicated(runs) {
             return None;
         }
@@ -249,17 +249,17 @@ impl Spread {
     }
 
     /// Returns the two-sided probability that builds that differ by `ratio` appear to differ by at least this amount.
-    pub(crate) fn p_of_change(&self, runs: &Events, ratio: f64) -> f64 {
+    pub(crate) fn p_of_change(&self, runs: &RunEvents, ratio: f64) -> f64 {
         two_sided(self.p_of_growth(runs, ratio))
     }
 
     /// Returns [`Spread::p_of_change`] of a single subject, by the frames and by its own runs.
-    pub(crate) fn p_of_change_of_one(&self, runs: &Events, ratio: f64) -> f64 {
+    pub(crate) fn p_of_change_of_one(&self, runs: &RunEvents, ratio: f64) -> f64 {
         let by_frames = Spread { average: 0.0, ..*self }.p_of_change(runs, ratio);
         by_frames.max(self.p_alone(runs, ratio).map_or(0.0, two_sided))
     }
 
-    fn is_replicated(&self, runs: &Events) -> bool {
+    fn is_replicated(&self, runs: &RunEvents) -> bool {
         if self.paired { runs[0].len() > 1 } else { runs[0].len() + runs[1].len() > 2 }
     }
 }
@@ -273,7 +273,7 @@ impl Spread {
     }
 
     /// Returns the standard deviation of the logarithm of a subject's growth.
-    pub(crate) fn deviation(&self, runs: &Events) -> f64 {
+    pub(crate) fn deviation(&self, runs: &RunEvents) -> f64 {
         let counting = |side: &[f64]| 1.0 / side.iter().sum::<f64>().max(0.5);
         (counting(&runs[0])
             + counting(&runs[1])
@@ -318,7 +318,7 @@ impl Spread {
 
     /// Returns the detectable growth of a single subject, given its runs: the larger requirement of
     /// [`Spread::p_of_one`]'s two tests.
-    pub(crate) fn detectable_alone(&self, runs: &Events, ratio: f64, chance: f64) -> f64 {
+    pub(crate) fn detectable_alone(&self, runs: &RunEvents, ratio: f64, chance: f64) -> f64 {
         let m = runs.each_ref().map(Vec::len);
         let [base, new] = m.map(|m| m as f64);
         let (tau2, degrees) = Spread { average: 0.0, ..*self }.variance(runs);
@@ -330,7 +330,7 @@ impl Spread {
     }
 
     /// Returns the number of runs per side that would distinguish a growth of this size from chance.
-    pub(crate) fn runs_needed(&self, runs: &Events, ratio: f64, chance: f64, is_alone: bool) -> Option<usize> {
+    pub(crate) fn runs_needed(&self, runs: &RunEvents, ratio: f64, chance: f64, is_alone: bool) -> Option<usize> {
         let [base, new] = runs.each_ref().map(|side| mean(side));
         if new <= base * ratio {
             return None;
@@ -390,7 +390,7 @@ mod tests {
 
         /// Returns runs of frames with these costs. On the new side, the cost of the first frame is multiplied by
         /// `factor`.
-        fn frames(&mut self, costs: &[f64], tau: f64, m: [usize; 2], factor: f64) -> Vec<Events> {
+        fn frames(&mut self, costs: &[f64], tau: f64, m: [usize; 2], factor: f64) -> Vec<RunEvents> {
             let mut runs_of = |i: usize, side: usize| {
                 let cost = costs[i] * if i == 0 && side == 1 { factor } else { 1.0 };
                 let run = (0..m[side]).map(|_| {
@@ -419,7 +419,7 @@ mod tests {
             for _ in 0..tries {
                 let frames = chance.frames(&costs(), tau, m, 1.3);
                 let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
-                let is_found = |runs: &Events| spread.p_of_growth(runs, 1.0) * (frames.len() as f64) < 0.01;
+                let is_found = |runs: &RunEvents| spread.p_of_growth(runs, 1.0) * (frames.len() as f64) < 0.01;
                 alarms += usize::from(frames[1..].iter().any(is_found));
                 found += usize::from(is_found(&frames[0]));
             }
@@ -524,10 +524,10 @@ mod tests {
                         (1e6 * level * (jitter * chance.normal()).exp()).round()
                     };
                     let mut side = || (0..m).map(|_| run()).collect::<Vec<f64>>();
-                    let mut frames: Vec<Events> = (0..40).map(|_| [side(), side()]).collect();
-                    let spread = |frames: &[Events]| Spread::of_frames(frames.iter().cloned(), 0.0049, false);
+                    let mut frames: Vec<RunEvents> = (0..40).map(|_| [side(), side()]).collect();
+                    let spread = |frames: &[RunEvents]| Spread::of_frames(frames.iter().cloned(), 0.0049, false);
                     let fails =
-                        |spread: &Spread, runs: &Events| spread.p_of_growth(runs, 1.0) * frames.len() as f64 <= 0.01;
+                        |spread: &Spread, runs: &RunEvents| spread.p_of_growth(runs, 1.0) * frames.len() as f64 <= 0.01;
                     let equal = spread(&frames);
                     checks += usize::from(frames.iter().any(|runs| fails(&equal, runs)));
                     let p: Vec<f64> = frames.iter().map(|runs| equal.p_of_change(runs, 1.0)).collect();
@@ -554,15 +554,15 @@ mod tests {
             let (mut alarms, mut found) = (0, 0);
             for _ in 0..300 {
                 let length: Vec<f64> = (0..2 * m).map(|_| (factor * chance.normal()).exp()).collect();
-                let runs_of = |cost: f64, growth: f64, chance: &mut Uniform| -> Events {
+                let runs_of = |cost: f64, growth: f64, chance: &mut Uniform| -> RunEvents {
                     let side = |half: usize, growth: f64, chance: &mut Uniform| {
                         (0..m).map(|i| chance.poisson(cost * growth * length[half * m + i])).collect::<Vec<f64>>()
                     };
                     [side(0, 1.0, chance), side(1, growth, chance)]
                 };
-                let frames: Vec<Events> = costs().iter().map(|&cost| runs_of(cost, 1.0, &mut chance)).collect();
+                let frames: Vec<RunEvents> = costs().iter().map(|&cost| runs_of(cost, 1.0, &mut chance)).collect();
                 let spread = Spread::of_frames(frames.iter().cloned(), 0.0049, false);
-                let is_found = |total: &Events| spread.p_of_one(total, 1.0) < 0.01;
+                let is_found = |total: &RunEvents| spread.p_of_one(total, 1.0) < 0.01;
                 alarms += usize::from(is_found(&runs_of(20_000.0, 1.0, &mut chance)));
                 found += usize::from(is_found(&runs_of(20_000.0, 1.2, &mut chance)));
             }
@@ -586,7 +586,7 @@ mod tests {
     fn pairs_cancel_the_variation_that_both_runs_share() {
         // Run lengths that differ by a half, while the runs of each pair have equal length.
         let lengths = [1.0, 1.5, 0.7, 1.2, 0.9];
-        let frames: Vec<Events> = (0..20)
+        let frames: Vec<RunEvents> = (0..20)
             .map(|i| {
                 let side = |factor: f64| lengths.iter().map(|l| (1000.0 + i as f64) * l * factor).collect::<Vec<f64>>();
                 [side(1.0), side(if i == 0 { 1.15 } else { 1.0 })]

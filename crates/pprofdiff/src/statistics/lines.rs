@@ -10,7 +10,7 @@ const AT_ONCE: usize = 8;
 const SOME: usize = 16;
 
 /// A constant level until the build `from`, then a line.
-pub(crate) struct Line {
+pub(crate) struct LineFit {
     pub from: usize,
     pub level: f64,
     pub slope: f64,
@@ -19,7 +19,7 @@ pub(crate) struct Line {
     pub squares: f64,
 }
 
-impl Line {
+impl LineFit {
     pub(crate) fn at(&self, i: usize) -> f64 {
         self.level + self.slope * i.saturating_sub(self.from) as f64
     }
@@ -39,11 +39,11 @@ impl LinePoints {
     }
 
     /// Returns the least-squares line for each starting build. Lines with fewer than four builds are omitted.
-    pub(crate) fn lines(&self, froms: &[usize]) -> Vec<Line> {
+    pub(crate) fn lines(&self, froms: &[usize]) -> Vec<LineFit> {
         froms.chunks(AT_ONCE).flat_map(|some| self.some_lines(some)).collect()
     }
 
-    fn some_lines(&self, froms: &[usize]) -> impl Iterator<Item = Line> {
+    fn some_lines(&self, froms: &[usize]) -> impl Iterator<Item = LineFit> {
         let m = self.points.len() as f64;
         let mut from = [0.0; AT_ONCE];
         from.iter_mut().zip(froms).for_each(|(start, &from)| *start = from as f64);
@@ -66,7 +66,7 @@ impl LinePoints {
         let line = move |k: usize, from: usize| {
             let slope = products[k] / squares[k];
             let is_defined = m >= 4.0 && squares[k] > 0.0;
-            is_defined.then_some(Line {
+            is_defined.then_some(LineFit {
                 from,
                 level: self.mean - slope * mean[k],
                 slope,
@@ -87,17 +87,17 @@ pub(crate) struct Fit<'a> {
 }
 
 impl Fit<'_> {
-    fn value(&self, line: &Line, i: usize) -> f64 {
+    fn value(&self, line: &LineFit, i: usize) -> f64 {
         // All builds up to the start of the slope share one level.
         line.at(if i <= line.from { 0 } else { i }).max(0.0)
     }
 
-    fn level(&self, line: &Line, i: usize) -> f64 {
+    fn level(&self, line: &LineFit, i: usize) -> f64 {
         leveled(self.value(line, i) / self.event, self.tau)
     }
 
     /// Returns the squared error of a line plus its price; `None` if the result exceeds `limit`.
-    pub(crate) fn squares(&self, line: &Line, price: f64, limit: f64) -> Option<f64> {
+    pub(crate) fn squares(&self, line: &LineFit, price: f64, limit: f64) -> Option<f64> {
         let level = self.level(line, 0);
         let mut squares = 0.0;
         for (some, first) in self.levels.chunks(SOME).zip((0..).step_by(SOME)) {
@@ -116,7 +116,7 @@ impl Fit<'_> {
     /// Returns a lower bound of [`Fit::squares`]. A line is monotonic, so its level between two builds lies between
     /// their levels. Above zero, the level is also near the chord of the two: the distance is at most an eighth of the
     /// length times the difference of the slopes at both ends.
-    fn bound(&self, line: &Line, price: f64) -> f64 {
+    fn bound(&self, line: &LineFit, price: f64) -> f64 {
         // Returns the build, its level, the slope of the level there, and whether the value is positive.
         let level_at = |i: usize| {
             let value = self.value(line, i);
@@ -155,11 +155,11 @@ impl Fit<'_> {
     /// below `limit`.
     pub(crate) fn best(
         &self,
-        lines: Vec<Line>,
+        lines: Vec<LineFit>,
         price: impl Fn(usize) -> f64,
         (mut best, limit, worse): (f64, f64, f64),
-    ) -> Vec<(Line, f64)> {
-        let mut bounds: Vec<(f64, Line)> =
+    ) -> Vec<(LineFit, f64)> {
+        let mut bounds: Vec<(f64, LineFit)> =
             lines.into_iter().map(|line| (self.bound(&line, price(line.from)), line)).collect();
         bounds.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut kept = Vec::new();
@@ -189,7 +189,7 @@ mod tests {
     }
 
     /// Fits one line at a time, with separate sums.
-    fn plain_line(points: &[(usize, f64)], from: usize) -> Option<Line> {
+    fn plain_line(points: &[(usize, f64)], from: usize) -> Option<LineFit> {
         let x = |i: usize| i.saturating_sub(from) as f64;
         let m = points.len() as f64;
         let mean_x = points.iter().map(|p| x(p.0)).sum::<f64>() / m;
@@ -199,17 +199,17 @@ mod tests {
             return None;
         }
         let slope = points.iter().map(|p| (x(p.0) - mean_x) * (p.1 - mean_y)).sum::<f64>() / squares;
-        Some(Line { from, level: mean_y - slope * mean_x, slope, mean_x, squares })
+        Some(LineFit { from, level: mean_y - slope * mean_x, slope, mean_x, squares })
     }
 
     /// Returns the full squared error, without a limit.
-    fn plain_squares(fit: &Fit, line: &Line, price: f64) -> f64 {
+    fn plain_squares(fit: &Fit, line: &LineFit, price: f64) -> f64 {
         let leveled = |value: f64| leveled(value / fit.event, fit.tau);
         let expected = |i: usize| leveled(line.at(if i <= line.from { 0 } else { i }).max(0.0));
         fit.levels.iter().enumerate().map(|(i, value)| (value - expected(i)).powi(2)).sum::<f64>() + price
     }
 
-    fn numbers(line: &Line) -> [u64; 5] {
+    fn numbers(line: &LineFit) -> [u64; 5] {
         [line.from as u64, line.level.to_bits(), line.slope.to_bits(), line.mean_x.to_bits(), line.squares.to_bits()]
     }
 
@@ -250,7 +250,7 @@ mod tests {
             let price = |from: usize| if from == 0 { 5.0 } else { 10.0 };
             let froms: Vec<usize> = (0..n - 3).collect();
             let lines = LinePoints::new(points.clone()).lines(&froms);
-            let plain: Vec<Line> = froms.iter().filter_map(|&from| plain_line(&points, from)).collect();
+            let plain: Vec<LineFit> = froms.iter().filter_map(|&from| plain_line(&points, from)).collect();
             assert!(lines.iter().map(numbers).eq(plain.iter().map(numbers)), "{round}");
             let squares: Vec<f64> = plain.iter().map(|line| plain_squares(&fit, line, price(line.from))).collect();
             for (line, squares) in lines.iter().zip(&squares) {

@@ -6,7 +6,7 @@
 //! `c + (tau c)^2`.
 
 use super::distributions::student_tail;
-use super::lines::{Line, LinePoints};
+use super::lines::{LineFit, LinePoints};
 
 /// The minimum number of values per level.
 pub(crate) const LEAST: usize = 3;
@@ -257,7 +257,7 @@ fn about_levels(levels: &[f64], starts: &[usize]) -> Vec<f64> {
 }
 
 /// Returns the residuals about a line.
-fn about_line(levels: &[f64], mean: f64, line: &Line) -> Vec<f64> {
+fn about_line(levels: &[f64], mean: f64, line: &LineFit) -> Vec<f64> {
     let x = |i: usize| i.saturating_sub(line.from) as f64;
     levels.iter().enumerate().map(|(i, y)| y - mean - line.slope * (x(i) - line.mean_x)).collect()
 }

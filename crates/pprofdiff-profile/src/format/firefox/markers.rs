@@ -7,9 +7,9 @@ use super::super::json::{Json, JsonKind, JsonText};
 use super::super::tree::too_large;
 use super::MILLISECONDS;
 use super::tables::TablePositions;
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, Result};
 use crate::window::Events;
-use crate::work::Pace;
 
 /// The name of markers that have their own name in their data.
 const BY_USERS: &[u8] = b"UserTiming";
@@ -43,7 +43,7 @@ fn read(mut markers: Json<'_>, strings: &[JsonText<'_>], start: i64, events: &mu
     };
     let (mut name_array, mut time_array) = (names.array()?, times.array()?);
     let mut data_array = data.as_mut().map(Json::array).transpose()?;
-    let mut pace = Pace::default();
+    let mut pace = Checkpointer::default();
     while names.element(&mut name_array)? {
         pace.step(1);
         let name = string(&mut names, strings)?;

@@ -2,9 +2,9 @@
 //! constant when an event needs it.
 use super::chunk::{Chunk, JfrCursor, JfrText};
 use super::metadata::{FieldPositions, JfrClass, JfrField, Metadata, POOLS, Pool, SkipBudget};
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::random::HashMap;
-use crate::work::Pace;
 
 /// The number of constants that any chunk may have. A large chunk may have one more for every [`BYTES_A_CONSTANT`]
 /// bytes. A symbol takes ten bytes or more, a stack hundreds.
@@ -38,7 +38,7 @@ impl<'m, 't> Constants<'m, 't> {
         let (pools, steps) = (std::array::from_fn(|_| HashMap::default()), SkipBudget::for_chunk(chunk.size()));
         let mut constants = Constants { chunk, metadata, pools, steps };
         let mut left = CONSTANTS + chunk.size() / BYTES_A_CONSTANT;
-        let mut pace = Pace::default();
+        let mut pace = Checkpointer::default();
         let mut cursor = chunk.constants()?;
         let mut offset = chunk.constants_offset();
         loop {
@@ -61,7 +61,7 @@ impl<'m, 't> Constants<'m, 't> {
         }
     }
 
-    fn read_pools(&mut self, cursor: &mut JfrCursor<'t>, left: &mut usize, pace: &mut Pace) -> Result<()> {
+    fn read_pools(&mut self, cursor: &mut JfrCursor<'t>, left: &mut usize, pace: &mut Checkpointer) -> Result<()> {
         for _ in 0..cursor.count()? {
             let begin = cursor.offset();
             let id = cursor.long()?;

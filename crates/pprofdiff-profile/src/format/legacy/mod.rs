@@ -29,10 +29,10 @@ pub(super) use symbolized::SYMBOLIZED;
 pub(super) use threads::THREADS;
 
 use crate::builder::{LocationId, ProfileBuilder};
+use crate::cancellation::ByteCheckpointer;
 use crate::error::{Error, Result};
 use crate::profile::{Label, LabelValue, Profile, StringId};
 use crate::random::HashMap;
-use crate::work::BytePace;
 use maps::Mappings;
 use names::AddressNames;
 
@@ -180,7 +180,7 @@ pub(super) struct TextLines<'t> {
     /// The current line, without its end; empty before the first.
     pub line: &'t [u8],
     rest: &'t [u8],
-    pace: BytePace,
+    pace: ByteCheckpointer,
     /// The number of bytes before the current line.
     offset: usize,
     /// The number of the current line, from 1.
@@ -193,13 +193,13 @@ impl<'t> TextLines<'t> {
     pub(super) fn new(text: &'t [u8]) -> TextLines<'t> {
         // Some editors write a byte order mark first.
         let rest = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-        TextLines { line: &[], rest, pace: BytePace::default(), offset: 0, number: 0, len: text.len() }
+        TextLines { line: &[], rest, pace: ByteCheckpointer::default(), offset: 0, number: 0, len: text.len() }
     }
 
     /// Returns the lines of the text that begins at an offset of a binary file.
     pub(super) fn after(text: &'t [u8], offset: usize) -> TextLines<'t> {
         let rest = text.get(offset..).unwrap_or_default();
-        TextLines { line: &[], rest, pace: BytePace::default(), offset, number: 0, len: text.len() }
+        TextLines { line: &[], rest, pace: ByteCheckpointer::default(), offset, number: 0, len: text.len() }
     }
 
     /// Moves to the next line, and returns it.

@@ -22,11 +22,11 @@ use super::recognise::{is_json, length_of};
 use super::schema::{ANY_VALUE, DICTIONARY, FieldKind, FieldSchema, PROFILE, PROFILE_1_8, RESOURCE_PROFILES};
 use super::{BEFORE, CURRENT, Numbering, OtlpMessage, fixed64};
 use crate::base64;
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::format::json::{self, Json};
 use crate::profile::wire::{Fields, Value, for_each_int, put};
 use crate::profile::{inflate_slice, is_packed};
-use crate::work::Pace;
 
 /// The maximum depth of nested messages. Deeper values are left out; they would not be displayed anyway.
 const MAX_DEPTH: usize = 40;
@@ -96,7 +96,7 @@ struct Combined {
     resources: Vec<u8>,
     tables: [Vec<u8>; TABLES.len()],
     counts: [u64; TABLES.len()],
-    pace: Pace,
+    pace: Checkpointer,
 }
 
 impl Combined {
@@ -257,7 +257,7 @@ struct Moving<'a> {
     counts: [u64; TABLES.len()],
     /// The number of records in each combined table before this message, without entry 0.
     before: [u64; TABLES.len()],
-    pace: &'a mut Pace,
+    pace: &'a mut Checkpointer,
 }
 
 impl Moving<'_> {

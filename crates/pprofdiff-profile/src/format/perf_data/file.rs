@@ -10,10 +10,10 @@
 use super::event::{PerfEvent, PerfEvents};
 use super::{PerfCursor, kinds};
 use crate::advice;
+use crate::cancellation::Checkpointer;
 use crate::error::{Error, ErrorKind, Result};
 use crate::profile::unzstd;
 use crate::random::HashMap;
-use crate::work::Pace;
 
 pub(super) const MAGIC: &[u8] = b"PERFILE2";
 
@@ -92,7 +92,7 @@ fn each_record<'t>(
     to: usize,
     mut f: impl FnMut(PerfRecord<'t>) -> Result<()>,
 ) -> Result<()> {
-    let mut pace = Pace::default();
+    let mut pace = Checkpointer::default();
     while from < to {
         pace.step(1);
         let record = PerfRecord::read(&data[..to], from)?;

@@ -9,8 +9,8 @@ use std::ops::Range;
 use super::rows::StackRows;
 use super::sets::grouped;
 use crate::diff::edges::Calls;
+use pprofdiff_profile::cancellation::Checkpointer;
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::work::Pace;
 
 /// A frame at a position in the stacks of consecutive rows.
 pub(in crate::explain) struct CallNode {
@@ -121,7 +121,7 @@ impl CallTree {
         let mut calls = Calls::below(rows.names.len());
         // The number of occurrences of each frame and each call on the path to the last row. `path` lists its nodes.
         let (mut frame_uses, mut call_uses) = (vec![0u32; rows.names.len()], Vec::new());
-        let (mut path, mut pace): (Vec<(u32, u32)>, _) = (Vec::new(), Pace::default());
+        let (mut path, mut pace): (Vec<(u32, u32)>, _) = (Vec::new(), Checkpointer::default());
         for member in 0..self.members.len() as u32 {
             let stack = rows.stack(member as usize);
             let common = common_of_rows[member as usize] as usize;
@@ -212,7 +212,7 @@ impl CallTree {
         let first = self.nodes.len() as u32;
         // The path to the last row, as pairs of nodes: in the tree of all rows, and in this tree.
         let (mut path, mut new): (Vec<(u32, u32)>, Vec<u32>) = (Vec::new(), Vec::new());
-        let mut pace = Pace::default();
+        let mut pace = Checkpointer::default();
         for member in members.clone() {
             let row = self.members[member as usize];
             while let Some(&(plain, node)) = path.last()

@@ -1,7 +1,7 @@
 //! The cost of each frame including its callees, by side.
 
 use super::rows::StackRows;
-use pprofdiff_profile::work::paced;
+use pprofdiff_profile::cancellation::checkpointed;
 
 /// By frame: the values of both sides. A recursive frame counts once per stack.
 pub(in crate::explain) struct FrameCosts(Vec<[f64; 2]>);
@@ -10,7 +10,7 @@ impl FrameCosts {
     pub(in crate::explain) fn new(rows: &StackRows) -> FrameCosts {
         let mut costs = vec![[0.0; 2]; rows.names.len()];
         let mut seen = vec![u32::MAX; rows.names.len()];
-        for (i, row) in paced(rows.rows.iter().enumerate()) {
+        for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
             for &frame in rows.stack(i) {
                 let frame = frame as usize;
                 if seen[frame] != i as u32 {

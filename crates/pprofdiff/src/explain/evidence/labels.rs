@@ -8,11 +8,11 @@ use super::samples::{OfRun, Run};
 use crate::diff::labels::KnownTexts;
 use crate::diff::texts::TextInterner;
 use crate::diff::{State, Walk};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::{NONE, StringId};
 use pprofdiff_profile::interner::{Interner, Sequences};
 use pprofdiff_profile::random::{FastState, HashMap};
 use pprofdiff_profile::samples::{LabelValue, Sample};
-use pprofdiff_profile::work::paced;
 
 /// Maximum number of values of a label's key. Keys with more values identify samples rather than parts of the work.
 const MAX_VALUES: usize = 50;
@@ -111,7 +111,8 @@ impl WorkLabels {
                 number
             };
             let pair_numbers: Vec<u32> = samples.labels.pairs.values.iter().map(&mut number).collect();
-            for (&(_, set), part) in paced(samples.rows.iter().zip(&samples.parts)).filter(|_| !pair_numbers.is_empty())
+            for (&(_, set), part) in
+                checkpointed(samples.rows.iter().zip(&samples.parts)).filter(|_| !pair_numbers.is_empty())
             {
                 samples
                     .labels
@@ -156,7 +157,7 @@ impl WorkLabels {
                 labels.dedup();
                 labels
             };
-            paced(0..samples.labels.sets.len() as u32).map(labels_of).collect()
+            checkpointed(0..samples.labels.sets.len() as u32).map(labels_of).collect()
         };
         let kept_sets: Vec<Vec<Vec<u32>>> = read.iter().zip(numbers).map(sets_of_run).collect();
         let distinct: BTreeSet<&Vec<u32>> = kept_sets.iter().flatten().filter(|set| !set.is_empty()).collect();
@@ -224,7 +225,7 @@ impl StackRows {
         let (mut places, mut parts) = (vec![0usize; self.labels.len()], vec![0.0; self.labels.len()]);
         // The last row of each label. Only the frames that differ from this row become new nodes.
         let mut last = vec![NONE; self.labels.len()];
-        for (i, row) in paced(self.rows.iter().enumerate()).filter(|(_, row)| !row.background) {
+        for (i, row) in checkpointed(self.rows.iter().enumerate()).filter(|(_, row)| !row.background) {
             let stack = self.stack(i);
             let functions_from =
                 |common: usize| stack[common..].iter().filter(|&&frame| !self.is_system(frame)).count();

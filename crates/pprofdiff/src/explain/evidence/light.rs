@@ -4,10 +4,10 @@ use super::read::{CollectedRows, DistinctStacks, SampleReader};
 use super::rows::Stacks;
 use super::samples::{OfRun, Run};
 use super::weights::{StackPrefixes, fitting};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::random::FastState;
-use pprofdiff_profile::work::paced;
 
 /// Light stacks, truncated to the longest prefix of a heavy stack, or to their first frame without one. Equal results
 /// with the same labels are combined.
@@ -46,7 +46,7 @@ impl LightStacks {
         heavy_stacks: &Stacks,
     ) -> LightStacks {
         let mut is_light = vec![false; distinct.first.len()];
-        for (_, (stack, _)) in paced(heavy.iter().zip(&distinct.rows)).filter(|(row, _)| **row == NONE) {
+        for (_, (stack, _)) in checkpointed(heavy.iter().zip(&distinct.rows)).filter(|(row, _)| **row == NONE) {
             is_light[*stack as usize] = true;
         }
         let (mut stacks, mut prefix_of) = (Stacks::default(), Vec::new());
@@ -61,7 +61,7 @@ impl LightStacks {
             shared.push(SharedPrefix { stack, length: length as u32, origin: if length == 0 { root } else { prefix } });
         };
         let shared = distinct.visit_stacks(runs, read, reader, &is_light, shorten);
-        for SharedPrefix { stack, length, origin } in paced(shared.into_iter().flat_map(|(shared, _)| shared)) {
+        for SharedPrefix { stack, length, origin } in checkpointed(shared.into_iter().flat_map(|(shared, _)| shared)) {
             let number =
                 if length == 0 { &mut root_stacks[origin as usize] } else { &mut prefix_stacks[origin as usize] };
             if *number == NONE {
@@ -73,7 +73,7 @@ impl LightStacks {
             stack_of[stack as usize] = *number;
         }
         let mut rows = Interner::default();
-        let row_of = paced(heavy.iter().zip(&distinct.rows)).map(|(&row, &(stack, labels))| match row {
+        let row_of = checkpointed(heavy.iter().zip(&distinct.rows)).map(|(&row, &(stack, labels))| match row {
             NONE => rows.number((stack_of[stack as usize], labels)),
             _ => NONE,
         });
@@ -88,7 +88,8 @@ impl LightStacks {
         let length = |row: u32| self.stacks.get(self.rows.values[row as usize].0).len();
         let (mut frames, mut last) = (0, vec![NONE; n]);
         for (row_numbers, run) in distinct.run_numbers.iter().zip(0..) {
-            for row in paced(row_numbers).map(|&number| self.row_of[number as usize]).filter(|row| *row != NONE) {
+            for row in checkpointed(row_numbers).map(|&number| self.row_of[number as usize]).filter(|row| *row != NONE)
+            {
                 if std::mem::replace(&mut last[row as usize], run) != run {
                     frames += length(row);
                 }
@@ -98,7 +99,7 @@ impl LightStacks {
             return;
         }
         let mut weights = vec![[0.0; 2]; n];
-        for (&row, weight) in paced(self.row_of.iter().zip(&distinct.weights)).filter(|(row, _)| **row != NONE) {
+        for (&row, weight) in checkpointed(self.row_of.iter().zip(&distinct.weights)).filter(|(row, _)| **row != NONE) {
             (0..2).for_each(|side| weights[row as usize][side] += weight.values[side]);
         }
         let total = [0, 1].map(|side| weights.iter().map(|weight| weight[side]).sum::<f64>().max(1e-300));
@@ -114,7 +115,7 @@ impl LightStacks {
         let mut is_kept = vec![false; n];
         order.iter().for_each(|&(_, row)| is_kept[row as usize] = true);
         let mut cut_to: Vec<u32> = (0..n as u32).collect();
-        for row in paced(0..n).filter(|&row| !is_kept[row]) {
+        for row in checkpointed(0..n).filter(|&row| !is_kept[row]) {
             let (stack, labels) = self.rows.values[row];
             let prefix = self.prefix_of[stack as usize];
             if prefix == NONE {
@@ -146,7 +147,7 @@ impl LightStacks {
         let mut made = vec![NONE; rows.len()];
         // Doubling would make this the largest list of all.
         collected.rows.reserve_exact(rows.len());
-        for (row, &light) in paced(row_of.iter_mut().zip(&self.row_of)).filter(|(_, light)| **light != NONE) {
+        for (row, &light) in checkpointed(row_of.iter_mut().zip(&self.row_of)).filter(|(_, light)| **light != NONE) {
             let made = &mut made[light as usize];
             if *made == NONE {
                 let (stack, labels) = rows[light as usize];

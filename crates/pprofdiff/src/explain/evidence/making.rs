@@ -6,9 +6,9 @@ use super::calls::CallTree;
 use super::rows::StackRows;
 use super::sets::{Set, SetKey};
 use super::weights::mix;
+use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
-use pprofdiff_profile::work::{Pace, paced};
 
 /// Minimum number of events of a set. Sets with fewer events cannot be a cause.
 pub(super) const MIN_EVENTS: f64 = 5.0;
@@ -86,7 +86,7 @@ impl<'a> SetBuilder<'a> {
     pub fn new(rows: &'a StackRows, tree: &CallTree) -> SetBuilder<'a> {
         let mut sum = PrefixSums::default();
         let mut before = Vec::with_capacity(tree.members.len() + 1);
-        for &row in paced(&tree.members) {
+        for &row in checkpointed(&tree.members) {
             let row_data = &rows.rows[row as usize];
             before.push(sum);
             let v = [sum.values[0].plus(row_data.values[0]), sum.values[1].plus(row_data.values[1])];
@@ -114,7 +114,7 @@ impl<'a> SetBuilder<'a> {
     ) -> Vec<u32> {
         let mut keys =
             vec![KeyMembers { values: [0.0; 2], variance: 0.0, hash: 0, n_ranges: 0, start: 0, end: NONE }; n_keys];
-        let mut pace = Pace::default();
+        let mut pace = Checkpointer::default();
         // Frames that call each other without a branch have the same members, so the last result is cached.
         let (mut last, mut last_sums) = (0..0, (([0.0; 2], 0.0), 0));
         spans.for_each(|number, span| {
@@ -174,7 +174,7 @@ impl<'a> SetBuilder<'a> {
         });
         let mut place = 0;
         let mut set_of_key = Vec::with_capacity(n_keys);
-        for (key, number) in paced(keys.iter().zip(0..)) {
+        for (key, number) in checkpointed(keys.iter().zip(0..)) {
             let one = key.start..key.end;
             let ranges = match key.n_ranges {
                 0 => &[],

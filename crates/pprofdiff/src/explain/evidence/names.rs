@@ -9,8 +9,8 @@ use super::rows::{FrameName, SpelledName};
 use crate::diff::matching::{Canonical, Variants, canonical_of};
 use crate::diff::{Frames, Sort};
 use crate::runtimes::{Asked, Class, Runtime, UserRules, classify, is_library};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::{HashMap, HashSet};
-use pprofdiff_profile::work::paced;
 
 /// The distinct texts of frames. They are classified once for all sample types.
 pub(in crate::explain) struct FrameTexts {
@@ -54,7 +54,7 @@ impl FrameTexts {
         // By file: true if it belongs to a library. By text: true if a function with this name is outside libraries.
         let mut libraries: HashMap<u32, bool> = HashMap::default();
         let mut is_outside: Vec<bool> = Vec::new();
-        for frame in paced(0..frames.len() as u32) {
+        for frame in checkpointed(0..frames.len() as u32) {
             let (name, file) = frames.texts_of(frame);
             let number = match numbers.get(&name) {
                 Some(&number) => number,
@@ -83,7 +83,7 @@ impl FrameTexts {
             classes.iter_mut().zip(&texts).for_each(|(class, text)| class.program &= !is_library_function(text));
         }
         texts.shrink_to_fit();
-        let renamed = paced((0..).zip(&texts)).filter_map(|(number, text)| {
+        let renamed = checkpointed((0..).zip(&texts)).filter_map(|(number, text)| {
             let Canonical { stable, name, variants } = canonical_of(text);
             (name != **text).then(|| (number, RenamedText { name: name.into(), stable: stable.into(), variants }))
         });
@@ -153,7 +153,7 @@ fn keep_apart(canonical: &mut CanonicalNames, texts: &[Arc<str>], costs: &[[f64;
     let is_on_both = |other: &RenamedText| cost(other).iter().all(|&cost| cost != 0.0);
     let is_on_one = |other: &RenamedText| !is_on_both(other) && cost(other) != [0.0; 2];
     let mut changed: HashSet<Arc<str>> = HashSet::default();
-    for other in paced(canonical.values()) {
+    for other in checkpointed(canonical.values()) {
         if other.variants == Variants::Numbered && is_on_one(other) {
             changed.insert(other.name.clone());
         }
@@ -175,7 +175,7 @@ fn keep_apart(canonical: &mut CanonicalNames, texts: &[Arc<str>], costs: &[[f64;
 fn costs_of_stable(canonical: &CanonicalNames, texts: &[Arc<str>], costs: &[[f64; 2]]) -> HashMap<Arc<str>, [f64; 2]> {
     let mut sums: HashMap<Arc<str>, [f64; 2]> =
         canonical.values().map(|other| (other.stable.clone(), [0.0; 2])).collect();
-    for (text, cost) in paced((0..).zip(costs)) {
+    for (text, cost) in checkpointed((0..).zip(costs)) {
         let stable = canonical.get(&text).map_or(&texts[text as usize], |other| &other.stable);
         if let Some(sum) = sums.get_mut(stable) {
             *sum = [sum[0] + cost[0], sum[1] + cost[1]];

@@ -1,10 +1,10 @@
 //! Numbers stacks by their hashes, in the order of first occurrence. On a pool with several threads, it splits the
 //! hashes into parts. The numbers are the same for any number of parts.
 
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::work::paced;
 
 /// Minimum number of hashes per part.
 const LEAST: usize = 1 << 16;
@@ -39,7 +39,7 @@ impl StackIds {
         let (mut hashes, mut starts): (Vec<u128>, Vec<u32>) = (Vec::new(), Vec::with_capacity(lists.len()));
         let mut list_numbers = |list: &&[u128]| {
             starts.push(hashes.len() as u32);
-            paced(*list).map(|&hash| number(&mut index, &mut hashes, hash).number()).collect()
+            checkpointed(*list).map(|&hash| number(&mut index, &mut hashes, hash).number()).collect()
         };
         let by_list = lists.iter().map(&mut list_numbers).collect();
         StackIds { by_list, starts, len: hashes.len() }
@@ -59,7 +59,7 @@ impl StackIds {
         let results: Vec<Vec<Vec<u32>>> = parallel::map(&(0..parts).collect::<Vec<_>>(), |&part| {
             let (mut index, mut hashes, mut firsts) = (Index::default(), Vec::new(), Vec::new());
             let list_firsts = |(list, &begin): (&&[u128], &u32)| {
-                let own_hashes = paced(list.iter().zip(begin..)).filter(|(hash, _)| part_of(**hash) == part);
+                let own_hashes = checkpointed(list.iter().zip(begin..)).filter(|(hash, _)| part_of(**hash) == part);
                 let first_of = own_hashes.map(|(&hash, place)| {
                     let entry = number(&mut index, &mut hashes, hash);
                     if let Found::New(_) = entry {
@@ -76,7 +76,7 @@ impl StackIds {
         let firsts: Vec<(Vec<u32>, u32)> = parallel::map(&all, |&list| {
             let mut part_firsts: Vec<_> = results.iter().map(|result| result[list].iter()).collect();
             let first = |hash: &u128| part_firsts[part_of(*hash)].next().copied().unwrap_or(NONE);
-            let firsts: Vec<u32> = paced(lists[list]).map(first).collect();
+            let firsts: Vec<u32> = checkpointed(lists[list]).map(first).collect();
             let n_new = firsts.iter().zip(begins[list]..).filter(|(first, place)| *first == place).count();
             (firsts, n_new as u32)
         });
@@ -92,7 +92,7 @@ impl StackIds {
             let mut numbers = starts[list]..;
             let number =
                 |(first, place): (&u32, u32)| if *first == place { numbers.next() } else { None }.unwrap_or(NONE);
-            paced(firsts[list].0.iter().zip(begins[list]..)).map(number).collect()
+            checkpointed(firsts[list].0.iter().zip(begins[list]..)).map(number).collect()
         });
         let by_list = parallel::map(&all, |&list| {
             let number = |(&number, &first): (&u32, &u32)| match number {
@@ -102,7 +102,7 @@ impl StackIds {
                 }
                 _ => number,
             };
-            paced(new[list].iter().zip(&firsts[list].0)).map(number).collect()
+            checkpointed(new[list].iter().zip(&firsts[list].0)).map(number).collect()
         });
         StackIds { by_list, starts, len: len as usize }
     }

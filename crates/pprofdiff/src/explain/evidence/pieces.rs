@@ -9,11 +9,11 @@ use super::samples::{DEEPEST, OfRun, ReadChunk, Run, RunStacks, SampleSums, Visi
 use super::weights::tie;
 use crate::diff::Innermost;
 use crate::diff::stacks::Keys;
+use pprofdiff_profile::cancellation::{self, checkpointed};
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::{Found, Index};
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::samples::SampleRange;
-use pprofdiff_profile::work::{self, paced};
 
 /// Minimum number of stacks per thread when adding up samples.
 const MIN_STACKS: usize = 1 << 15;
@@ -164,7 +164,7 @@ impl StackChunk {
             ..RunStacks::default()
         };
         for (chunk, firsts) in chunks.into_iter().zip(firsts) {
-            work::poll();
+            cancellation::checkpoint();
             all.hashes.extend(firsts.hashes);
             all.ties.extend(firsts.ties);
             all.depths.extend(firsts.depths);
@@ -193,13 +193,13 @@ impl Firsts {
     fn new(chunk: &StackChunk, chunk_index: usize, numbers: &StackIds) -> Firsts {
         let StackInterner { hashes, ties, depths, owns, stacks: kept, places, .. } = &chunk.stacks;
         let (mut kept_numbers, mut others) = (vec![NONE; kept.len()], Vec::new());
-        for (place, number) in paced(numbers.new_places(chunk_index).zip(numbers.starts[chunk_index]..)) {
+        for (place, number) in checkpointed(numbers.new_places(chunk_index).zip(numbers.starts[chunk_index]..)) {
             match kept_numbers.get_mut(place) {
                 Some(kept_numbers) => *kept_numbers = number,
                 None => others.push((places[place - kept.len()], number)),
             }
         }
-        let new_stacks = || paced(numbers.new_places(chunk_index));
+        let new_stacks = || checkpointed(numbers.new_places(chunk_index));
         Firsts {
             hashes: new_stacks().map(|stack| hashes[stack]).collect(),
             ties: new_stacks().map(|stack| ties[stack]).collect(),
@@ -218,12 +218,12 @@ fn added_up(chunks: &[StackChunk], numbers: &StackIds) -> Vec<SampleSums> {
     let ranges: Vec<_> = (0..).step_by(chunk_size).zip(sums.chunks_mut(chunk_size)).collect();
     parallel::each(ranges, |(from, sums): (u32, &mut [SampleSums])| {
         for (chunk, number_of) in chunks.iter().zip(&numbers.by_list) {
-            for (&number, part) in paced(number_of.iter().zip(&chunk.first)) {
+            for (&number, part) in checkpointed(number_of.iter().zip(&chunk.first)) {
                 if let Some(sum) = sums.get_mut(number.wrapping_sub(from) as usize) {
                     *sum += *part;
                 }
             }
-            for &(stack, part) in paced(&chunk.further) {
+            for &(stack, part) in checkpointed(&chunk.further) {
                 if let Some(sum) = sums.get_mut(number_of[stack as usize].wrapping_sub(from) as usize) {
                     *sum += part;
                 }

@@ -14,10 +14,10 @@ use crate::diff::top::LeftOut;
 use crate::diff::{Frames, Measure, State, Walk};
 use crate::runtimes::{Asked, Class, Runtime, UserRules};
 use crate::sampling::Basis;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
-use pprofdiff_profile::work::paced;
 
 /// Memory for the frames of stacks while reading, in bytes, in addition to an eighth of the profiles' size.
 const ROOM: usize = 12 << 20;
@@ -262,7 +262,7 @@ impl DistinctStacks {
                 }
                 number
             };
-            run_numbers.push(paced(samples.rows.iter().zip(&samples.parts)).map(row).collect());
+            run_numbers.push(checkpointed(samples.rows.iter().zip(&samples.parts)).map(row).collect());
         }
         DistinctStacks { run_numbers, weights, rows: rows.values, first }
     }
@@ -288,7 +288,7 @@ impl DistinctStacks {
         for (stack, has) in self.visit_stacks(runs, read, reader, &is_wanted, visit).into_iter().flatten() {
             bits_of_stacks[stack as usize] = has;
         }
-        paced(rows).map(|row| bits_of_stacks[stack_of(row)]).collect()
+        checkpointed(rows).map(|row| bits_of_stacks[stack_of(row)]).collect()
     }
 
     /// Calls `visit` with each wanted stack and its frames, as in the first run that has the stack. Chunks of the runs
@@ -335,7 +335,7 @@ fn numbered(read: &[OfRun]) -> (Vec<Vec<u32>>, Vec<(u32, u32)>) {
     let numbers = StackIds::new(&lists);
     let mut first = Vec::with_capacity(numbers.len);
     for (list, (run, from)) in list_origins.iter().enumerate() {
-        first.extend(paced(numbers.new_places(list)).map(|place| (*run, from + place as u32)));
+        first.extend(checkpointed(numbers.new_places(list)).map(|place| (*run, from + place as u32)));
     }
     let mut common_numbers: Vec<Vec<u32>> = read.iter().map(|_| Vec::new()).collect();
     for ((run, _), numbers) in list_origins.iter().zip(numbers.by_list) {
@@ -353,13 +353,13 @@ fn weights(runs: &[Run<'_>], read: &[OfRun], stacks: &[Vec<u32>], first: &[(u32,
         let stacks = &read[run as usize].stacks;
         stacks.weight(number, mix(stacks.ties[number as usize]))
     };
-    let mut weights: Vec<Weight> = paced(first).map(weight).collect();
+    let mut weights: Vec<Weight> = checkpointed(first).map(weight).collect();
     let chunk_size = weights.len().div_ceil(parallel::parts(weights.len(), MIN_STACKS)).max(1);
     let chunks: Vec<_> = (0..).step_by(chunk_size).zip(weights.chunks_mut(chunk_size)).collect();
     parallel::each(chunks, |(from, weights): (u32, &mut [Weight])| {
         for ((run, samples), common_numbers) in runs.iter().zip(read).zip(stacks) {
             let Some(side) = run.side else { continue };
-            for (&number, part) in paced(common_numbers.iter().zip(&samples.parts)) {
+            for (&number, part) in checkpointed(common_numbers.iter().zip(&samples.parts)) {
                 if let Some(weight) = weights.get_mut(number.wrapping_sub(from) as usize) {
                     weight.values[side] += part.value;
                 }
@@ -432,19 +432,19 @@ impl CollectedRows<'_, '_> {
         self.rows.reserve(heavy.len());
         for (numbers, stacks) in kept {
             self.stacks.reserve(&stacks);
-            for (number, stack) in (0..).zip(paced(numbers)) {
+            for (number, stack) in (0..).zip(checkpointed(numbers)) {
                 stack_of[stack as usize] = self.stacks.push(stacks.get(number).iter().copied());
             }
         }
         let mut row_of = vec![NONE; distinct.rows.len()];
-        for &row in paced(&heavy) {
+        for &row in checkpointed(&heavy) {
             let (stack, labels) = distinct.rows[row as usize];
             row_of[row as usize] = self.push(stack_of[stack as usize], labels);
         }
         let (mut prefixes, light) = (StackPrefixes::new(), distinct.rows.len() - heavy.len());
         if light > 0 {
             let order = Order::new(self.reader.names.len(), 0, |n| self.stacks.get(n)).sorted(self.stacks.len());
-            paced(order).for_each(|stack| prefixes.add(stack, self.stacks.get(stack)));
+            checkpointed(order).for_each(|stack| prefixes.add(stack, self.stacks.get(stack)));
         }
         Heavy { row_of, prefixes, light, is_whole }
     }
@@ -463,7 +463,7 @@ impl CollectedRows<'_, '_> {
         let (mut parts, mut present_rows) = (vec![SampleSums::default(); self.rows.len()], Vec::new());
         let mut is_present = vec![false; self.rows.len()];
         for ((run, samples), common_numbers) in runs.iter().zip(read).zip(&distinct.run_numbers) {
-            for (&number, &part) in paced(common_numbers.iter().zip(&samples.parts)) {
+            for (&number, &part) in checkpointed(common_numbers.iter().zip(&samples.parts)) {
                 let row = row_of[number as usize];
                 if !std::mem::replace(&mut is_present[row as usize], true) {
                     parts[row as usize] = SampleSums::default();
@@ -471,7 +471,7 @@ impl CollectedRows<'_, '_> {
                 }
                 parts[row as usize] += part;
             }
-            for row in paced(present_rows.drain(..)) {
+            for row in checkpointed(present_rows.drain(..)) {
                 is_present[row as usize] = false;
                 let part = parts[row as usize];
                 if is_measured {
@@ -569,7 +569,7 @@ pub(crate) fn by_chance(frames: &Frames) -> crate::Result<(Vec<Option<LeftOut>>,
 /// Returns, by canonical name, the sides that have it.
 fn sides(runs: &[Run<'_>], read: &[OfRun], canonical: &[u32], n_names: usize) -> Vec<[bool; 2]> {
     let mut sides = vec![[false; 2]; n_names];
-    for (run, samples) in paced(runs.iter().zip(read)) {
+    for (run, samples) in checkpointed(runs.iter().zip(read)) {
         let side = usize::from(!run.walk.input.base);
         run.for_each_used(samples, canonical, |name| sides[name as usize][side] = true);
     }

@@ -7,8 +7,8 @@
 //! cost, so the rule for leaves is stricter.
 
 use super::rows::StackRows;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashSet;
-use pprofdiff_profile::work::paced;
 
 /// Minimum fraction of a side's value in stacks that begin with such frames. The runtime's own threads may lack them.
 const ROOT_PART: f64 = 0.9;
@@ -91,7 +91,7 @@ fn leave_out_runtime(rows: &mut StackRows, sides: &[[bool; 2]]) -> Option<String
 /// Returns, by name, the sides that have it.
 fn sides_of_names(rows: &StackRows) -> Vec<[bool; 2]> {
     let mut sides: Vec<[bool; 2]> = (0..rows.names.len() as u32).map(|f| [0, 1].map(|s| rows.may_have(f, s))).collect();
-    for (row, values) in paced(rows.rows.iter().map(|row| row.values).enumerate()) {
+    for (row, values) in checkpointed(rows.rows.iter().map(|row| row.values).enumerate()) {
         for &frame in rows.stack(row) {
             (0..2).for_each(|side| sides[frame as usize][side] |= values[side] > 0.0);
         }
@@ -112,7 +112,7 @@ fn cuts(rows: &StackRows, sides: &[[bool; 2]], end: StackEnd, side: usize) -> Op
     let mut cuts = vec![0; rows.rows.len()];
     let (mut frames, mut callers): (HashSet<u32>, HashSet<u32>) = Default::default();
     let (mut cut_value, mut value) = (0.0, 0.0);
-    for row in paced(rows_of_side(side)) {
+    for row in checkpointed(rows_of_side(side)) {
         let stack = rows.stack(row);
         value += rows.rows[row].values[side];
         let run = (0..MAX_LEVELS).take_while(|&distance| end.frame(stack, distance).is_some_and(is_foreign)).count();

@@ -10,7 +10,7 @@ use super::labels::LabelTexts;
 use super::sets::grouped;
 use crate::diff::order::Order;
 use crate::runtimes::{Class, Runtime};
-use pprofdiff_profile::work::{Pace, paced};
+use pprofdiff_profile::cancellation::{Checkpointer, checkpointed};
 
 /// The way values were measured. It determines the number of events behind a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +144,7 @@ impl Stacks {
     fn sorted(&self, n_names: usize) -> Vec<u32> {
         // If few stacks changed since the last sort, sorts only these, and merges them with the rest.
         let (mut kept, mut moved): (Vec<u32>, Vec<u32>) = (Vec::with_capacity(self.len()), Vec::new());
-        for stack in paced(0..self.len() as u32) {
+        for stack in checkpointed(0..self.len() as u32) {
             match kept.last().is_none_or(|&last| self.get(last) <= self.get(stack)) {
                 true => kept.push(stack),
                 false => moved.push(stack),
@@ -156,7 +156,7 @@ impl Stacks {
         moved.sort_by(|&a, &b| self.get(a).cmp(self.get(b)));
         let mut sorted = Vec::with_capacity(self.len());
         let mut moved = moved.into_iter().peekable();
-        for stack in paced(kept) {
+        for stack in checkpointed(kept) {
             while let Some(other) = moved.next_if(|&other| self.get(other) < self.get(stack)) {
                 sorted.push(other);
             }
@@ -267,7 +267,7 @@ impl StackRows {
     /// of its stack.
     pub(in crate::explain) fn regroup(&mut self, mut change: impl FnMut(usize, &mut Vec<u32>)) {
         let mut stacks = Stacks::with_room_for(&self.stacks);
-        let (mut stack, mut pace) = (Vec::new(), Pace::default());
+        let (mut stack, mut pace) = (Vec::new(), Checkpointer::default());
         for i in 0..self.rows.len() {
             stack.clear();
             stack.extend_from_slice(self.stack(i));
@@ -285,7 +285,7 @@ impl StackRows {
         let old = std::mem::take(&mut self.stacks);
         let mut stacks = Stacks::with_room_for(&old);
         let mut number = vec![0; old.len()];
-        for stack in paced(old.sorted(self.names.len())) {
+        for stack in checkpointed(old.sorted(self.names.len())) {
             let frames = old.get(stack);
             let is_known = stacks.len() > 0 && stacks.get(stacks.len() as u32 - 1) == frames;
             number[stack as usize] =
@@ -304,7 +304,7 @@ impl StackRows {
         groups.for_each(|rows| rows.sort_unstable());
         let mut cells = Vec::with_capacity(self.run_values.cells.len());
         let (mut n_rows, mut last) = (0, None);
-        for (key, i) in paced(&order) {
+        for (key, i) in checkpointed(&order) {
             n_rows += u32::from(last.replace(*key) != Some(*key));
             let number = n_rows - 1;
             cells.extend(self.run_values.of(*i as usize).iter().map(|cell| RunValue { row: number, ..*cell }));

@@ -9,12 +9,12 @@ use super::weights::Weight;
 use crate::diff::stacks::Keys;
 use crate::diff::{Innermost, SampleLocations, SampleVisitor, Walk};
 use crate::sampling::{Basis, events_of_exact};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::interner::Interner;
 use pprofdiff_profile::parallel;
 use pprofdiff_profile::random::FastState;
 use pprofdiff_profile::samples::{Sample, SampleRange};
-use pprofdiff_profile::work::paced;
 use std::sync::Arc;
 
 /// Maximum number of frames of a stack, counted from its leaf.
@@ -364,7 +364,9 @@ impl OfRun {
         mut each: impl FnMut(u32, &[u32]),
     ) {
         let ReadChunk { range, kept, numbers, others } = &self.stacks.chunks[chunk];
-        for (position, &number) in (0..).zip(paced(numbers)).filter(|(_, number)| **number != NONE && wants(**number)) {
+        for (position, &number) in
+            (0..).zip(checkpointed(numbers)).filter(|(_, number)| **number != NONE && wants(**number))
+        {
             each(number, kept.get(position));
         }
         // They are in the order of their positions.

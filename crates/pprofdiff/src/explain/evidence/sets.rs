@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::calls::CallTree;
 use super::making::{SetBuilder, Spans};
 use super::rows::StackRows;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
-use pprofdiff_profile::work::paced;
 
 /// The name of a set of stacks. Among names of equal sets, the first variant here is preferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -182,10 +182,10 @@ impl Sets {
         // The innermost program function of each row, and its leaf if that is another function outside the system.
         let seen_frames = |row: u32| if rows.rows[row as usize].is_below { &[] } else { rows.stack(row as usize) };
         let own_function = |row: u32| seen_frames(row).iter().rev().copied().find(|&frame| !rows.is_system(frame));
-        let owns: Vec<u32> = paced(0..n_rows).map(|row| own_function(row).unwrap_or(NONE)).collect();
+        let owns: Vec<u32> = checkpointed(0..n_rows).map(|row| own_function(row).unwrap_or(NONE)).collect();
         let last_frame = |row: u32| seen_frames(row).last().copied();
         let leaf = |row: u32| last_frame(row).filter(|&leaf| owns[row as usize] == NONE || !rows.is_system(leaf));
-        let leaves: Vec<u32> = paced(0..n_rows).map(|row| leaf(row).unwrap_or(NONE)).collect();
+        let leaves: Vec<u32> = checkpointed(0..n_rows).map(|row| leaf(row).unwrap_or(NONE)).collect();
         // Adds keys in the order of preference, because the first key of equal sets becomes the name.
         let own_sets = builder.add(&tree, n_frames, SetKey::Own, &RowSpans(&owns));
         let n_own = builder.sets.len() as u32;
@@ -315,7 +315,7 @@ impl Sets {
             }
         };
         let unlabelled = rows.iter().filter(|(row, _)| (*row as usize) < n_rows);
-        for &(member, part) in paced(unlabelled.chain(&labelled)) {
+        for &(member, part) in checkpointed(unlabelled.chain(&labelled)) {
             self.member_sets[member as usize].into_iter().for_each(|set| visit(set, part));
             while open.last().is_some_and(|last| self.tree.nodes[last.node as usize].end() <= member) {
                 close(&mut open, &mut visit);
@@ -361,7 +361,7 @@ impl Sets {
     /// Returns prefix sums over the members of a number per row: before each member, and the total.
     pub(in crate::explain) fn prefix_sums(&self, row_value: impl Fn(u32) -> f64) -> Vec<f64> {
         let mut sum = 0.0;
-        let after = paced(&self.tree.members).map(|&row| {
+        let after = checkpointed(&self.tree.members).map(|&row| {
             sum += row_value(row);
             sum
         });
@@ -377,7 +377,7 @@ impl Sets {
     /// Returns the sums of a number per row over all sets.
     pub(in crate::explain) fn sums(&self, row_value: &[f64]) -> Vec<f64> {
         let before = self.prefix_sums(|row| row_value[row as usize]);
-        paced(0..self.sets.len()).map(|set| self.sum(set, &before)).collect()
+        checkpointed(0..self.sets.len()).map(|set| self.sum(set, &before)).collect()
     }
 
     /// Returns the sets with more than the fraction `part` of the value of these rows, with their values, in ascending
@@ -397,7 +397,7 @@ impl Sets {
                 sets.sort_unstable();
                 sets.into_iter().map(with_sum).filter(holds).collect()
             }
-            _ => paced(0..self.sets.len()).map(with_sum).filter(holds).collect(),
+            _ => checkpointed(0..self.sets.len()).map(with_sum).filter(holds).collect(),
         }
     }
 
@@ -412,11 +412,11 @@ pub(in crate::explain) fn grouped<I: Iterator<Item = (usize, u32)>>(
     pairs: impl Fn() -> I,
 ) -> (Vec<u32>, Vec<usize>) {
     let mut ends = vec![0; groups + 1];
-    paced(pairs()).for_each(|(group, _)| ends[group + 1] += 1);
+    checkpointed(pairs()).for_each(|(group, _)| ends[group + 1] += 1);
     (1..ends.len()).for_each(|i| ends[i] += ends[i - 1]);
     let mut values = vec![0; ends[groups]];
     let mut next = ends.clone();
-    paced(pairs()).for_each(|(group, value)| {
+    checkpointed(pairs()).for_each(|(group, value)| {
         values[next[group]] = value;
         next[group] += 1;
     });

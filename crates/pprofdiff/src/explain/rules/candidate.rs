@@ -4,7 +4,7 @@ use super::{Find, Findings, Rule};
 use crate::explain::account::{Books, CauseEntry};
 use crate::explain::search::variance_of;
 use crate::statistics::counts::{LEVEL, deviance, penalised};
-use pprofdiff_profile::work::paced;
+use pprofdiff_profile::cancellation::checkpointed;
 
 pub(super) const RULE: Rule = Rule {
     name: "candidate",
@@ -38,7 +38,7 @@ impl Books<'_> {
             let is_candidate = is_large && penalised(b, n, self.scale, variance) - set_data.price > LEVEL;
             is_candidate.then(|| deviance(b, n, self.scale) - set_data.price)
         };
-        let explained = paced(0..self.sets.len()).filter_map(|set| Some((explains(set)?, set)));
+        let explained = checkpointed(0..self.sets.len()).filter_map(|set| Some((explains(set)?, set)));
         let (_, set) = explained.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)))?;
         let candidate = self.attribution.candidate(set, self.delta(self.sets.sets[set].values) / self.scale);
         let rows = candidate.rows.clone();

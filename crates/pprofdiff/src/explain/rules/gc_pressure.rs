@@ -4,8 +4,8 @@ use super::{Find, Findings, Rule};
 use crate::explain::account::{Books, CauseEntry};
 use crate::explain::evidence::rows::StackRows;
 use crate::statistics::counts::LEVEL;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
     name: "gc_pressure",
@@ -73,7 +73,7 @@ impl Books<'_> {
         let base_names: HashMap<&str, &str> = self.renamed.iter().map(|(&old, &new)| (text(new), text(old))).collect();
         let mut numbers: HashMap<&str, u32> = HashMap::default();
         let mut common_numbers = Vec::with_capacity(heap.names.len());
-        for name in paced(&heap.names) {
+        for name in checkpointed(&heap.names) {
             let next = numbers.len() as u32;
             let key = base_names.get(&*name.text).copied().unwrap_or(&name.text);
             common_numbers.push(*numbers.entry(key).or_insert(next));
@@ -91,7 +91,7 @@ impl Books<'_> {
         let scale = self.scale * self.rows.runs[0] as f64 / self.rows.runs[1] as f64;
         let per_run = [0, 1].map(|side| 1.0 / heap.runs[side] as f64);
         let (mut all, mut before, mut parts) = (0.0, 0.0, vec![0.0; entries.len()]);
-        for (i, row) in paced(heap.rows.iter().enumerate()) {
+        for (i, row) in checkpointed(heap.rows.iter().enumerate()) {
             let [base, new] = [0, 1].map(|side| row.values[side] * per_run[side]);
             let delta = new - scale * base;
             let stack: Vec<u32> = heap.stack(i).iter().map(|&frame| common_numbers[frame as usize]).collect();

@@ -7,8 +7,8 @@ use super::{Find, Rule};
 use crate::diff::State;
 use crate::explain::evidence::costs::FrameCosts;
 use crate::explain::evidence::rows::StackRows;
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::paced;
 
 pub(super) const RULE: Rule = Rule {
     name: "inlined",
@@ -42,7 +42,7 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
         large.for_each(|(_, frame)| only_on[frame as usize] = 1 << side);
     }
     let has_any = only_on.iter().any(|sides| *sides != 0);
-    for (i, row) in paced(rows.rows.iter().enumerate()).filter(|_| has_any) {
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()).filter(|_| has_any) {
         let sides = u8::from(row.values[0] > 0.0) | u8::from(row.values[1] > 0.0) << 1;
         let only = |frame: u32| only_on[frame as usize];
         let stack = rows.stack(i);
@@ -64,7 +64,7 @@ fn inlined(rows: &StackRows, costs: &FrameCosts) -> Vec<Inlined> {
     let mut is_caller = vec![false; rows.names.len()];
     direct.keys().for_each(|pair| is_caller[pair.0 as usize] = true);
     let mut pairs: Vec<(u32, u32)> = Vec::new();
-    for (i, row) in paced(rows.rows.iter().enumerate()) {
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
         pairs.clear();
         let calls = rows.stack(i).windows(2).filter(|w| is_caller[w[0] as usize]).map(|w| (w[0], w[1]));
         pairs.extend(calls.filter(|pair| direct.contains_key(pair)));

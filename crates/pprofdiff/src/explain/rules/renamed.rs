@@ -16,8 +16,8 @@ use super::parts::{Parts, module, package, segments};
 use super::{Find, Rule};
 use crate::explain::evidence::costs::FrameCosts;
 use crate::explain::evidence::rows::{FrameName, StackRows};
+use pprofdiff_profile::cancellation::{self, checkpointed};
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::{self, paced};
 
 /// Maximum number of frames per side that are compared by their neighbours, costliest first.
 const MAX_RENAMED: usize = 200;
@@ -125,7 +125,7 @@ impl RenameMatcher<'_> {
     /// Matches functions of packages with another path: packages that only one side has, by the number of names they
     /// share.
     fn match_packages(&mut self, names: &[FrameName]) {
-        let packages: Vec<Cow<'_, str>> = paced(names).map(|name| package(&name.text)).collect();
+        let packages: Vec<Cow<'_, str>> = checkpointed(names).map(|name| package(&name.text)).collect();
         // By package: the sides that have it. Most packages are on both sides and need no further work.
         let mut numbers: HashMap<&str, usize> = HashMap::default();
         let (mut package_numbers, mut sides, mut last) = (Vec::with_capacity(names.len()), Vec::new(), ("", 0));
@@ -156,7 +156,7 @@ impl RenameMatcher<'_> {
         }
         let mut matches = Vec::new();
         for (old, names) in &packages_of[0] {
-            work::poll();
+            cancellation::checkpoint();
             let mut shared: BTreeMap<&str, usize> = BTreeMap::new();
             // Names that many packages share are not distinctive, and would create too many pairs.
             let lists =
@@ -263,7 +263,7 @@ impl RenameMatcher<'_> {
         let near = [0, 1].map(|side| neighbours(rows, self.costs, side, &only[side], &self.renamed[side]));
         let (mut by_name, mut by_package) = (Vec::new(), Vec::new());
         for &(old, ref old_parts) in &parts[0] {
-            work::poll();
+            cancellation::checkpoint();
             for &(new, ref new_parts) in &parts[1] {
                 let (a, b) = (&near[0][&old], &near[1][&new]);
                 let common = |callers: bool| -> f64 {
@@ -337,7 +337,7 @@ fn neighbours(
     renamed: &BTreeMap<u32, u32>,
 ) -> HashMap<u32, Neighbours> {
     let mut near: HashMap<u32, Neighbours> = only.iter().map(|&f| (f, Neighbours::new())).collect();
-    for (i, row) in paced(rows.rows.iter().enumerate()).filter(|(_, row)| row.values[side] > 0.0) {
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()).filter(|(_, row)| row.values[side] > 0.0) {
         let stack = rows.stack(i);
         for (j, frame) in stack.iter().enumerate() {
             let Some(neighbours) = near.get_mut(frame) else { continue };

@@ -9,7 +9,7 @@ use super::parts::package_of;
 use super::{Find, Rule};
 use crate::explain::evidence::costs::FrameCosts;
 use crate::explain::evidence::rows::StackRows;
-use pprofdiff_profile::work::paced;
+use pprofdiff_profile::cancellation::checkpointed;
 
 pub(super) const RULE: Rule = Rule {
     name: "rewritten",
@@ -52,7 +52,7 @@ fn rewritten(rows: &StackRows, costs: &FrameCosts) -> Option<(Rewritten, Vec<usi
     let mut cost = [0.0; 2];
     let mut callers: [BTreeMap<u32, f64>; 2] = Default::default();
     let mut kept = Vec::with_capacity(rows.rows.len());
-    for (i, row) in paced(rows.rows.iter().enumerate()) {
+    for (i, row) in checkpointed(rows.rows.iter().enumerate()) {
         let stack = rows.stack(i);
         // Background stacks are recognized by their frames, so they are not cut.
         let first = stack.iter().map(|&frame| alone[frame as usize]).position(|side| side.is_some() && !row.background);

@@ -6,7 +6,7 @@ use crate::explain::account::{Books, CauseEntry};
 use crate::explain::evidence::rows::ValueKind;
 use crate::explain::evidence::sets::SetKey;
 use crate::explain::search::NEARLY_ALL;
-use pprofdiff_profile::work::paced;
+use pprofdiff_profile::cancellation::checkpointed;
 
 pub(super) const RULE: Rule = Rule {
     name: "whole",
@@ -53,7 +53,7 @@ impl Books<'_> {
         };
         let size = |set: usize| self.sets.sets[set].values[0] + self.sets.sets[set].values[1];
         let narrowest = |a: &usize, b: &usize| size(*a).total_cmp(&size(*b)).then(a.cmp(b));
-        let set = paced(0..self.sets.len()).filter(is_whole).min_by(narrowest)?;
+        let set = checkpointed(0..self.sets.len()).filter(is_whole).min_by(narrowest)?;
         let candidate = self.attribution.candidate(set, self.delta(self.sets.sets[set].values) / self.scale);
         let rows = candidate.rows.clone();
         self.describe(&candidate, rows)

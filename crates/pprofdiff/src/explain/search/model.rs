@@ -4,9 +4,9 @@ use super::noise::{Variances, variance_of};
 use crate::explain::evidence::rows::{StackRows, ValueKind};
 use crate::explain::evidence::sets::{Set, SetKey, Sets};
 use crate::statistics::counts::{between_run_variance, deviance, penalised};
+use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 use pprofdiff_profile::random::HashMap;
-use pprofdiff_profile::work::paced;
 
 /// Minimum share of an added set in a narrower set without base values, for the narrower set to be the addition.
 pub(in crate::explain) const NEARLY_ALL: f64 = 0.9;
@@ -71,7 +71,7 @@ pub(super) fn may_change(sets: &Sets, total: [f64; 2], floor: f64) -> Vec<u32> {
     // Keeps sets within rounding error of the limit. The exact test decides later.
     let least = floor * total[0].min(total[1]) / 2.0 * (1.0 - 1e-6);
     let large =
-        paced((0..).zip(&sets.sets)).filter(|(_, set_data)| set_data.values[0].max(set_data.values[1]) >= least);
+        checkpointed((0..).zip(&sets.sets)).filter(|(_, set_data)| set_data.values[0].max(set_data.values[1]) >= least);
     large.map(|(set, _)| set).collect()
 }
 
@@ -259,7 +259,7 @@ impl<'a> ScaleModel<'a> {
             (n - self.scale * b).abs() >= floor * (1.0 - 1e-6)
                 && 2.0 * (n - (b + n) * p).powi(2) >= limit * (1.0 - 1e-6)
         };
-        let sets = paced(self.candidates).map(|&set| set as usize);
+        let sets = checkpointed(self.candidates).map(|&set| set as usize);
         let sets = sets.filter(|&set| may_pass(&self.sets.sets[set]));
         let mut all: Vec<_> = sets.filter_map(|set| Some((self.rank(set, f64::NEG_INFINITY)?, set))).collect();
         all.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -278,7 +278,7 @@ impl<'a> ScaleModel<'a> {
             best.map_or(0.0, |(rank, _)| rank / (1.0 + 1e-9))
         };
         let mut least = f64::NEG_INFINITY;
-        for &(rank, set) in paced(ranked) {
+        for &(rank, set) in checkpointed(ranked) {
             if rank < least {
                 break;
             }
@@ -292,7 +292,7 @@ impl<'a> ScaleModel<'a> {
             let [b, n, r] = self.without_rounding(*all, sums);
             (n - r * b).abs() >= floor
         };
-        let touched = paced(&self.touched).filter(may_pass);
+        let touched = checkpointed(&self.touched).filter(may_pass);
         for set in touched.map(|touched| touched.set as usize) {
             if let Some(rank) = self.rank(set, least).filter(|_| !without.contains(&set)) {
                 least = take(rank, set);
@@ -316,7 +316,7 @@ impl<'a> ScaleModel<'a> {
         let mut step = fit.factor;
         for _ in 0..4 {
             let mut sums = [0.0; 4];
-            for row in paced(rows.clone()) {
+            for row in checkpointed(rows.clone()) {
                 let k = &mut self.factor[row as usize];
                 *k = if *k == 0.0 || k.is_infinite() { *k } else { *k * step };
                 let part = self.part(self.rows.rows[row as usize].values, self.factor[row as usize]);
@@ -366,13 +366,13 @@ impl<'a> ScaleModel<'a> {
     /// Undoes the last cause.
     fn take_back(&mut self) {
         let Some(Applied { factors, touched, before, .. }) = self.applied.pop() else { return };
-        for (row, factor) in paced(factors) {
+        for (row, factor) in checkpointed(factors) {
             self.factor[row as usize] = factor;
         }
-        for (place, by, sums) in paced(before) {
+        for (place, by, sums) in checkpointed(before) {
             self.touched[place as usize] = Touched { by, sums, ..self.touched[place as usize] };
         }
-        for Touched { set, .. } in paced(self.touched.drain(touched..)) {
+        for Touched { set, .. } in checkpointed(self.touched.drain(touched..)) {
             self.place[set as usize] = NONE;
         }
     }
@@ -446,7 +446,7 @@ impl<'a> ScaleModel<'a> {
         }
         let mut is_inside = vec![false; self.rows.rows.len()];
         self.sets.rows(set).for_each(|row| is_inside[row as usize] = true);
-        let pure = paced(self.sets.sets.iter().enumerate()).filter_map(|(j, set_data)| {
+        let pure = checkpointed(self.sets.sets.iter().enumerate()).filter_map(|(j, set_data)| {
             let may_be = set_data.values[1 - side] <= 0.0
                 && !set_data.key.is_label()
                 && set_data.values[side] >= NEARLY_ALL * whole_set.values[side];
@@ -511,7 +511,7 @@ impl<'a> ScaleModel<'a> {
     /// one more cause. `tau2` is the known noise, because a wrong scale must not excuse itself with the noise that it
     /// creates.
     pub(super) fn unexplained(&self, tau2: &Variances, cap: f64) -> f64 {
-        paced(0..self.sets.telling.n_own as usize)
+        checkpointed(0..self.sets.telling.n_own as usize)
             .map(|j| {
                 let s = self.sums(j);
                 if s.b + s.n <= 0.0 {

@@ -4,8 +4,8 @@
 use super::model::ScaleModel;
 use crate::explain::evidence::rows::{StackRows, ValueKind};
 use crate::explain::evidence::sets::{SetKey, Sets, TELLING, Telling};
-use crate::statistics::counts::{Measured, between_run_variance, deviance, median, threshold, variance_of_ratios};
-use pprofdiff_profile::work::paced;
+use crate::statistics::counts::{MeasuredNoise, between_run_variance, deviance, median, threshold, variance_of_ratios};
+use pprofdiff_profile::cancellation::checkpointed;
 
 /// Returns the variance, between the sides, of the logarithm of a set's ratio, given the variance `tau2` between runs.
 /// A set that one side lacks is at most as noisy as other programs, because it did not vary on that side. If unstable
@@ -88,11 +88,11 @@ const QUIETEST_LOCK: f64 = 0.1;
 const MIN_LOCKS: usize = 10;
 
 /// Returns how the noise between runs is measured.
-pub(super) fn measured(rows: &StackRows) -> Measured {
+pub(super) fn measured(rows: &StackRows) -> MeasuredNoise {
     let degrees = degrees_of_runs(rows);
     match rows.kind {
-        ValueKind::Delay => Measured { degrees, prior: 0, fewest: MIN_LOCKS },
-        ValueKind::Sampled | ValueKind::Heap => Measured::drawn(degrees),
+        ValueKind::Delay => MeasuredNoise { degrees, prior: 0, fewest: MIN_LOCKS },
+        ValueKind::Sampled | ValueKind::Heap => MeasuredNoise::drawn(degrees),
     }
 }
 
@@ -124,7 +124,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
         }
     }
     let mut run_columns: Vec<Vec<(u32, f64)>> = vec![Vec::new(); m];
-    for row in paced(0..rows.rows.len()) {
+    for row in checkpointed(0..rows.rows.len()) {
         rows.run_values
             .of(row)
             .iter()
@@ -138,7 +138,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
         for (cells, length) in run_columns[side.clone()].iter().zip(&length[side.clone()]) {
             cells.iter().for_each(|&(row, value)| row_values[row as usize] = value);
             let before = sets.prefix_sums(|row| row_values[row as usize]);
-            for (j, [sum, squares]) in paced(sums.iter_mut().enumerate()) {
+            for (j, [sum, squares]) in checkpointed(sums.iter_mut().enumerate()) {
                 let x = sets.sum(j, &before) / length;
                 (*sum, *squares) = (*sum + x, *squares + x * x);
             }
@@ -178,7 +178,7 @@ pub(super) fn variance_of_runs(rows: &StackRows, sets: &Sets, is_given: bool) ->
             let typical = typical.max(prior * (1.0 - large / shrink).max(0.0));
             common = Some(typical);
             for j in within {
-                let d0 = f64::from(Measured::drawn(0).degrees());
+                let d0 = f64::from(MeasuredNoise::drawn(0).degrees());
                 tau2[j] = ((d0 * typical + degrees * set_excess[j].max(0.0)) / (d0 + degrees)).max(typical / 4.0);
             }
         }
@@ -202,7 +202,7 @@ impl ScaleModel<'_> {
         // With unstable inlining, all pairs are noisy.
         let deviations = if self.rows.runtime.unstable_inlining { 0.0 } else { QUIET };
         Variances::OfClasses([0, 1, 2].map(|class| {
-            let class_sets = || paced(by_class[class].iter().copied());
+            let class_sets = || checkpointed(by_class[class].iter().copied());
             let mut used: Vec<u32> = class_sets().filter(|&set| is_untouched(set)).collect();
             if used.len() <= 5 {
                 used = class_sets().filter(|&set| is_untouched(set) || telling_touched(set)).collect();
