@@ -18,15 +18,15 @@ mod goroutines;
 mod jemalloc;
 mod jfr;
 mod json;
-#[cfg(test)]
-mod judged;
 mod legacy;
-mod others;
+#[cfg(test)]
+mod oracle;
 mod otlp;
 mod perf_data;
 mod perf_script;
 mod speedscope;
 mod tree;
+mod unsupported;
 
 pub use folded::Header as FoldedHeader;
 
@@ -156,9 +156,8 @@ pub(crate) fn read(name: &str, data: Vec<u8>, options: &LoadOptions) -> Result<P
         let head = &data[..data.len().min(HEAD)];
         match FORMATS.iter().find(|f| (f.recognises)(head)) {
             Some(format) => format.read(name, data, options),
-            None => {
-                Err(others::error(name, head).unwrap_or_else(|| if is_text(head) { unknown_text(head) } else { error }))
-            }
+            None => Err(unsupported::error(name, head)
+                .unwrap_or_else(|| if is_text(head) { unknown_text(head) } else { error })),
         }
     })
 }
@@ -170,7 +169,7 @@ fn is_text(head: &[u8]) -> bool {
 }
 
 fn unknown_text(head: &[u8]) -> Error {
-    let words = quoted(others::first_words(head));
+    let words = quoted(unsupported::first_words(head));
     // A single line is probably an error message, such as a server's reply.
     if head.trim_ascii().iter().filter(|&&b| b == b'\n').count() == 0 {
         return Error::malformed(format!("this is not a profile: it says {words}"));

@@ -9,8 +9,8 @@ use pprofdiff::Cancellation;
 use pprofdiff::recording::Recording;
 use pprofdiff::sequential::{FrameChange, MISSES, Pairs};
 
+use super::measure::{Bench, Limits};
 use super::process::Runner;
-use super::taking::{Bench, Limits};
 use super::{folder, sides};
 use crate::args::{BenchArgs, QueryArgs};
 use crate::git::{CommitRange, git};

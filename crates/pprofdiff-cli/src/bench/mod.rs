@@ -13,16 +13,16 @@ mod adapters;
 mod bisect;
 mod consent;
 mod end;
+mod failure_line;
 mod folder;
-mod kept;
 mod machine;
+mod measure;
+mod messages;
 mod orphans;
 mod process;
+mod saved_inputs;
 mod sides;
 mod submodules;
-mod taking;
-mod telling;
-mod words;
 
 use std::path::{Path, PathBuf};
 
@@ -35,7 +35,7 @@ use crate::input::Inputs;
 use crate::outputs::Outputs;
 use crate::terminal::{AtInterrupt, stop_at_interrupt};
 use crate::{Failure, Result, say};
-use taking::Bench;
+use measure::Bench;
 
 const DEFAULT_RUNS: u64 = 20;
 const DEFAULT_EFFECT: f64 = 0.02;
@@ -82,12 +82,12 @@ fn measure(
     // Ctrl-C also stops git during the checkout, so its error is an interruption.
     let checkouts = sides::checkouts(&runner, &recording.range, &dirs)
         .map_err(|e| if work.is_stopped() { Failure::Interrupted } else { e })?;
-    let limits = taking::Limits { runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize, time: args.max_time };
+    let limits = measure::Limits { runs: args.runs.unwrap_or(DEFAULT_RUNS) as usize, time: args.max_time };
     let mut bench = Bench::new(runner, limits, inputs, &args.query, dir, &checkouts, recording)?;
     let pairs = bench.take(recording, &|pairs| pairs.decision() != Decision::Open)?;
     bench.keep();
     if !pairs.is_empty() {
-        for line in words::verdict(&pairs, recording.effect) {
+        for line in messages::verdict(&pairs, recording.effect) {
             say(&line);
         }
     }

@@ -101,7 +101,7 @@ pub(super) fn most_lines_fit(head: &[u8], fits: impl Fn(&[u8]) -> bool) -> bool 
 }
 
 fn recognises(head: &[u8], two_sided: bool) -> bool {
-    if !super::is_text(head) || super::others::recognises(head) {
+    if !super::is_text(head) || super::unsupported::recognises(head) {
         return false;
     }
     if let Some(header) = Header::find(head) {

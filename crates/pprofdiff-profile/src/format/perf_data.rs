@@ -16,7 +16,7 @@
 //! - Compressed records (`perf record -z`) and output that was written into a pipe are supported.
 //!
 //! Some recordings are refused, with the `perf` command that converts them to text: stacks that perf must unwind first
-//! (`--call-graph dwarf`, `lbr`), processor traces, and files of a machine with the other byte order (`others.rs`).
+//! (`--call-graph dwarf`, `lbr`), processor traces, and files of a machine with the other byte order (`unsupported.rs`).
 //!
 //! The crate `linux-perf-data` 0.13 is not used: it allocates as many bytes as a section claims to have, and does not
 //! limit the size of decompressed data.
@@ -28,7 +28,7 @@
 mod event;
 mod file;
 #[cfg(all(test, feature = "binary"))]
-mod judged;
+mod oracle;
 mod processes;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 // The data of the page: reads the data block into types, each with its trees and its table as typed arrays.
 //
-// The page's script is one function. It consists of data.js, names.js, flame.js, zoom.js, courses.js, view.js,
+// The page's script is one function. It consists of data.js, names.js, flame.js, zoom.js, timelines.js, view.js,
 // choose.js, table.js, summary.js and page.js, in this order.
 
 const $ = (id) => document.getElementById(id);

@@ -35,7 +35,7 @@ static SCRIPT: LazyLock<String> = LazyLock::new(|| {
         include_str!("names.js"),
         include_str!("flame.js"),
         include_str!("zoom.js"),
-        include_str!("courses.js"),
+        include_str!("timelines.js"),
         include_str!("view.js"),
         include_str!("choose.js"),
         include_str!("table.js"),

@@ -1,8 +1,8 @@
 //! Tables: the rows of a view as columns. All output formats and data frames are made from tables.
 
-pub(crate) mod beside;
 pub(crate) mod build;
 mod data;
+pub(crate) mod multi_type;
 pub(crate) mod schema;
 mod stored;
 

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use super::{ShownBy, View, ViewContext, ViewInput, ViewSpec};
 use crate::report::Report;
-use crate::table::beside::{TextNumbers, TypePart, join};
 use crate::table::build::{costs, statuses};
+use crate::table::multi_type::{TextNumbers, TypePart, join};
 use crate::table::schema::{key, label};
 use crate::table::{Data, Kind, LimitUnit, Measured, Table};
 use crate::text::{TextOptions, grid};

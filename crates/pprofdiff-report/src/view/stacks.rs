@@ -7,8 +7,8 @@ use super::{ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec}
 use crate::chart::stack_name;
 use crate::numbers::whole;
 use crate::report::Report;
-use crate::table::beside::{TextNumbers, TypePart, join};
 use crate::table::build::{costs, dictionary, statuses};
+use crate::table::multi_type::{TextNumbers, TypePart, join};
 use crate::table::schema::{Holds, spec};
 use crate::table::{Cell, Data, Kind, Lists, Measured, Role, Table};
 use crate::text::{TextOptions, paint};

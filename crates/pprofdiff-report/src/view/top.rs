@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::{ShownBy, Takes, View, ViewContext, ViewInput, ViewOptions, ViewSpec};
 use crate::report::Report;
-use crate::table::beside::{TypePart, join};
 use crate::table::build::{costs, statuses};
+use crate::table::multi_type::{TypePart, join};
 use crate::table::schema::{Holds, Spec, TableShape, frame, label, spec};
 use crate::table::{Data, Kind, Measured, Role, RunStatistic, Table};
 use crate::text::{TextCell, TextOptions, grid};

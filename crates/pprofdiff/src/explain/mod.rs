@@ -12,7 +12,6 @@
 mod account;
 mod agreement;
 mod answer;
-mod asked;
 mod attribution;
 mod chance;
 mod evidence;
@@ -21,6 +20,7 @@ mod related;
 mod rules;
 mod search;
 mod shared;
+mod target;
 
 use serde::{Deserialize, Serialize};
 
@@ -34,8 +34,6 @@ pub use answer::{
     Account, Cause, CauseKind, CauseLabel, CausePart, CostSplit, Evidence, Explanation, Extent, KnownRuntime, MoveKind,
     Moved, NearestCandidate, Noise, ProgramShare, Rewrite, ScaleRule, Verdict, WorkScale,
 };
-pub(crate) use asked::group_of;
-use asked::{ALLOCATED, COUNTS, WALL, is_level_among};
 use evidence::names::FrameTexts;
 use evidence::read::ReadRuns;
 pub(crate) use evidence::read::by_chance;
@@ -48,6 +46,8 @@ use rules::renamed::RenamedFunction;
 use rules::{Findings, MatchedNames};
 pub use rules::{RULES, Rule};
 use std::sync::Arc;
+pub(crate) use target::group_of;
+use target::{ALLOCATED, COUNTS, WALL, is_level_among};
 
 use attribution::{Attribution, CostShift};
 use evidence::sets::Sets;

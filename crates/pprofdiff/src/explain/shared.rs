@@ -1,10 +1,10 @@
 //! Explanations of several sample types of one selection. They share its frames and the classification of names, and
 //! two explanations read the samples only once.
 
-use super::asked::ExplainTarget;
 use super::evidence::names::FrameTexts;
 use super::evidence::read::ReadRuns;
 use super::evidence::rows::StackRows;
+use super::target::ExplainTarget;
 use super::{ExplainOptions, Explanation, FEW_SAMPLES, Heap, explain};
 use crate::Result;
 use crate::diff::{Matching, Measure, Moves, Normalize, Query, Selection};

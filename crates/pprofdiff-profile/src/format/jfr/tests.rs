@@ -1,5 +1,5 @@
 //! Tests with recordings that they write themselves, in both encodings of integers, and damage. The tests in
-//! `judged.rs` read recordings that a JDK wrote.
+//! `oracle.rs` read recordings that a JDK wrote.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::Cell;
@@ -492,7 +492,7 @@ fn unfinished_recordings_and_other_versions_are_refused() {
 #[test]
 fn the_jdk_reads_the_recordings_of_these_tests() {
     use std::process::Command;
-    if !super::super::judged::has("jfr") {
+    if !super::super::oracle::has("jfr") {
         return;
     }
     let path = std::env::temp_dir().join(format!("pprofdiff-{}.jfr", std::process::id()));

@@ -1,4 +1,4 @@
-//! Tests with files that they write themselves, and damage. The tests in `judged.rs` read recordings that perf wrote.
+//! Tests with files that they write themselves, and damage. The tests in `oracle.rs` read recordings that perf wrote.
 
 #![allow(clippy::unwrap_used)]
 

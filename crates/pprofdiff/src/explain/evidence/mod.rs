@@ -4,14 +4,14 @@
 pub(super) mod calls;
 pub(super) mod costs;
 pub(super) mod labels;
-mod light;
-mod making;
 pub(super) mod names;
-mod numbering;
-mod pieces;
+mod prefixes;
 pub(super) mod read;
 pub(super) mod recorded;
 pub(super) mod rows;
 pub(super) mod samples;
+mod set_builder;
 pub(super) mod sets;
+mod stack_chunks;
+mod stack_ids;
 pub(super) mod weights;

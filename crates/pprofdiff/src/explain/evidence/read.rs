@@ -2,11 +2,11 @@
 //! prefix they share with a heavy stack.
 
 use super::labels::WorkLabels;
-use super::light::LightStacks;
 use super::names::FrameTexts;
-use super::numbering::StackIds;
+use super::prefixes::LightStacks;
 use super::rows::{FrameName, Row, RunValue, RunValues, StackRows, Stacks, ValueKind};
 use super::samples::{DEEPEST, OfRun, Run, SampleSums};
+use super::stack_ids::StackIds;
 use super::weights::{ChosenStacks, StackPrefixes, Weight, chosen, mix};
 use crate::diff::order::Order;
 use crate::diff::stacks::Keys;

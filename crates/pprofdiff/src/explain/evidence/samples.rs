@@ -2,9 +2,9 @@
 //! their sums. Stacks that did not fit into memory are read again by [`OfRun::each_stack`].
 
 use super::labels::{RunLabels, texts_of};
-use super::pieces::{StackChunk, StackInterner};
 use super::read::SampleReader;
 use super::rows::{Stacks, ValueKind};
+use super::stack_chunks::{StackChunk, StackInterner};
 use super::weights::Weight;
 use crate::diff::stacks::Keys;
 use crate::diff::{Innermost, SampleLocations, SampleVisitor, Walk};

@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use super::calls::CallTree;
-use super::making::{SetBuilder, Spans};
 use super::rows::StackRows;
+use super::set_builder::{SetBuilder, Spans};
 use pprofdiff_profile::cancellation::checkpointed;
 use pprofdiff_profile::columns::NONE;
 
@@ -425,7 +425,7 @@ pub(in crate::explain) fn grouped<I: Iterator<Item = (usize, u32)>>(
 
 #[cfg(test)]
 pub(in crate::explain) mod tests {
-    use super::super::making::MIN_EVENTS;
+    use super::super::set_builder::MIN_EVENTS;
     use super::super::weights::mix;
     use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pprofdiff::sequential::{ALARMS, Decision, FrameChange, MISSES, Pairs};
 
-use super::taking::Limits;
+use super::measure::Limits;
 
 /// The maximum number of changed frames in the verdict.
 const MAX_FRAMES: usize = 3;

@@ -10,10 +10,10 @@ use pprofdiff::{Cancellation, Diff, Profile, Sort, Source};
 use pprofdiff_report::View;
 
 use super::adapters::{self, Adapter, RunPlan};
+use super::failure_line::telling_line;
 use super::process::{CommandJob, Ended, OutputKind, Runner};
 use super::sides::Checkout;
-use super::telling::telling_line;
-use super::{folder, kept, machine, words};
+use super::{folder, machine, messages, saved_inputs};
 use crate::args::QueryArgs;
 use crate::input::Inputs;
 use crate::{Failure, Result, error_line, say};
@@ -138,7 +138,7 @@ impl<'a> Bench<'a> {
             longest = longest.max(started.elapsed());
             machine::mark_disturbed(&mut recording.runs);
             self.write(recording)?;
-            say(&words::estimate(pairs, &limits, self.runner.elapsed(), longest));
+            say(&messages::estimate(pairs, &limits, self.runner.elapsed(), longest));
             pair += 1;
         }
         match last_failure {
@@ -317,7 +317,7 @@ impl<'a> Bench<'a> {
     /// Saves the sources and binaries of both sides, so that listings still work after the worktrees are removed.
     pub fn keep(&self) {
         for (i, side) in self.sides.iter().enumerate() {
-            if let Err(e) = kept::keep(self.dir, i, side.checkout, &side.named) {
+            if let Err(e) = saved_inputs::keep(self.dir, i, side.checkout, &side.named) {
                 say(&format!("can't save the {} side's sources: {e}", SIDES[i]));
             }
         }

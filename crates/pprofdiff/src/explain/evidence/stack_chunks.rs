@@ -2,10 +2,10 @@
 //! reading in one pass: stacks are numbered by their first samples, and each row's samples are added in their order.
 //! Therefore sums are identical, to the last digit, for any number of threads.
 
-use super::numbering::StackIds;
 use super::read::SampleReader;
 use super::rows::Stacks;
 use super::samples::{DEEPEST, OfRun, ReadChunk, Run, RunStacks, SampleSums, Visited};
+use super::stack_ids::StackIds;
 use super::weights::tie;
 use crate::diff::Innermost;
 use crate::diff::stacks::Keys;

@@ -246,7 +246,7 @@ pub(super) fn has(program: &str) -> bool {
         return true;
     }
     assert!(std::env::var_os("CI").is_none(), "CI lacks {program}");
-    let line = format!("format::judged: {program} is missing (apt-get install default-jdk-headless)\n");
+    let line = format!("format::oracle: {program} is missing (apt-get install default-jdk-headless)\n");
     std::io::stderr().write_all(format!("SKIPPED {line}").as_bytes()).unwrap();
     if let Some(list) = std::env::var_os("PPROFDIFF_SKIPPED") {
         std::fs::OpenOptions::new().append(true).open(list).unwrap().write_all(line.as_bytes()).unwrap();
