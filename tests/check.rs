@@ -33,7 +33,7 @@ impl Dir {
         std::fs::write(self.0.join(name), bytes).unwrap();
     }
 
-    /// With limits that alone decide.
+    /// Runs a check that only the limits decide (`--strict`).
     fn run(&self, args: &[&str]) -> Output {
         self.run_with_chance(&[args, &["--strict"]].concat())
     }

@@ -1,4 +1,4 @@
-//! The command as scripts use it: verbs, exit codes, one line on standard error, pipes.
+//! Tests of the command as scripts use it: verbs, exit codes, one-line errors, pipes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -29,7 +29,7 @@ pub fn run(args: &[&str]) -> Output {
     command().args(args).output().unwrap()
 }
 
-/// Standard output of a run that must succeed and say nothing on standard error.
+/// Runs a command that must succeed with an empty stderr, and returns its stdout.
 pub fn stdout(args: &[&str]) -> String {
     let output = run(args);
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -41,7 +41,7 @@ pub fn json(args: &[&str]) -> Value {
     serde_json::from_str(&stdout(args)).unwrap_or_else(|e| panic!("{args:?}: {e}"))
 }
 
-/// The one line that a run which must fail with code 2 leaves on standard error.
+/// Runs a command that must fail with exit code 2, and returns its one line of stderr.
 pub fn failure(args: &[&str]) -> String {
     let output = run(args);
     let stderr = String::from_utf8(output.stderr).unwrap();
@@ -59,7 +59,7 @@ pub fn temp(name: &str) -> PathBuf {
 }
 
 #[test]
-fn the_default_verb_is_diff_and_options_stand_anywhere() {
+fn the_default_verb_is_diff_and_options_can_be_anywhere() {
     let [base, new] = story();
     let plain = stdout(&[&base, &new, "-n", "5", "--sort", "cum"]);
     assert_eq!(plain, stdout(&["diff", &base, &new, "-n", "5", "--sort", "cum"]));
@@ -71,7 +71,7 @@ fn the_default_verb_is_diff_and_options_stand_anywhere() {
 }
 
 #[test]
-fn every_verb_answers_for_one_profile_and_for_two() {
+fn every_verb_accepts_one_profile_or_two() {
     let [base, new] = story();
     for verb in [
         &["top"][..],
@@ -84,7 +84,7 @@ fn every_verb_answers_for_one_profile_and_for_two() {
     ] {
         let one = json(&[verb, &[&base, "--format", "json"]].concat());
         let two = json(&[verb, &[&base, &new, "--format", "json"]].concat());
-        // Traces are a table of stacks with labels, which people read from the leaf.
+        // Traces are a table of stacks with labels, displayed leaf first.
         let table = if verb == ["traces"] { "stacks" } else { verb[0] };
         let kind = if verb == ["top"] { "diff" } else { table };
         assert_eq!((&one["kind"], &two["kind"]), (&table.into(), &kind.into()));
@@ -101,7 +101,7 @@ fn every_verb_answers_for_one_profile_and_for_two() {
 }
 
 #[test]
-fn rows_are_limited_in_text_and_only_where_asked_in_json() {
+fn rows_are_limited_in_text_but_in_json_only_on_request() {
     let [base, new] = story();
     let rows =
         |args: &[&str]| json(&[&[&base, &new, "--format", "json"], args].concat())["rows"].as_array().unwrap().len();
@@ -114,7 +114,7 @@ fn rows_are_limited_in_text_and_only_where_asked_in_json() {
 }
 
 #[test]
-fn filters_and_normalization_are_in_the_result() {
+fn filters_and_normalization_are_reported() {
     let [base, new] = story();
     let v = json(&[&base, &new, "--format", "json", "--focus", "tableInsensitive", "--normalize", "total"]);
     assert_eq!(v["filters"]["focus"], "tableInsensitive");
@@ -128,19 +128,19 @@ fn filters_and_normalization_are_in_the_result() {
 }
 
 #[test]
-fn an_empty_filter_is_none() {
+fn an_empty_filter_is_ignored() {
     let [base, new] = story();
     let plain = stdout(&[&base, &new]);
     assert_eq!(plain, stdout(&[&base, &new, "--ignore", "", "--focus=", "--tagignore", "", "--tagfocus", ""]));
 }
 
 #[test]
-fn callers_and_callees_of_nothing_are_an_empty_table() {
+fn callers_and_callees_without_a_match_are_an_empty_table() {
     let [base, new] = story();
     assert!(stdout(&["tree", &base, &new, "--focus", "no such frame"]).contains("0 edges"));
 }
 
-/// A file that is known and not read, for which there is advice.
+/// Creates a file of a known but unsupported format. The error for it gives advice.
 fn recording() -> String {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("recording.data");
     std::fs::write(&path, b"2ELIFREP\0").unwrap();
@@ -148,7 +148,7 @@ fn recording() -> String {
 }
 
 #[test]
-fn mistakes_end_with_2_and_one_line() {
+fn mistakes_exit_with_2_and_one_line() {
     let [base, new] = story();
     assert!(failure(&["nothing.pb.gz", &new]).contains("nothing.pb.gz: No such file"));
     assert!(failure(&[&corpus("README.md"), &new]).contains("README.md: "));
@@ -192,7 +192,7 @@ fn mistakes_end_with_2_and_one_line() {
         assert!(said.contains("base_binary is for a comparison of two sides"), "{without_base:?}: {said}");
         let said = failure(&[without_base, &["--base-time", "1s.."]].concat());
         assert!(said.contains("base_time is for a comparison of two sides"), "{without_base:?}: {said}");
-        // These compare then.
+        // These commands then compare two sides.
         if !["top", "info"].contains(&without_base[0]) {
             let said = failure(&[without_base, &["--split-at", "1s"]].concat());
             assert!(said.contains("split_at is for a comparison of two sides"), "{without_base:?}: {said}");
@@ -201,7 +201,7 @@ fn mistakes_end_with_2_and_one_line() {
 }
 
 #[test]
-fn two_parts_of_one_recording_are_sides() {
+fn two_time_ranges_of_one_recording_can_be_compared() {
     let run = corpus("inputs/press.base.jfr.gz");
     let parts = ["--base-time", "0..3s", "--new-time", "3s..6s"];
     let sides = [&run as &str, &run];
@@ -216,7 +216,7 @@ fn two_parts_of_one_recording_are_sides() {
         assert_eq!(alone["profile"]["duration_nanos"], 3_000_000_000i64);
     }
     assert!(d["base"]["time_nanos"].as_i64().unwrap() + 3_000_000_000 == d["new"]["time_nanos"].as_i64().unwrap());
-    // From standard input, which is read once; in each verb, report and command to copy.
+    // Standard input, which is read once; also in each verb, report and suggested command.
     let mut piped = command();
     piped.args(["top", "-"]).args(parts).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = piped.spawn().unwrap();
@@ -236,7 +236,7 @@ fn two_parts_of_one_recording_are_sides() {
     let cut = temp("cut.pb.gz").display().to_string();
     stdout(&["convert", &run, "--time", "..3s", "-o", &cut]);
     assert_eq!(json(&["top", &cut, "--format", "json"])["total"], d["total_base"]);
-    // What has no times, no sample, or is no window.
+    // Profiles without times, a range without samples, and invalid ranges.
     assert!(failure(&["top", &cut, "--time", "..3s"]).contains("pprof does not say when each sample was taken"));
     let said = failure(&["explain", &run, "--base-time", "0..3s", "--new-time", "20s.."]);
     assert!(
@@ -247,10 +247,10 @@ fn two_parts_of_one_recording_are_sides() {
 }
 
 #[test]
-fn a_recording_is_divided_at_a_time_or_an_event() {
+fn a_recording_is_split_at_a_time_or_an_event() {
     let run = corpus("inputs/press.base.jfr.gz");
     let top = |words: &[&str]| json(&[&["top", &run][..], words, &["--format", "json"]].concat());
-    // `jfr print` has the first sample at 1.456500783 s, and 44 of them; allocations began before.
+    // `jfr print` shows 44 samples, the first at 1.456500783 s. Allocation events start earlier.
     for (at, end) in [("3s", "3s"), ("ExecutionSample", "1456500783ns"), ("jdk.ExecutionSample", "1456500783ns")] {
         let mut split = top(&["--sample-type", "alloc_space", "--split-at", at]);
         let (before, after) = (format!("..{end}"), format!("{end}.."));
@@ -271,14 +271,14 @@ fn a_recording_is_divided_at_a_time_or_an_event() {
 }
 
 #[test]
-fn the_environment_limits_what_is_read() {
+fn the_environment_variable_limits_the_inflated_size() {
     let with = |limit: &str, more: &[&str]| {
         let output = command().env("PPROFDIFF_MAX_INFLATED", limit).args(story()).args(more).output().unwrap();
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, said) = with("100", &[]);
     assert!(code == 2 && said.contains("limit of 100 bytes"), "{said}");
-    // What is said on the command line comes first; a variable that is empty says nothing.
+    // The option takes precedence over the variable. An empty variable is ignored.
     assert_eq!(with("100", &["--inflated-limit", "100000000"]).0, 0);
     assert_eq!(with("", &[]).0, 0);
     let (code, said) = with("2G", &[]);
@@ -289,7 +289,7 @@ fn the_environment_limits_what_is_read() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_exit_with_0() {
     assert!(stdout(&["--help"]).contains("Examples:"));
     assert!(stdout(&["peek", "--help"]).contains("--focus"));
     assert!(stdout(&["--version"]).starts_with("pprofdiff 0."));
@@ -299,7 +299,7 @@ fn help_and_version_are_no_errors() {
 }
 
 #[test]
-fn every_verb_has_a_page_of_the_manual() {
+fn every_verb_has_a_manual_page() {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("manual").join("pages");
     let _ = std::fs::remove_dir_all(&dir);
     stdout(&["man", &dir.display().to_string()]);
@@ -308,11 +308,11 @@ fn every_verb_has_a_page_of_the_manual() {
     pages.sort();
     let help = stdout(&["--help"]);
     let verbs = help.split("Verbs:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    // A verb stands behind two blanks, the lines that go on with what it does behind more.
+    // A line with a verb is indented by two spaces, continuation lines by more.
     let verbs = verbs.lines().filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' '));
     let verbs = verbs.map(|line| line.split(' ').next().unwrap()).filter(|&verb| verb != "help");
     let mut wanted: Vec<String> = verbs.map(|verb| format!("pprofdiff-{verb}.1")).collect();
-    // The one verb that has verbs.
+    // `store` is the only verb with subcommands.
     wanted.extend(["add", "list", "compact"].map(|verb| format!("pprofdiff-store-{verb}.1")));
     wanted.push("pprofdiff.1".to_owned());
     wanted.sort();
@@ -325,7 +325,7 @@ fn every_verb_has_a_page_of_the_manual() {
 }
 
 #[test]
-fn standard_input_is_a_file_like_any_other() {
+fn standard_input_is_read_like_a_file() {
     let [base, new] = story();
     let mut child = command().args([&base, "-"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&std::fs::read(&new).unwrap()).unwrap();
@@ -348,13 +348,13 @@ fn a_closed_pipe_ends_quietly() {
 }
 
 #[test]
-fn colour_is_for_terminals_only() {
+fn colour_is_only_used_in_terminals() {
     let [base, new] = story();
     assert!(!stdout(&[&base, &new]).contains('\x1b'));
 }
 
 #[test]
-fn a_file_that_is_named_like_a_verb_is_written_with_its_directory() {
+fn a_file_named_like_a_verb_needs_a_directory_prefix() {
     let dir = temp("verbs");
     std::fs::create_dir_all(&dir).unwrap();
     let [base, new] = story();
@@ -365,7 +365,7 @@ fn a_file_that_is_named_like_a_verb_is_written_with_its_directory() {
 }
 
 #[test]
-fn folded_stacks_are_an_input_of_every_verb() {
+fn every_verb_reads_folded_stacks() {
     let [base, new] = story();
     let path = |name: &str| temp(name).display().to_string();
     let [folded_base, folded_new, diff, bare] = ["base.folded", "new.folded", "diff.folded", "bare.txt"].map(path);
@@ -373,7 +373,7 @@ fn folded_stacks_are_an_input_of_every_verb() {
     stdout(&["stacks", &new, "-o", &folded_new]);
     stdout(&[&base, &new, "-o", &diff]);
     std::fs::write(&bare, "main;f 3 5\nmain;g 4 4\n").unwrap();
-    // Rows are those of the profiles, but for files, which folded stacks do not have.
+    // The rows equal those of the profiles, except for files, which folded stacks lack.
     let rows = |args: &[&str]| {
         let json = json(&[args, &["--format", "json"]].concat());
         let row = |row: &Value| (row["name"].to_string(), row["flat_base"].clone(), row["cum_new"].clone());
@@ -385,7 +385,7 @@ fn folded_stacks_are_an_input_of_every_verb() {
     assert_eq!(rows(&[&folded_base, &folded_new]), expected);
     assert_eq!(rows(&["top", &diff]), expected);
 
-    // Of what has no header, the user says what it is.
+    // Without a header, options specify the format and the type.
     let two = ["--input-format", "folded2", "--input-type", "space/bytes"];
     let text = stdout(&[&["top", &bare][..], &two].concat());
     assert!(text.contains("space (bytes): 7B -> 9B"), "{text}");
@@ -408,7 +408,7 @@ fn folded_stacks_are_an_input_of_every_verb() {
     assert!(stdout(&["batch", &manifest, "--input-format", "folded"]).contains("cpu"));
     assert!(stdout(&["series", &folded_base, &folded_new, "--input-format", "folded"]).contains("cpu"));
 
-    // What is insisted on is all that is read.
+    // `--input-format` allows only that format.
     let refused = failure(&[&base, &new, "--input-format", "folded"]);
     assert!(refused.contains("story-cpu") && refused.contains("line 1"), "{refused}");
     assert!(failure(&["top", &diff, "--input-format", "folded"]).contains("cpu/nanoseconds base new"));
@@ -418,7 +418,7 @@ fn folded_stacks_are_an_input_of_every_verb() {
 }
 
 #[test]
-fn help_tells_the_level_that_is_used() {
+fn help_shows_the_compression_level_in_use() {
     let help = stdout(&["delta", "--help"]);
     for (packing, ending) in [("gzip", "pb.gz"), ("zstd", "zst")] {
         let (_, after) = help.split_once(&format!("{packing} ")).unwrap();
@@ -437,9 +437,9 @@ fn help_tells_the_level_that_is_used() {
 }
 
 #[test]
-fn advice_to_copy_and_passwords_are_in_no_log() {
+fn commands_to_copy_and_passwords_are_not_written_to_logs() {
     let [base, _] = story();
-    // Nobody reads here at a terminal.
+    // stderr is not a terminal here.
     let line = failure(&[&recording(), &base]);
     assert!(line.contains("have perf write it as text") && !line.contains("perf script"), "{line}");
     for args in [
@@ -460,7 +460,7 @@ fn advice_to_copy_and_passwords_are_in_no_log() {
 }
 
 #[test]
-fn heaps_of_the_same_runs_are_explained_beside() {
+fn heaps_of_the_same_runs_are_explained_together() {
     let [base, new] = story();
     let heaps = ["base", "new"].map(|side| corpus(&format!("go-heap.{side}.pb.gz")));
     let text = stdout(&["explain", &base, &new, "--with", &heaps[0], &heaps[1]]);
@@ -473,7 +473,7 @@ fn heaps_of_the_same_runs_are_explained_beside() {
 }
 
 #[test]
-fn a_misspelt_verb_is_no_file() {
+fn a_misspelt_verb_gets_a_suggestion() {
     let [base, new] = story();
     for (typed, meant) in
         [("explian", "explain"), ("tpo", "top"), ("sereis", "series"), ("Top", "top"), ("comment", "comments")]
@@ -483,7 +483,7 @@ fn a_misspelt_verb_is_no_file() {
         assert_eq!(failure(&[typed, &base]), said);
         assert_eq!(failure(&[typed, "--noise", &base, &new]), said);
     }
-    // What is far from all verbs, stands alone or is there is a file.
+    // A word is treated as a file if no verb is similar, if it is the only argument, or if the file exists.
     assert!(failure(&["other.pb.gz", &base]).contains("other.pb.gz: No such file"));
     assert!(failure(&["explian"]).contains("explian: No such file"));
     let dir = temp("verbs");
@@ -497,7 +497,7 @@ fn a_misspelt_verb_is_no_file() {
 fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
     let [base, new] = story();
     let said = |args: &[&str]| failure(args).trim_end().to_owned();
-    // The expression of a view comes first. Here the first file is in its place.
+    // The regular expression comes first. Here the first file is in its place.
     for verb in ["peek", "list", "roots"] {
         assert!(said(&[verb, &base, &new]).ends_with(&format!(": pprofdiff {verb} REGEX {base} {new}")));
         assert!(said(&[verb, &base]).ends_with(&format!(": pprofdiff {verb} REGEX {base}")));
@@ -579,7 +579,7 @@ fn short_help_fits_a_screen() {
     assert!(stdout(&["formats"]).contains("speedscope"));
 }
 
-/// What difffolded.pl writes is no side, and only the user knows whether names end in numbers.
+/// The output of difffolded.pl is not one side of a comparison. Only the user knows whether names end in numbers.
 #[test]
 fn folded_stacks_that_look_like_a_diff_are_shown_with_the_option_that_reads_both_sides() {
     let path = temp("doubtful.folded").display().to_string();

@@ -323,7 +323,7 @@ fn vanished_samples_are_reported_and_are_a_reset_beyond_half_of_a_counter() {
     let before = snapshot(0, 0);
     assert_eq!(before.total(0), Some(100));
 
-    // All are there: nothing to say.
+    // All samples are still there, so there is no warning.
     let clean = delta(&before, &snapshot(0, 1), &DeltaOptions::default()).unwrap();
     assert_eq!((clean.vanished, clean.warning()), (0, None));
     assert_eq!(comment(&clean), "pprofdiff delta: cumulative delay; gauges inuse");

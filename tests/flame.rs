@@ -161,7 +161,7 @@ fn check_all(base: &[u8], new: &[u8]) -> usize {
 }
 
 #[test]
-fn the_corpus_agrees_with_the_plain_version() {
+fn the_corpus_agrees_with_the_plain_implementation() {
     for name in oracle::pairs() {
         // The plain version knows no drop_frames.
         let [base, new] = oracle::raw_pair(&name)
@@ -248,7 +248,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: oracle::cases(64), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn generated_profiles_agree_with_the_plain_version(a in generate::recipe(), b in generate::recipe()) {
+    fn generated_profiles_agree_with_the_plain_implementation(a in generate::recipe(), b in generate::recipe()) {
         let (a, b) = (generate::profile(&a), generate::profile(&b));
         check_all(&generate::encode(&a, 0), &generate::encode(&b, 0));
     }

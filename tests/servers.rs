@@ -1,6 +1,6 @@
-//! Profiles by query: what a real Pyroscope answered (`tests/servers/pyroscope.py --write` recorded it) becomes what the
-//! files say that it was sent; and servers that are slow, endless, elsewhere or something else. No server outside this
-//! process is asked.
+//! Tests of profiles that are queried from servers. Recorded answers of a real Pyroscope (`tests/servers/pyroscope.py
+//! --write`) must give the profiles that it had received. Other tests use servers that are slow, endless, redirecting
+//! or not profile servers. All servers run in this process.
 
 #![allow(clippy::unwrap_used)]
 
@@ -18,14 +18,14 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")
 }
 
-/// A request as it came: its first line and headers, and its body.
+/// A request as received: its first line and headers, and its body.
 #[derive(Clone)]
 pub struct Asked {
     pub head: String,
     body: Vec<u8>,
 }
 
-/// A server of this process, which answers each request in a thread of its own and keeps what it was asked.
+/// A local server that answers each request in its own thread, and keeps the requests.
 pub struct Server {
     pub port: u16,
     asked: Arc<Mutex<Vec<Asked>>>,
@@ -75,12 +75,12 @@ fn read_request(stream: &TcpStream) -> Option<Asked> {
 
 pub fn send(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
     let head = format!("HTTP/1.1 {status}\r\n{headers}Connection: close\r\nContent-Length: {}\r\n\r\n", body.len());
-    // A client that has heard enough goes.
+    // The client may close the connection early, so errors are ignored.
     let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body));
 }
 
-/// Pyroscope, as it was recorded, and the window that was asked for.
-fn recorded() -> (Server, String, u64) {
+/// Starts a server that replays the recorded answers of Pyroscope. Returns it with the recorded time window.
+fn start_recorded_server() -> (Server, String, u64) {
     let folder = corpus().join("servers");
     let all: Value = serde_json::from_slice(&std::fs::read(folder.join("pyroscope.json")).unwrap()).unwrap();
     let (from, until) = (all["from"].as_u64().unwrap(), all["until"].as_u64().unwrap());
@@ -127,15 +127,15 @@ fn succeed(args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The one line of a run that must fail.
+/// Checks that a command failed with one line, and returns that line.
 pub fn failure(output: &Output) -> String {
     let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!((output.status.code(), stderr.lines().count()), (Some(2), 1), "{stderr}");
     stderr
 }
 
-/// The total, and the flat values of functions by name: sorted, without what Go writes for type parameters, which
-/// Pyroscope leaves out, so that such functions are one.
+/// Returns the total, and the flat values of functions by name, sorted. Go's type parameters are removed from names,
+/// because Pyroscope omits them and thus merges such functions.
 fn flat(args: &[&str]) -> (i64, Vec<(String, i64)>) {
     let report: Value =
         serde_json::from_str(&succeed(&[&["top"], args, &["-n", "0", "--format", "json"]].concat())).unwrap();
@@ -160,8 +160,8 @@ fn flat(args: &[&str]) -> (i64, Vec<(String, i64)>) {
 }
 
 #[test]
-fn what_pyroscope_answers_is_what_it_was_sent() {
-    let (server, window, _) = recorded();
+fn pyroscope_returns_the_profiles_that_it_received() {
+    let (server, window, _) = start_recorded_server();
     let pairs =
         [("story-cpu", "cpu"), ("story-cpu", "samples"), ("go-heap", "alloc_space"), ("go-heap", "inuse_objects")];
     for (pair, kind) in pairs {
@@ -172,7 +172,7 @@ fn what_pyroscope_answers_is_what_it_was_sent() {
             assert_eq!(of_file, of_server, "{pair} {side} {kind}");
         }
     }
-    // Both sides by query.
+    // Both sides are queries.
     let [base, new] = ["v1", "v2"].map(|version| server.address(&format!("/{}?type=cpu&{window}", selector(version))));
     let verdict = |base: &str, new: &str| {
         let text = succeed(&["explain", base, new]);
@@ -182,15 +182,15 @@ fn what_pyroscope_answers_is_what_it_was_sent() {
     let report: Value = serde_json::from_str(&succeed(&[&base, &new, "--format", "json", "-n", "1"])).unwrap();
     assert_eq!(report["base"]["paths"][0], base.as_str());
     assert_eq!((&report["total_base"], &report["total_new"]), (&1_900_000_000.into(), &2_930_000_000i64.into()));
-    // Each is one file among others.
+    // A query can be combined with files.
     let among = succeed(&["--base", &base, &base, "--new", &new, "story-cpu.new.pb.gz", "--format", "json", "-n", "1"]);
     let report: Value = serde_json::from_str(&among).unwrap();
     assert_eq!(report["new"]["paths"].as_array().map(Vec::len), Some(2), "{report}");
 }
 
 #[test]
-fn the_labels_of_a_server_are_its_series() {
-    let (server, window, _) = recorded();
+fn labels_of_a_server_lists_its_series() {
+    let (server, window, _) = start_recorded_server();
     let address = server.address(&format!("?{window}"));
     let csv = succeed(&["labels", &address, "--format", "csv"]);
     for row in [
@@ -208,8 +208,8 @@ fn the_labels_of_a_server_are_its_series() {
 }
 
 #[test]
-fn what_pyroscope_refuses_is_said_in_a_line() {
-    let (server, window, until) = recorded();
+fn errors_of_pyroscope_are_shown_in_one_line() {
+    let (server, window, until) = start_recorded_server();
     let refused = |query: &str| failure(&run(&["top", &server.address(&format!("/{query}"))]));
     let line = refused(&format!("{{service_name=\"none\"}}?type=cpu&{window}"));
     assert!(line.contains("{service_name=\"none\"} matches no profile from 20"), "{line}");
@@ -228,7 +228,7 @@ fn what_pyroscope_refuses_is_said_in_a_line() {
     assert!(line.contains("the server answers 400: the query time range exceeds the limit"), "{line}");
 }
 
-/// An address that is asked for once.
+/// Returns an address that takes a single request.
 fn whole(server: &Server) -> String {
     server.address("/{}?type=process_cpu:cpu:nanoseconds:cpu:nanoseconds")
 }
@@ -243,7 +243,7 @@ fn hostile_answers_are_errors() {
         assert_eq!(server.asked().len(), 1, "{line}");
         line
     };
-    // Without end, with and without success.
+    // Endless answers, with a success and with an error status.
     let endless = |stream: &mut TcpStream| {
         let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}\r\n").as_bytes());
         while stream.write_all(&[0x0a; 4096]).is_ok() {}
@@ -256,7 +256,7 @@ fn hostile_answers_are_errors() {
     };
     let line = of(refusing, &[]);
     assert!(line.contains("the server answers 500: no end") && line.len() < 1000, "{line}");
-    // Bytes that come one by one.
+    // An answer that arrives byte by byte.
     let slow = |stream: &mut TcpStream| {
         let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}\r\n").as_bytes());
         while stream.write_all(&[0x0a]).is_ok() {
@@ -271,7 +271,7 @@ fn hostile_answers_are_errors() {
     assert!(of(page, &[]).contains("does not answer like Pyroscope (200, text/html)"));
     let junk = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x32, 0x7f, 1, 2]);
     assert!(of(junk, &[]).contains("the server's answer is not a profile"));
-    // Samples, but nothing that they could be.
+    // A valid message with samples, but without sample types.
     let broken = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x12, 2, 0x0a, 0]);
     assert!(of(broken, &[]).contains("/{}?type=process_cpu"));
     let cut = |stream: &mut TcpStream| {
@@ -290,9 +290,9 @@ fn hostile_answers_are_errors() {
 }
 
 #[test]
-fn who_is_busy_is_asked_again() {
+fn busy_servers_are_retried() {
     let profile = std::fs::read(corpus().join("go-mutex.base.pb.gz")).unwrap();
-    // Busy so often, and then with the profile; or always.
+    // Answers "busy" this many times, and then sends the profile.
     let busy = |times: usize, status: &'static str, wait: &'static str| {
         let (profile, left) = (profile.clone(), AtomicUsize::new(times));
         Server::new(move |_, stream| match left.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)) {
@@ -314,7 +314,7 @@ fn who_is_busy_is_asked_again() {
     let server = busy(usize::MAX, "429 Slow", "Retry-After: 0\r\n");
     assert!(failure(&run(&["top", &whole(&server)])).contains("the server answers 429: slow down"));
     assert_eq!(server.asked().len(), 5);
-    // Who is to wait for longer than there is time is told at once, and so is what no waiting mends.
+    // A wait beyond the timeout fails at once, as do errors that a retry cannot fix.
     for (status, wait) in [("503 Busy", "Retry-After: 4294967295\r\n"), ("500 No", ""), ("403 No", "")] {
         let server = busy(usize::MAX, status, wait);
         assert!(failure(&run(&["top", &page(&server)])).contains(&format!("the server answers {}", &status[..3])));
@@ -337,8 +337,8 @@ fn redirects_are_not_followed_and_tokens_stay_with_their_host() {
 }
 
 #[test]
-fn tokens_are_sent_to_whom_the_user_names() {
-    let (server, _, _) = recorded();
+fn tokens_are_sent_only_to_hosts_that_the_user_names() {
+    let (server, _, _) = start_recorded_server();
     let refusing = Server::new(|asked, stream| {
         let is_sent = asked.head.to_ascii_lowercase().contains("authorization");
         send(stream, "401 Unauthorized", "", if is_sent { b"bad token" } else { b"who?" });
@@ -349,7 +349,7 @@ fn tokens_are_sent_to_whom_the_user_names() {
     let line = ask(&["top", &whole(&refusing)], "PPROFDIFF_TOKEN_127_0_0_1");
     assert!(line.contains("refuses the token of PPROFDIFF_TOKEN_127_0_0_1 (401: bad token)"), "{line}");
     assert!(!line.contains("s3cret"));
-    // The hosts of a manifest are asked only if that is allowed, and are sent no token that is for all.
+    // Hosts in a manifest need permission, and never receive the general token.
     let manifest = std::env::temp_dir().join(format!("pprofdiff-servers-{}.jsonl", std::process::id()));
     let pair = serde_json::json!({"name": "x", "base": whole(&refusing), "new": whole(&refusing)});
     std::fs::write(&manifest, format!("{pair}\n")).unwrap();
@@ -365,7 +365,7 @@ fn tokens_are_sent_to_whom_the_user_names() {
     let text = batch(&["--allow-urls"]);
     assert!(text.contains("requires a token (401: who?)") && !text.contains("s3cret"), "{text}");
     std::fs::remove_file(manifest).unwrap();
-    // Nor does a password stand in an address.
+    // A password in an address is hidden, too.
     let line = failure(&run(&["top", &whole(&server).replace("//", "//user:s3cret@")]));
     assert!(line.contains("pyroscope://***@127.0.0.1") && line.contains("set PPROFDIFF_TOKEN in the"), "{line}");
     for wrong in ["/{}?token=s3cret", "/{}x?token=s3cret", "/{}?type=a&token=s3cret"] {
@@ -398,7 +398,7 @@ fn proxy() -> (String, Arc<Mutex<String>>) {
 
 #[test]
 fn local_requests_bypass_the_proxy() {
-    let (server, window, _) = recorded();
+    let (server, window, _) = start_recorded_server();
     let (proxy, seen) = proxy();
     let through = |args: &[&str]| {
         let mut command = command(args);
@@ -577,7 +577,7 @@ fn the_address_of_serve_is_never_a_process_argument() {
 }
 
 #[test]
-fn snapshots_are_taken_of_pages_only() {
+fn snapshots_require_a_url() {
     let args = ["delta", "pyroscope://127.0.0.1:1/{}?type=cpu", "-o", "none.pb.gz"];
     let line = failure(&run(&[&args[..], &["--seconds", "1"]].concat()));
     assert!(line.contains("take snapshots from one http:// or https:// URL"), "{line}");
