@@ -1,5 +1,5 @@
-//! Profiles in object stores, by name and by pattern: a server of this process lists them in pages and checks how it is asked.
-//! That what is asked is signed as AWS does, tests/python/test_clusters.py asks of its own library.
+//! Tests of profiles in object stores, by name and by pattern. A local server lists them in pages and checks the
+//! requests. (tests/python/test_clusters.py compares the signatures with AWS's own library.)
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpus")
 }
 
-/// Keys of the bucket `prof`, and the files of the corpus that they are.
+/// Keys of the bucket `prof`, with the files of the corpus behind them.
 const OBJECTS: &[(&str, &str)] = &[
     ("api/v1/.hidden/a.pb.gz", "go-heap.base.pb.gz"),
     ("api/v1/", ""),
@@ -47,7 +47,8 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// An object store with one bucket: three keys a page, throttled once, with an object that nobody may read.
+/// Starts an object store with one bucket: three keys per page, one throttled request, and an object that denies
+/// access.
 fn store() -> Server {
     let asked_before = std::sync::atomic::AtomicUsize::new(0);
     Server::new(move |asked, stream| {
@@ -125,7 +126,7 @@ fn succeed(command: &mut Command) -> String {
 }
 
 #[test]
-fn an_object_is_what_its_file_is() {
+fn an_object_gives_the_same_output_as_its_file() {
     let store = store();
     let args = |base: &'static str, new: &'static str| [base, new, "--format", "json", "-n", "0"];
     let of_store = succeed(&mut command(&store, &args("s3://prof/api/v1/a b&c.pb.gz", "S3://prof/api/v2/a b&c.pb.gz")));
@@ -140,7 +141,7 @@ fn an_object_is_what_its_file_is() {
 }
 
 #[test]
-fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
+fn objects_are_paired_by_patterns_keys_and_prefixes() {
     let names = |args: &[&str]| {
         let store = store();
         let mut all = command(&store, &[args, &["--format", "jsonl", "-n", "1"]].concat());
@@ -159,7 +160,7 @@ fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
     assert_eq!(all.len(), 3, "{all:?} {said}");
     assert!(all[0].starts_with("api/a b&c 2930000000") && all[1].starts_with("db/x "), "{all:?}");
     assert!(all[2].contains("no such file on the base side"), "{all:?}");
-    // Ten keys in pages of three, twice, four profiles, and one answer that was "slow down".
+    // Ten keys in pages of three, listed twice, four profiles, and one "slow down" answer.
     assert_eq!(n_asked, 4 + 4 + 4 + 1, "{said}");
     let grouped =
         ["batch", "s3://prof/**/*.pb.gz", "--group", "service={1},file={2}", "--base", "file=x", "--new", "file=x"];
@@ -169,7 +170,7 @@ fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
     let (all, said, _) = names(&[&["batch", "s3://prof/*/*/*.pb.gz"], keys.as_slice()].concat());
     assert!(all[0].starts_with("api 2930000000") && all[1].starts_with("db "), "{all:?} {said}");
     assert!(all[2].contains("no file has version=@previous"), "{all:?}");
-    // By what keys begin with, as directories: hidden ones are left out.
+    // Prefixes work like directories: hidden keys are omitted.
     let (all, said, _) = names(&["batch", "s3://prof/db/v1/", "s3://prof/db/v2/"]);
     assert!(all.iter().any(|name| name.starts_with("x.pb.gz ")), "{all:?} {said}");
     assert!(all.iter().any(|name| name.contains("deep/er/x.pb.gz") && name.contains("on the new side")), "{all:?}");
@@ -179,7 +180,7 @@ fn a_bucket_is_paired_by_patterns_keys_and_beginnings() {
 
 #[test]
 #[cfg(feature = "store")]
-fn a_bucket_is_a_history_and_fills_a_store() {
+fn a_bucket_can_be_a_series_and_fill_a_store() {
     let store = store();
     let series = succeed(&mut command(&store, &["series", "S3://prof/api/*/a*.pb.gz", "--format", "json"]));
     let series: Value = serde_json::from_str(&series).unwrap();
@@ -193,13 +194,13 @@ fn a_bucket_is_a_history_and_fills_a_store() {
     let listed = succeed(&mut command(&store, &["store", "list", kept]));
     assert!(listed.contains("service=db/build=v1") && listed.contains("service=db/build=v2"), "{listed}");
     std::fs::remove_dir_all(kept).unwrap();
-    // Labels are read of objects, too.
+    // Labels of objects are read, too.
     let failed = command(&store, &[&add[..], &["host={host}"]].concat()).output().unwrap();
     assert!(failure(&failed).contains("s3://prof/db/v1/x.pb.gz: no sample has a label host"));
 }
 
 #[test]
-fn what_a_bucket_refuses_is_said() {
+fn errors_of_a_bucket_are_shown() {
     let store = store();
     let fails = |args: &[&str]| failure(&command(&store, args).output().unwrap());
     let _ = command(&store, &["top", "s3://prof/db/v1/x.pb.gz"]).output();
@@ -229,7 +230,7 @@ fn what_a_bucket_refuses_is_said() {
         let said = fails(&["series", pattern]);
         assert!(said.contains(why), "{pattern}: {said}");
     }
-    // Who is nobody is told how to be somebody.
+    // Without credentials, the error explains how to get them.
     let mut nobody = command(&store, &["top", "s3://prof/denied"]);
     let said = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
     assert!(said.contains("aws configure export-credentials"), "{said}");
@@ -263,7 +264,7 @@ fn an_endless_list_is_an_error_after_the_timeout() {
 }
 
 #[test]
-fn secrets_that_a_bucket_repeats_are_hidden() {
+fn secrets_in_answers_of_a_bucket_are_hidden() {
     for is_xml in [false, true] {
         let echoing = Server::new(move |asked, stream| {
             let path = asked.head.split(' ').nth(1).unwrap();
@@ -287,7 +288,7 @@ fn secrets_that_a_bucket_repeats_are_hidden() {
 }
 
 #[test]
-fn no_answer_is_a_list_unless_it_is_one() {
+fn answers_that_are_not_lists_are_errors() {
     let deep =
         format!("<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">{}", "<a>".repeat(1_000_000));
     for (body, why) in [

@@ -1,6 +1,6 @@
-//! The decoders of instructions against disassemblers that others wrote, on code that Go compiles when the tests run:
-//! GNU objdump for x86-64 (Go's own does not know AVX), Go's for arm64. Where instructions begin and end must be the
-//! same everywhere, and so must operation and operands, but for the spellings that the functions below list.
+//! Compares the instruction decoders with other disassemblers on code that Go compiles during the test: GNU objdump for
+//! x86-64 (Go's own does not support AVX), Go's objdump for arm64. The instruction boundaries must always be equal.
+//! Operations and operands must be equal except for the spelling differences listed in the functions below.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use regex::{Captures, Regex};
 
 use crate::tools::have;
 
-/// An instruction as a disassembler lists it.
+/// An instruction in the listing of a disassembler.
 struct Listed {
     address: u64,
     bytes: Vec<u8>,
@@ -31,7 +31,7 @@ fn go_build(architecture: &str, what: &str, file: &Path) {
     output(go.envs([("GOOS", "linux"), ("GOARCH", architecture), ("CGO_ENABLED", "0")]));
 }
 
-/// An empty folder to write to.
+/// Creates an empty folder for output.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("instructions-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
@@ -47,7 +47,7 @@ fn bytes(text: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| hex(&String::from_iter(pair)) as u8).collect()
 }
 
-/// Numbers of arm64, which each disassembler writes in a base of its own.
+/// Converts numbers of arm64 listings to decimal, because each disassembler writes them in another base.
 fn in_decimals(text: &str) -> String {
     static NUMBER: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"#(-?)([0-9][0-9a-fx.e+-]*)").unwrap());
     let number = |c: &Captures<'_>| match c[2].strip_prefix("0x") {
@@ -57,8 +57,9 @@ fn in_decimals(text: &str) -> String {
     NUMBER.replace_all(text, number).into_owned()
 }
 
-/// Decodes the bytes of a listing and compares; `spelled` is the judge's text in our words. Returns how many
-/// instructions were compared, and of how many only where they begin and end, since the judge does not know them.
+/// Decodes the bytes of a listing and compares the result. `spelled` converts the disassembler's text to our spelling.
+/// Returns the number of compared instructions, and the number of instructions unknown to the disassembler, of which
+/// only the boundaries were compared.
 fn compare(architecture: Architecture, listed: &[Listed], spelled: impl Fn(&Listed) -> String) -> (usize, usize) {
     let mut differences: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let (mut compared, mut unknown) = (0, 0);
@@ -71,7 +72,7 @@ fn compare(architecture: Architecture, listed: &[Listed], spelled: impl Fn(&List
             let place = format!("{:#x}: {}", theirs.address, theirs.text);
             let text = match architecture {
                 Architecture::X86_64 => ours.named(|_| None),
-                // Go does not say where the two steps of an address lead.
+                // Go does not resolve the address that two instructions build together.
                 Architecture::Arm64 => ours.to_string(),
             };
             assert_eq!((theirs.address, theirs.bytes.len()), (ours.address, ours.len.into()), "{place} is not {text}");
@@ -92,15 +93,20 @@ fn compare(architecture: Architecture, listed: &[Listed], spelled: impl Fn(&List
     (compared, unknown)
 }
 
-/// Replaces in order.
+/// Returns a function that applies these replacements in order.
 fn replacing(table: &[(&str, &'static str)]) -> impl Fn(&str) -> String + use<> {
     let table: Vec<_> = table.iter().map(|&(pattern, by)| (Regex::new(pattern).unwrap(), by)).collect();
     move |text| table.iter().fold(text.to_owned(), |text, (pattern, by)| pattern.replace_all(&text, *by).into_owned())
 }
 
 #[test]
-fn x86_64_as_gnu_objdump() {
-    if !have("x86_64-linux-gnu-objdump", "--version", "binutils-x86-64-linux-gnu", "x86_64_as_gnu_objdump") {
+fn x86_64_instructions_equal_gnu_objdump() {
+    if !have(
+        "x86_64-linux-gnu-objdump",
+        "--version",
+        "binutils-x86-64-linux-gnu",
+        "x86_64_instructions_equal_gnu_objdump",
+    ) {
         return;
     }
     let folder = folder("x86-64");
@@ -117,11 +123,11 @@ fn x86_64_as_gnu_objdump() {
     let listed: Vec<Listed> = listing.lines().filter_map(line).collect();
 
     let spelled = replacing(&[
-        // The names of targets.
+        // Names of branch targets.
         (r"\s*<.*>$", ""),
         (r"\s+", " "),
         (r" # ", "  # "),
-        // Prefixes without effect, as in padding, and the segments that are meant anyway.
+        // Prefixes without effect, as in padding, and default segments.
         (r"^((data16|cs|ds|es|ss|rex[.A-Z]*) )+", ""),
         (r"%[de]s:\((%rsi|%rdi)\)", "($1)"),
         (r",1\)", ")"),
@@ -136,8 +142,8 @@ fn x86_64_as_gnu_objdump() {
 }
 
 #[test]
-fn arm64_as_go_objdump() {
-    // Floating point, vectors and atomics; packages that need nothing that takes long to compile.
+fn arm64_instructions_equal_go_objdump() {
+    // Packages with floating point, vectors and atomics that compile quickly.
     let packages = ["math", "internal/bytealg", "internal/chacha8rand", "internal/runtime/atomic", "internal/strconv"];
     let spelled = replacing(&[
         (r"\s*,\s*", ", "),
@@ -169,7 +175,7 @@ fn arm64_as_go_objdump() {
             let mut columns = line.split('\t').filter(|column| !column.is_empty());
             let (_, address, code, text) = (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
             let text = text.split_once("// ").map_or("?", |(_, text)| text.trim()).to_owned();
-            // Words are shown as numbers.
+            // Instruction words are shown as numbers.
             let bytes = bytes(code).into_iter().rev().collect();
             Some(Listed { address: hex(address.strip_prefix("0x")?), bytes, text })
         };

@@ -1,5 +1,5 @@
-//! Profiles over http and https, from a real Go server that is started here: deltas of the live process, URLs in the place
-//! of files for every verb, and what happens when it does not answer, or not with a profile. `go` must be installed.
+//! Tests with profiles over HTTP and HTTPS, from a real Go server that the tests start: deltas of the live process,
+//! URLs instead of files for every verb, and servers that do not answer, or not with a profile. `go` must be installed.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use pprofdiff::{LoadOptions, Profile};
 
 struct Server {
-    /// Its standard input is open as long as it is to run.
+    /// The server runs as long as its standard input is open.
     _process: Child,
     http: String,
     https: String,
     certificate: PathBuf,
 }
 
-/// One server for all tests of this file.
+/// Starts one server for all tests of this file.
 fn server() -> &'static Server {
     static SERVER: OnceLock<Server> = OnceLock::new();
     SERVER.get_or_init(|| {
@@ -52,7 +52,7 @@ fn heap() -> String {
     format!("{}/debug/pprof/heap", server().http)
 }
 
-/// An empty folder to write to.
+/// Creates an empty folder for output.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("live-{name}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);
@@ -60,7 +60,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The verb `delta`, with such arguments.
+/// Returns a `delta` command with these arguments.
 fn command(folder: &Path, args: &[&str]) -> Command {
     verb(folder, &[&["delta"], args].concat())
 }
@@ -72,7 +72,7 @@ fn verb(folder: &Path, args: &[&str]) -> Command {
 fn program(program: &str, folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(program);
     command.current_dir(folder).args(args).stdin(Stdio::null());
-    // A proxy of the machine's is not for our own server.
+    // The requests to our own server must not go through a proxy of the machine.
     for name in ["http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "SSL_CERT_FILE"] {
         command.env_remove(name);
     }
@@ -91,7 +91,7 @@ fn succeed(output: &Output) {
     assert!(output.status.success() && stderr.is_empty() && output.stdout.is_empty(), "{stderr}");
 }
 
-/// The one line of a run that must fail.
+/// Checks that a command failed with one line, and returns that line.
 fn failure(output: &Output) -> String {
     let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
@@ -112,7 +112,7 @@ fn a_live_process_is_sampled_over_http() {
     let delta = load(&folder.join("out.pb.gz"));
     let seconds = delta.duration_nanos() as f64 / 1e9;
     assert!((0.9..5.0).contains(&seconds), "{seconds} s");
-    // It allocates a lot in a second, and holds little.
+    // The process allocates a lot per second, but holds little.
     assert!(delta.total(1).unwrap() > 1 << 20 && delta.total(3).unwrap() < 16 << 20);
     assert!(delta.comments().pop().unwrap().starts_with("pprofdiff delta: cumulative alloc_objects alloc_space;"));
     let mut pprof = Command::new("go");
@@ -130,13 +130,13 @@ fn a_live_process_is_sampled_again_and_again_over_https() {
     succeed(&command(&folder, &args).env("SSL_CERT_FILE", &server().certificate).output().unwrap());
     assert_eq!(files(&folder), ["heap-1.pb.zst", "heap-2.pb.zst", "heap-3.pb.zst"]);
     assert!((1..4).all(|i| load(&folder.join(format!("heap-{i}.pb.zst"))).n_samples() > 0));
-    // A certificate that nobody signed.
+    // The server's certificate is self-signed.
     let line = failure(&command(&folder, &args).output().unwrap());
     assert!(line.contains("https://127.0.0.1") && line.to_lowercase().contains("certificate"), "{line}");
 }
 
 #[test]
-fn what_was_taken_is_kept_when_the_next_one_fails() {
+fn finished_snapshots_are_kept_if_the_next_one_fails() {
     let folder = folder("kept");
     let url = format!("{}/twice", server().http);
     let output = command(&folder, &[&url, "--every", "100ms", "-o", "{index}.pb.gz"]).output().unwrap();
@@ -144,7 +144,7 @@ fn what_was_taken_is_kept_when_the_next_one_fails() {
     assert!(line.contains("503 Service Unavailable: out of snapshots"), "{line}");
     assert!(line.contains("the last snapshot is kept in snapshot.pb.gz"), "{line}");
     assert_eq!(files(&folder), ["1.pb.gz", "snapshot.pb.gz"]);
-    // And one can go on with it.
+    // The saved snapshot can be the start of another delta.
     let output = command(&folder, &["snapshot.pb.gz", &heap(), "-o", "2.pb.gz"]).output().unwrap();
     succeed(&output);
     assert!(load(&folder.join("2.pb.gz")).n_samples() > 0);
@@ -152,9 +152,10 @@ fn what_was_taken_is_kept_when_the_next_one_fails() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_was_taken_is_kept_when_ctrl_c_comes() {
+fn finished_snapshots_are_kept_on_ctrl_c() {
     let folder = folder("interrupted");
-    // What started the tests may ignore Ctrl-C (nohup, a script's `&`), and so would all that they start.
+    // The tests may run with Ctrl-C ignored (by nohup, or in the background of a script), and child processes inherit
+    // that. `env` restores the default.
     let heeds_it = ["--default-signal=INT", env!("CARGO_BIN_EXE_pprofdiff")];
     let args = ["delta", &heap(), "--seconds", "3600", "-o", "out.pb.gz"];
     let mut child = program("env", &folder, &[&heeds_it[..], &args[..]].concat()).spawn().unwrap();
@@ -171,7 +172,7 @@ fn what_was_taken_is_kept_when_ctrl_c_comes() {
     assert!(load(&kept).n_samples() > 0);
 }
 
-/// The URL that asks for a password.
+/// Returns a URL that requires a password.
 fn closed(login: &str) -> String {
     format!("{}/closed", server().http.replace("//", &format!("//{login}@")))
 }
@@ -196,7 +197,7 @@ fn passwords_are_sent() {
 }
 
 #[test]
-fn whatever_goes_wrong_is_one_clear_line() {
+fn every_failure_prints_one_line() {
     let folder = folder("wrong");
     let ask = |url: &str, more: &[&str]| {
         let args = [&[url, "--seconds", "1", "-o", "out.pb.gz"], more].concat();
@@ -212,7 +213,8 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(ask(&at("cut"), &[]).contains("/cut: "));
     assert!(ask(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
     assert!(ask("http://127.0.0.1:1/heap", &[]).contains("refused"));
-    // What can't be subtracted: by its URL nothing is asked for; else the first snapshot tells. Nobody waits.
+    // Profiles without cumulative counters: some URLs are refused without a request, others after the first snapshot.
+    // No case waits for a second snapshot.
     let nobody = "http://user:secret@127.0.0.1:1/debug/pprof";
     for path in ["profile", "profile?seconds=60", "goroutine", "goroutineleak", "heap?seconds=30"] {
         let line = ask(&format!("{nobody}/{path}"), &[]);
@@ -239,12 +241,12 @@ fn whatever_goes_wrong_is_one_clear_line() {
     assert!(files(&folder).is_empty(), "{:?}", files(&folder));
 }
 
-/// A file of the corpus behind a URL.
-fn served(file: &str) -> String {
+/// Returns the URL of a file of the corpus.
+fn corpus_url(file: &str) -> String {
     format!("{}/corpus/{file}", server().http)
 }
 
-/// What a run writes to standard output, names of the two files left out; its other output must be empty.
+/// Returns the standard output of a command without the names of the two files. Its stderr must be empty.
 fn written(output: &Output, names: [&str; 2]) -> String {
     let (text, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!([0, 1].contains(&output.status.code().unwrap()) && stderr.is_empty(), "{stderr}");
@@ -252,10 +254,10 @@ fn written(output: &Output, names: [&str; 2]) -> String {
 }
 
 #[test]
-fn every_verb_takes_urls_for_files() {
+fn every_verb_accepts_urls_instead_of_files() {
     let folder = folder("verbs");
     let names = ["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"];
-    let urls = names.map(served);
+    let urls = names.map(corpus_url);
     let paths = names.map(|name| corpus().join(name).display().to_string());
     let verbs: [&[&str]; 12] = [
         &["diff"],
@@ -276,7 +278,7 @@ fn every_verb_takes_urls_for_files() {
             let output = verb(&folder, &[args, &[base, new]].concat()).output().unwrap();
             written(&output, [base, new])
         });
-        // Files and URLs are called by what they are, and all else is the same.
+        // Files and URLs appear under their own names. All other output is equal.
         assert!(!of_urls.is_empty(), "{args:?}");
         if args[0] == "batch" {
             let rows = |text: &str| text.split_once("\"rows\"").map(|(_, rows)| rows.to_owned());
@@ -285,7 +287,7 @@ fn every_verb_takes_urls_for_files() {
             assert_eq!(of_files, of_urls, "{args:?}");
         }
     }
-    // Without a verb; one beside a file; several on a side.
+    // No verb, a URL combined with a file, and several URLs per side.
     let of = |args: &[&str]| {
         let output = verb(&folder, args).output().unwrap();
         written(&output, ["", ""].map(|_| "no such name"))
@@ -300,10 +302,10 @@ fn every_verb_takes_urls_for_files() {
     );
     let against = of(&["series", &urls[1], "--base", &urls[0], "--format", "csv"]);
     assert!(against.lines().count() > 3, "{against}");
-    // A scheme has no case.
+    // URL schemes are case-insensitive.
     assert_eq!(rows(&of(&[&urls[0].replace("http:", "HTTP:"), &urls[1]])), usual);
-    // What a server says is no file's name.
-    let line = failure(&verb(&folder, &["top", &served("none.pb.gz")]).output().unwrap());
+    // The answer of the server must not be confused with a file error.
+    let line = failure(&verb(&folder, &["top", &corpus_url("none.pb.gz")]).output().unwrap());
     assert!(line.contains("/corpus/none.pb.gz: the server answers 404 Not Found"), "{line}");
 }
 
@@ -354,13 +356,13 @@ fn https_is_not_redirected_to_http() {
         let output = top(&url);
         assert!(output.status.success(), "{url}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    // Nor by a second redirect.
+    // A second redirect is refused, too.
     let line = failure(&top(&format!("{https}/to-https/{}", heap(https).replace("debug/pprof/heap", "to-http/x/y"))));
     assert!(line.contains("which is not followed"), "{line}");
 }
 
 #[test]
-fn urls_of_every_verb_are_within_limits() {
+fn every_verb_applies_size_and_time_limits_to_urls() {
     let folder = folder("limits");
     let at = |path: &str| format!("{}/{path}", server().http);
     let file = corpus().join("go-heap.base.pb.gz").display().to_string();
@@ -373,13 +375,13 @@ fn urls_of_every_verb_are_within_limits() {
         let line = ask("debug/pprof/heap?gc=1", &["--inflated-limit", "9000"]);
         assert!(line.contains("limit"), "{line}");
     }
-    // The limit of the environment is for answers as well.
+    // The limit from the environment applies to answers of servers.
     let output = verb(&folder, &["top", &at("endless")]).env("PPROFDIFF_MAX_INFLATED", "70000").output().unwrap();
     assert!(failure(&output).contains("limit of 70000 bytes"));
     assert!(files(&folder).is_empty(), "{:?}", files(&folder));
 }
 
-/// The line that says why the one URL of a run gives nothing; verbs of many inputs have another that counts.
+/// Returns the error line for the only URL of a command. Verbs with many inputs print a second line with counts.
 fn failure_of_one(folder: &Path, args: &[&str]) -> String {
     let output = verb(folder, args).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();

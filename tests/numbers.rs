@@ -1,5 +1,5 @@
-//! Numbers at their ends: sums and products past int64, factors that are no number, totals of zero, negative values. Each
-//! is an error or an exact answer, in every view and every format.
+//! Tests of extreme numbers: sums and products beyond int64, invalid factors, totals of zero, negative values. Each
+//! gives an error or an exact answer, in every view and every format.
 
 #![allow(clippy::unwrap_used)]
 
@@ -14,7 +14,7 @@ use pprofdiff::proto::{self, Function, Line, Location, Sample, ValueType};
 use pprofdiff::{Diff, Normalize, Profile, Query, Result, Sort, WriteOptions};
 use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, dot, svg};
 
-/// A profile of one type: function `i` called by function 1, of the value `values[i]`.
+/// A profile with one sample type. Function 1 calls function `i`, which has the value `values[i]`.
 fn profile(values: &[i64]) -> proto::Profile {
     let n = values.len() as u64;
     let strings = ["", "cpu", "nanoseconds"].map(str::to_owned).into_iter();
@@ -54,7 +54,7 @@ fn said<T>(result: Result<T>) -> String {
     result.err().expect("an error").to_string()
 }
 
-/// Everything that is written of a diff, as text.
+/// Returns everything that is written about a diff, as text.
 fn everything(diff: &Diff, query: &Query) -> String {
     let view = diff.measure(query).unwrap();
     let mut out = Vec::new();
@@ -88,9 +88,9 @@ fn everything(diff: &Diff, query: &Query) -> String {
 }
 
 #[test]
-fn sums_that_no_int64_holds_are_refused_at_every_door() {
+fn sums_beyond_int64_are_refused_everywhere() {
     const HALF: i64 = i64::MAX / 2;
-    // By magnitude, so that no part of the samples can overflow either.
+    // The limit is on the sum of magnitudes, so that no subset of the samples can overflow.
     assert!(load(&[HALF, HALF, 1]).is_ok());
     for values in [&[HALF, HALF, 2][..], &[i64::MAX, -1], &[-HALF, -HALF, -2], &[i64::MIN], &[i64::MIN, i64::MIN]] {
         assert!(said(load(values)).contains("add up to more than an int64 holds"), "{values:?}");
@@ -101,7 +101,7 @@ fn sums_that_no_int64_holds_are_refused_at_every_door() {
     assert!(said(pair(&half, &more)).contains("int64"));
     assert!(said(Diff::new(&[half.clone(), more.clone()], &[load(&[1]).unwrap()])).contains("int64"));
     assert!(said(pprofdiff::merge(&[&half, &more])).contains("int64"));
-    // Counters may be as far apart as two int64 can be.
+    // The difference of two counters may exceed int64.
     let policy = DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()]);
     let ends = [-i64::MAX, i64::MAX].map(|v| load(&[v]).unwrap());
     assert!(said(delta(&ends[0], &ends[1], &policy)).contains("int64"));
@@ -111,7 +111,7 @@ fn sums_that_no_int64_holds_are_refused_at_every_door() {
 }
 
 #[test]
-fn values_near_the_ends_stay_exact_in_every_format() {
+fn values_near_the_int64_limits_are_exact_in_every_format() {
     const LARGE: i64 = 1 << 62;
     let diff = diff(&[0, -LARGE + 1], &[0, LARGE]);
     let row = diff.measure(&Query::default()).unwrap().top(Sort::Flat).rows[0];
@@ -138,7 +138,7 @@ fn factors_are_positive_numbers() {
         assert!(said(normalized(&diff, factor)).contains("must be a positive number"), "{text}");
     }
     assert!("one half".parse::<Normalize>().is_err());
-    // As a sum, of which every row is a part.
+    // The limit applies to the total; every row is a part of it.
     assert!(said(normalized(&diff, Normalize::Factor(1e300))).contains("no longer fits an int64"));
     assert!(said(normalized(&diff, Normalize::Factor(1.4e18))).contains("no longer fits an int64"));
     let large = normalized(&diff, Normalize::Factor(1.2e18)).unwrap();
@@ -150,11 +150,11 @@ fn factors_are_positive_numbers() {
 }
 
 #[test]
-fn what_is_zero_is_no_measure() {
+fn normalizing_by_zero_is_an_error() {
     let nothing = diff(&[0, 0], &[3, 4]);
     assert!(said(normalized(&nothing, Normalize::Total)).contains("that of the base is zero"));
     assert!(said(normalized(&diff(&[3, 4], &[0, 0]), Normalize::Total)).contains("that of the new side is zero"));
-    // A sum of zero is none either, although there are values.
+    // Values that sum to zero are refused, too.
     assert!(said(normalized(&diff(&[3, -3], &[3, 4]), Normalize::Total)).contains("that of the base is zero"));
     assert!(said(normalized(&diff(&[3, 4], &[-3, -4]), Normalize::Total)).contains("opposite signs"));
     assert!(said(normalized(&nothing, Normalize::Duration)).contains("that of the base is zero"));
@@ -164,7 +164,7 @@ fn what_is_zero_is_no_measure() {
     let long = Diff::new(&[lasting(i64::MAX), lasting(i64::MAX)], &[lasting(i64::MAX)]).unwrap().summed();
     let long = normalized(&long, Normalize::Duration).unwrap();
     assert_eq!((long.summary().factor, long.summary().base.as_ref().unwrap().duration_nanos), (1.0, i64::MAX));
-    // Of a base of zero all is new, and there is no share.
+    // With a base of zero everything is new, and shares are undefined.
     let text = everything(&nothing, &Query::default());
     assert!(text.contains("): 0 -> 7ns  +7ns  new\n"), "nothing is said of the growth");
     assert!(text.contains("  +4ns     new         -  "), "nothing is said of the share");
@@ -181,7 +181,7 @@ fn what_is_zero_is_no_measure() {
 fn negative_values_keep_their_sign() {
     let diff = diff(&[0, -100, 50], &[0, -40, 80]);
     let view = diff.measure(&Query::default()).unwrap();
-    // Percentages are of the magnitudes, so those of negative rows are negative and none is beyond all measure.
+    // Percentages refer to the sum of magnitudes. They are negative for negative rows, and never exceed 100%.
     assert_eq!((view.summary().total.base, view.summary().total.new), (150, 120));
     let top = view.top(Sort::Flat);
     let flats: Vec<_> = top.rows.iter().map(|r| (top.frames.name(r.frame), r.flat.base, r.flat.new)).collect();
@@ -190,14 +190,14 @@ fn negative_values_keep_their_sign() {
     Table::top(&top, usize::MAX).write_text(&mut text, TextOptions::default()).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("+40.00%") && text.contains("+20.00%"), "{text}");
-    // A scaled value is rounded half away from zero on both sides of it.
+    // Scaled values round half away from zero, for both signs.
     let half = normalized(&diff, Normalize::Factor(0.4875)).unwrap().top(Sort::Flat);
     let new = |name: &str| half.rows.iter().find(|r| half.frames.name(r.frame) == name).unwrap().flat.new;
     assert_eq!((new("f1"), new("f2")), (-20, 39));
 }
 
 #[test]
-fn a_rule_knows_no_percent_of_nothing() {
+fn percentage_rules_fail_on_growth_from_zero() {
     let verdict = |base: &[i64], new: &[i64], rule: &str| {
         let mut rules = Rules::default();
         rules.fail_on(rule).unwrap();
@@ -206,9 +206,9 @@ fn a_rule_knows_no_percent_of_nothing() {
         assert!(check.rules.iter().flat_map(|r| &r.findings).all(|f| f.percent.is_none_or(f64::is_finite)));
         check.verdict
     };
-    // Whatever is more than nothing is more than any percentage of it.
+    // Any growth from zero exceeds any percentage.
     assert_eq!(verdict(&[0], &[1], "total>+1000%"), Outcome::Fail);
-    // A new side of nothing is an error, as nothing was measured.
+    // A new side of zero is an error, because nothing was measured.
     let mut rules = Rules::default();
     rules.fail_on("total>+0%").unwrap();
     rules.how = How::default().with_strict(true);
