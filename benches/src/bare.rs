@@ -1,9 +1,10 @@
-//! The limit of the engine's design: inflate, tables that nothing checks, and one addition for each location of each
-//! sample. Ids are taken to be 1 to n, and samples to be written as usual; anything else panics or is wrong.
+//! A lower bound for the engine's time: inflate a file, decode its tables without validation, and do one addition for
+//! each location of each sample. It assumes that ids are 1 to n and that fields have the usual encoding; other input
+//! panics or gives wrong results.
 
 use std::path::Path;
 
-/// Of the last sample type, the sums of each location's function (by its number), and the number of functions' names.
+/// Returns, for the last sample type, the sum of each function by its number, and the number of function names.
 pub fn decode_and_add(file: &[u8]) -> (Vec<i64>, usize) {
     let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;
     let mut data = vec![0; size];
@@ -15,7 +16,7 @@ pub fn decode_and_add(file: &[u8]) -> (Vec<i64>, usize) {
         4 => {
             let mut function = 0;
             for_each_field(message, |field, _, line| {
-                // The innermost line is the first.
+                // The first line is the innermost.
                 if field == 4 && function == 0 {
                     for_each_field(line, |field, value, _| function = if field == 1 { value } else { function });
                 }
@@ -58,7 +59,7 @@ pub fn decode_and_add(file: &[u8]) -> (Vec<i64>, usize) {
     (sums, names.len())
 }
 
-/// The same of a file.
+/// Like [`decode_and_add`], for a file.
 pub fn decode_and_add_file(path: &Path) -> (Vec<i64>, usize) {
     decode_and_add(&std::fs::read(path).unwrap())
 }

@@ -1,11 +1,11 @@
-//! Profiles to measure with: made up, deterministic, in the shape of what large services produce.
+//! Synthetic, deterministic profiles for measurements, similar to those of large services.
 //!
-//! A made-up program is a layered call graph: every function has a few call sites, one of them hot, each
-//! of which leads to a function of a deeper layer (or, rarely, back to one above: recursion). A stack is a
-//! random walk down from a root. About one location in eight has an inlined callee. The new side is another
-//! build of the same program: of its stacks 8 % are gone and 8 % are new, every address is another,
-//! lines are shifted, ids are assigned anew. Snapshots are of one process: its counters grow. Builds of a history are as many
-//! versions of the program: few stacks go and come in each, values differ, and one function costs more from some build on.
+//! A synthetic program is a layered call graph. Every function has a few call sites, one of them hot, and each leads to
+//! a function of a deeper layer (or rarely to one above, as recursion). A stack is a random walk down from a root.
+//! About one location in eight has an inlined callee. The new side is another build of the same program: 8 % of its
+//! stacks are removed and 8 % are new, every address differs, lines are shifted, and ids are reassigned. Snapshots come
+//! from one process, whose counters grow. The builds of a history are versions of one program: few stacks change in
+//! each, values vary, and one function costs more from some build on.
 
 #[allow(clippy::unwrap_used)]
 pub mod bare;
@@ -17,14 +17,14 @@ use std::path::{Path, PathBuf};
 
 use prost::encoding::encode_varint;
 
-/// How large a profile is.
+/// The size of a profile.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// Its name in tables.
+    /// The name in tables.
     pub name: &'static str,
     samples: u64,
     functions: u64,
-    /// Of a hundred calls of a function, how many take its hot path at least: what makes stacks compress.
+    /// The minimum percentage of calls of a function that take its hot path. It determines how well stacks compress.
     hot: u64,
     depth: u64,
     values: usize,
@@ -39,19 +39,19 @@ pub const M: Size = Size { name: "M", samples: 50_000, functions: 10_400, hot: 6
 pub const L: Size =
     Size { name: "L", samples: 1_000_000, functions: 100_000, hot: 84, depth: 45, values: 2, labels: false };
 
-/// Call sites of a function.
+/// Number of call sites per function.
 const SITES: u64 = 3;
-/// Snapshots of a series.
+/// Number of snapshots in a series.
 pub const SNAPSHOTS: u64 = 10;
-/// Pairs of size S for what compares many.
+/// Number of pairs of size S for tasks that compare many.
 pub const PAIRS: u64 = 200;
 
-/// A small fast generator (splitmix64): good enough to walk with, the same everywhere.
+/// A small fast generator (splitmix64), random enough for walks and the same on every platform.
 #[derive(Clone, Copy)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -69,16 +69,16 @@ fn hash(parts: &[u64]) -> u64 {
     parts.iter().fold(0, |h, &p| Random(h ^ p.wrapping_mul(0x2545_f491_4f6c_dd1d)).bits())
 }
 
-/// Which side of a pair.
+/// The side of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Build {
     /// The first build.
     Base,
-    /// The second.
+    /// The second build.
     New,
 }
 
-/// Fields of a message, appended to bytes.
+/// Appends a field to a message.
 fn int(out: &mut Vec<u8>, field: u64, v: u64) {
     if v != 0 {
         encode_varint(field << 3, out);
@@ -92,7 +92,7 @@ fn bytes(out: &mut Vec<u8>, field: u64, b: &[u8]) {
     out.extend_from_slice(b);
 }
 
-/// Numbers things in the order of first use, from 1.
+/// Assigns numbers in the order of first use, from 1.
 #[derive(Default)]
 struct Order {
     ids: HashMap<u64, u64>,
@@ -109,7 +109,7 @@ impl Order {
     }
 }
 
-/// A made-up program.
+/// A synthetic program.
 #[derive(Clone, Copy)]
 struct Program {
     size: Size,
@@ -117,8 +117,8 @@ struct Program {
 }
 
 impl Program {
-    /// The call sites of one stack, root first; a stack's number says all about it, whatever the build.
-    /// Returns what is left of its randomness.
+    /// Computes the call sites of a stack, root first. The stack's number determines them for every build. Returns the
+    /// generator for further random numbers of this stack.
     fn walk(self, index: u64, stack: &mut Vec<u64>) -> Random {
         let Size { functions, hot, depth, .. } = self.size;
         let layers = depth * 3 / 2;
@@ -131,7 +131,7 @@ impl Program {
             let site = function * SITES + call;
             stack.push(site);
             let mut h = Random(hash(&[self.seed, site]));
-            // Calls lead from one layer to the next; one in thirty to a function that is above already.
+            // Calls lead from one layer to the next. One call in thirty goes to a function further up, as recursion.
             function = match h.below(30) {
                 0 if stack.len() > 2 => stack[stack.len() - 2] / SITES,
                 _ => (8 + (layer % layers) * wide + h.below(wide)) % functions,
@@ -141,13 +141,13 @@ impl Program {
     }
 }
 
-/// What a stack cost: times that it was seen (or objects that it allocated), and objects still in use.
+/// The cost of a stack: the number of times it was seen (or of objects that it allocated), and of objects still in use.
 struct Cost {
     count: u64,
     kept: u64,
 }
 
-/// One side of a pair as an inflated message.
+/// Returns one side of a pair as an inflated message.
 pub fn message(size: Size, build: Build, seed: u64) -> Vec<u8> {
     let shift = if build == Build::New { size.samples * 8 / 100 } else { 0 };
     encode(Program { size, seed }, build as u64, shift..shift + size.samples, |_, random| {
@@ -156,9 +156,9 @@ pub fn message(size: Size, build: Build, seed: u64) -> Vec<u8> {
     })
 }
 
-/// Snapshot `time` of a process's heap, as an inflated message. Counters only grow, and half of them stand
-/// still; each time some stacks are new, which come first and so move all ids (as Go's do), a few of the
-/// oldest are gone, and others are missing this once.
+/// Returns snapshot `time` of a process's heap, as an inflated message. Counters never decrease, and half of them stay
+/// constant. Each snapshot has some new stacks, which come first and therefore change all ids (as in Go), lacks a few
+/// of the oldest, and omits some others once.
 pub fn snapshot(size: Size, time: u64, seed: u64) -> Vec<u8> {
     let step = size.samples / 100;
     let stacks = (time * step..size.samples + 2 * time * step).rev();
@@ -174,11 +174,11 @@ pub fn snapshot(size: Size, time: u64, seed: u64) -> Vec<u8> {
     )
 }
 
-/// The build of a history from which on a function costs more.
+/// The first build of a history in which a function costs more.
 pub const STEP: u64 = 600;
 
-/// Build `number` of a history as an inflated message: after a thousand builds 8 % of the stacks are others, one in 25 is not
-/// seen, and values differ by up to 10 %, and by up to 3 % in common.
+/// Returns build `number` of a history as an inflated message. 8 % of the stacks are replaced per thousand builds, one
+/// in 25 is missing in each build, and values vary by up to 10 % each plus up to 3 % in common.
 pub fn history(size: Size, number: u64, seed: u64) -> Vec<u8> {
     let program = Program { size, seed };
     let begin = number * size.samples / 12_500;
@@ -187,7 +187,7 @@ pub fn history(size: Size, number: u64, seed: u64) -> Vec<u8> {
     program.walk(0, &mut stack);
     let slow = stack[stack.len() / 3] / SITES;
     let all = 970 + hash(&[seed, number, 2]) % 61;
-    // Costs are asked for one after the other.
+    // The callback for costs is called for one stack after another.
     let stack = std::cell::RefCell::new(stack);
     encode(program, number + 2, stacks, |index, random| {
         let mut stack = stack.borrow_mut();
@@ -204,7 +204,7 @@ fn weight(random: &mut Random) -> u64 {
     (random.below(1000) + 1) * (1 + random.below(40) / 39 * 50)
 }
 
-/// The base has the version 0, the new side 1; builds of a history have further ones.
+/// Encodes a message. The base has version 0, the new side 1, and the builds of a history higher versions.
 fn encode(
     program: Program,
     version: u64,
@@ -312,7 +312,7 @@ fn encode(
         ));
         let name = strings.len() as u64 - 1;
         let file = *files.entry(function / 20).or_insert_with(|| {
-            // By the file alone: which of its functions comes first differs from one snapshot to the next.
+            // Depends only on the file, because the first function of the file differs between snapshots.
             let file = function / 20;
             strings.push(format!("/src/fleet/service{}/internal/package{}/file{file}.go", file % 17, file % 211));
             strings.len() as u64 - 1
@@ -323,20 +323,20 @@ fn encode(
         bytes(&mut out, 5, &m);
     }
     strings.iter().for_each(|s| bytes(&mut out, 6, s.as_bytes()));
-    // A history has a build an hour.
+    // A history has one build per hour.
     let later = if version > 1 { version * 3_600_000_000_000 } else { version };
     int(&mut out, 9, 1_790_000_000_000_000_000 + later);
     int(&mut out, 10, 30_000_000_000);
     out
 }
 
-/// A message as a gzip file, at the level that Go writes.
+/// Compresses a message with gzip, at the level that Go uses.
 pub fn gzip(message: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::new(6));
     io::Write::write_all(&mut encoder, message).and_then(|()| encoder.finish()).expect("memory does not fail")
 }
 
-/// The limit: libdeflate into a fresh buffer, and nothing else.
+/// Inflates a file into a fresh buffer with libdeflate: the lower bound for loading.
 #[allow(clippy::unwrap_used)]
 pub fn inflate(file: &[u8]) {
     let size = u32::from_le_bytes(*file.last_chunk::<4>().unwrap()) as usize;
@@ -345,10 +345,10 @@ pub fn inflate(file: &[u8]) {
     std::hint::black_box(&out);
 }
 
-/// Writes `path` unless it is there.
-fn made(path: PathBuf, message: impl FnOnce() -> Vec<u8>) -> io::Result<PathBuf> {
+/// Writes `path` unless it exists.
+fn create_if_missing(path: PathBuf, message: impl FnOnce() -> Vec<u8>) -> io::Result<PathBuf> {
     if !path.exists() {
-        // Another process may make the same file at the same time.
+        // Another process may create the same file at the same time.
         let part = path.with_extension(format!("part{}", std::process::id()));
         std::fs::write(&part, gzip(&message()))?;
         std::fs::rename(part, &path)?;
@@ -356,35 +356,36 @@ fn made(path: PathBuf, message: impl FnOnce() -> Vec<u8>) -> io::Result<PathBuf>
     Ok(path)
 }
 
-/// The files of a pair, made if they are missing.
+/// Returns the files of a pair, and creates them if they are missing.
 pub fn pair(size: Size, seed: u64) -> io::Result<[PathBuf; 2]> {
     let dir = data_dir()?;
-    let file =
-        |side: &str, build| made(dir.join(format!("{}-{seed}.{side}.pb.gz", size.name)), || message(size, build, seed));
+    let file = |side: &str, build| {
+        create_if_missing(dir.join(format!("{}-{seed}.{side}.pb.gz", size.name)), || message(size, build, seed))
+    };
     Ok([file("base", Build::Base)?, file("new", Build::New)?])
 }
 
-/// [`PAIRS`] pairs of size S, of as many programs.
+/// Returns [`PAIRS`] pairs of size S, each from another program.
 pub fn many_pairs() -> io::Result<Vec<[PathBuf; 2]>> {
     (1..=PAIRS).map(|seed| pair(S, seed)).collect()
 }
 
-/// A series of [`SNAPSHOTS`] cumulative heap profiles of one process, the oldest first.
+/// Returns a series of [`SNAPSHOTS`] cumulative heap profiles of one process, oldest first.
 pub fn series(size: Size) -> io::Result<Vec<PathBuf>> {
     let dir = data_dir()?;
     (0..SNAPSHOTS)
-        .map(|time| made(dir.join(format!("{}-heap.{time}.pb.gz", size.name)), || snapshot(size, time, 1)))
+        .map(|time| create_if_missing(dir.join(format!("{}-heap.{time}.pb.gz", size.name)), || snapshot(size, time, 1)))
         .collect()
 }
 
-/// A pair of real profiles of the corpus: two builds of a program in Rust, with inlining.
+/// Returns a pair of real profiles of the corpus: two builds of a Rust program, with inlining.
 pub fn real_pair() -> [PathBuf; 2] {
     ["base", "new"]
         .map(|side| Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../tests/corpus/rust-cpu.{side}.pb.gz")))
 }
 
-/// Where measurements keep their files: in the target folder of the workspace. What another version of this file
-/// made is removed, since it may be something else.
+/// Returns the folder for files of measurements, in the target folder of the workspace. Files from another version of
+/// this generator are removed, because they may have other content.
 pub fn data_dir() -> io::Result<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/bench-data");
     let (mark, generator) = (dir.join("generator.rs"), include_str!("lib.rs"));

@@ -1,4 +1,4 @@
-//! Behaviour of google/pprof since November 2026 that older versions lack or handle differently.
+//! Behaviour of google/pprof of November 2026 that older versions lack or handle differently.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Writes the profiles of a history: `builds DIRECTORY [NUMBER [FROM]]` makes `build-0.pb.gz` and so on, of size S, a thousand
-//! unless told otherwise. Builds from [`STEP`](pprofdiff_bench::STEP) on have a function that costs more.
+//! Writes the profiles of a history: `builds DIRECTORY [NUMBER [FROM]]` writes `build-0.pb.gz` and so on, of size S,
+//! 1,000 by default. A function costs more from build [`STEP`](pprofdiff_bench::STEP) on.
 
 use std::path::Path;
 

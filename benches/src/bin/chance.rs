@@ -1,6 +1,6 @@
-//! How often a check fails though nothing changed, and how often it and explain find what did: on the profiles that
-//! `benches/chance/record` took of one binary. `cargo run --release -p pprofdiff-bench --bin chance [DIRECTORY [fleet]]`
-//! prints what docs/statistics.md sums up, or of fleets alone.
+//! Measures the false alarm rate of `check`, and how often `check` and `explain` detect a planted change. The profiles
+//! come from `benches/chance/record`, which recorded one binary repeatedly. `cargo run --release -p pprofdiff-bench
+//! --bin chance [DIRECTORY [fleet]]` prints the results behind docs/statistics.md; with `fleet`, only those for fleets.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,19 +14,19 @@ use pprofdiff_bench::Random;
 use prost::Message as _;
 use rayon::prelude::*;
 
-/// Comparisons of each kind.
+/// Number of comparisons of each kind.
 const TRIES: u64 = 1000;
 const TRIES_OF_POWER: u64 = 100;
-/// Samples of a made-up run, and the part of them that the frame has that is made dearer.
+/// Samples of a synthetic run, and the share of the frame that becomes more expensive.
 const SAMPLES: f64 = 5000.0;
 const SHARE: f64 = 0.1;
-/// The same of a fleet, whose machines have a run each, and the tries of it.
+/// The same share in a fleet with one run per machine, and the number of tries.
 const SHARE_OF_FLEET: f64 = 0.01;
 const TRIES_OF_FLEET: u64 = 20;
-/// The least change that is a cause; unless it is asked for, 0.002.
+/// The minimum effect for a cause in a fleet. The default of the engine is 0.002.
 const LEAST_OF_FLEET: f64 = 0.0002;
 
-/// Numbers from 0 to 1, always the same.
+/// A seeded generator of numbers from 0 to 1.
 struct Chance(Random);
 
 impl Chance {
@@ -51,7 +51,7 @@ impl Chance {
         n
     }
 
-    /// So many of them, in any order.
+    /// Chooses `n` elements in random order.
     fn choose<T: Clone>(&mut self, all: &[T], n: usize) -> Vec<T> {
         let mut all = all.to_vec();
         for i in 0..n {
@@ -63,7 +63,7 @@ impl Chance {
     }
 }
 
-/// The rate with the interval of Wilson (1927) at 95 %, in percent.
+/// Returns a rate with Wilson's interval (1927) at 95 %, in percent.
 fn rate(n: usize, of: usize) -> String {
     let (n, of, z) = (n as f64, of as f64, 1.96);
     let p = n / of;
@@ -104,7 +104,7 @@ fn false_failures(title: &str, all: &[Arc<Profile>], rules: &[&str]) {
     }
 }
 
-/// How many rows a table of equal builds leaves that is asked for significant ones, and how often it leaves any.
+/// Prints the number of significant rows in tables of equal builds, and how many tables have any.
 fn false_rows(all: &[Arc<Profile>]) {
     println!("\nEqual builds, CPU: tables with significant rows in percent (95 % interval), and rows of a table\n");
     println!("| rows by | runs a side | tables | rows |\n|---|---:|---:|---:|");
@@ -129,12 +129,12 @@ fn false_rows(all: &[Arc<Profile>]) {
     }
 }
 
-/// All that was recorded as one profile, of which runs are drawn.
+/// All recorded runs as one profile, from which synthetic runs are drawn.
 struct Model {
     message: Message,
     column: usize,
     total: f64,
-    /// The leaf's function of each sample, and whether it has the frame that is made dearer.
+    /// For each sample, its leaf function, and whether it contains the frame that becomes more expensive.
     leaf: Vec<u64>,
     is_dearer: Vec<bool>,
     share: f64,
@@ -142,7 +142,7 @@ struct Model {
 }
 
 impl Model {
-    /// Dearer is made what has about this share.
+    /// Selects the frame whose share is closest to the given one.
     fn new(all: &[Arc<Profile>], wanted: f64) -> Model {
         let merged = pprofdiff::merge(&all.iter().map(|p| &**p).collect::<Vec<_>>()).expect("one program");
         let bytes = merged.to_bytes(&WriteOptions::default().with_compression(pprofdiff::Compression::None));
@@ -165,7 +165,7 @@ impl Model {
             .iter()
             .map(|f| (f.id, String::from_utf8_lossy(&message.string_table[f.name as usize]).into_owned()))
             .collect();
-        // What the runtime does is no cause.
+        // Functions of the runtime are never causes.
         cum.retain(|function, _| !names[function].starts_with("runtime."));
         let (&chosen, &value) =
             cum.iter().min_by(|a, b| far(*a.1).total_cmp(&far(*b.1)).then(a.0.cmp(b.0))).expect("a frame");
@@ -176,7 +176,7 @@ impl Model {
         Model { message, column, total: total as f64, leaf, is_dearer, share, name }
     }
 
-    /// A run: so many samples, functions that differ by tau, and one frame that costs so much more.
+    /// Draws a run. Functions vary by `tau`, and the cost of one frame grows by `growth`.
     fn run(&self, chance: &mut Chance, tau: f64, growth: f64) -> Arc<Profile> {
         let mut message = self.message.clone();
         let mut noise: HashMap<u64, f64> = HashMap::new();
@@ -214,7 +214,7 @@ fn power(model: &Model) {
     }
 }
 
-/// What explain finds in a fleet, where each machine takes one profile: every machine's functions differ by tau.
+/// Prints what `explain` finds in a fleet with one profile per machine. The functions of every machine vary by tau.
 fn fleet(model: &Model) {
     println!(
         "\n`{}`, {:.1} % of all, costs so much more of the whole on so many machines a side (5,000 samples and tau 0.05 \

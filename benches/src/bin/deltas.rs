@@ -1,8 +1,9 @@
-//! The deltas of a series of heap snapshots: milliseconds of each stage, a snapshot, as JSON; medians of the runs.
+//! Measures the deltas of a series of heap snapshots. Prints the median milliseconds of each stage per snapshot, as
+//! JSON.
 //!
-//! `deltas RUNS [OUT-{index}]`. From the bytes of a gzip file to the bytes of a gzip file (level 1), on one thread; and as
-//! the command does it, on two: while one snapshot is worked on, the next is loaded. With a name, the deltas of the last
-//! run are written, for others to check.
+//! `deltas RUNS [OUT-{index}]`. A delta starts with the bytes of a gzip file and ends with the bytes of a gzip file
+//! (level 1). It is measured on one thread, and on two as in the command, where the next snapshot is loaded in
+//! parallel. With a file name, the deltas of the last run are written, so that other programs can check them.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 
@@ -22,11 +23,11 @@ fn main() {
     let options = WriteOptions::default().with_level(1);
     let load = |bytes: &[u8]| Profile::from_bytes("snapshot", bytes, &LoadOptions::default()).unwrap();
 
-    // Of each snapshot but the first: load, update, pack, all.
+    // For each snapshot but the first: load, update, compress, total.
     let mut times = vec![[const { Vec::new() }; 4]; snapshots.len() - 1];
     let (mut size, mut snapshot_size, mut inflated, mut samples) = (0, 0, 0, 0);
     for _ in 0..runs {
-        // A few of the made-up stacks occur twice, and count less when one of the two is missing.
+        // Some synthetic stacks occur twice. If one of the two vanishes, their sum decreases.
         let mut computer = DeltaComputer::new(DeltaOptions::default().with_on_reset(OnReset::Clamp));
         computer.start(&load(&snapshots[0])).unwrap();
         (size, snapshot_size, inflated, samples) = (0, 0, 0, 0);

@@ -1,6 +1,6 @@
-//! Writes the profiles to measure with to `target/bench-data`, and says what is in them.
+//! Writes the profiles for measurements to `target/bench-data`, and prints a description of each.
 //!
-//! What is there already is kept, unless another version of the generator made it.
+//! Existing files are kept, unless another version of the generator made them.
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
-//! How well a series finds lasting changes: in made-up histories of 200 builds of a program of 2,000 functions, with
-//! steps, spikes, what passes, drifts, a renamed function and missing builds.
-//! `cargo run --release -p pprofdiff-bench --bin history` prints what docs/statistics.md sums up.
+//! Measures how well a series finds lasting changes. The synthetic histories have 200 builds of a program of 2,000
+//! functions, with steps, spikes, temporary changes, drifts, a renamed function and missing builds. `cargo run
+//! --release -p pprofdiff-bench --bin history` prints the results behind docs/statistics.md.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -17,7 +17,7 @@ use rayon::prelude::*;
 const BUILDS: usize = 200;
 const FUNCTIONS: usize = 2_000;
 const HISTORIES: u64 = 40;
-/// Samples of a build.
+/// Samples per build.
 const SAMPLES: f64 = 20_000.0;
 
 struct Chance(Random);
@@ -48,12 +48,12 @@ impl Chance {
     }
 }
 
-/// What was planted into a function.
+/// The change planted into a function.
 #[derive(Clone, Copy, PartialEq)]
 enum Plant {
     Step(usize, f64),
     Passed(usize, usize, f64),
-    /// From this build on, up to that factor.
+    /// Grows from this build on, up to this factor.
     Drift(usize, f64),
     Spike(usize, f64),
 }
@@ -76,7 +76,8 @@ fn name(function: usize) -> String {
     format!("part{}.f{function}", function % 37)
 }
 
-/// The profiles of a history; what was planted, by name; builds are numbered as they were made, and some are missing.
+/// Returns the profiles of a history, and the planted changes by function name. Builds are numbered in the order in
+/// which they were made; some are missing.
 fn history(seed: u64, tau: f64) -> (Vec<(String, Source)>, HashMap<String, Plant>) {
     let mut chance = Chance(Random(seed));
     let mut costs: Vec<f64> = (0..FUNCTIONS).map(|i| 1.0 / (1.0 + i as f64).powf(0.8)).collect();
@@ -108,7 +109,7 @@ fn history(seed: u64, tau: f64) -> (Vec<(String, Source)>, HashMap<String, Plant
     for _ in 0..5 {
         plant(&mut chance, &mut plants, &|c| Plant::Spike(c.below(BUILDS), 2.0 + 4.0 * c.uniform()));
     }
-    // A function that has another name from some build on.
+    // A function that is renamed at some build.
     let renamed = plant(&mut chance, &mut plants, &|c| Plant::Step(20 + c.below(BUILDS - 40), 0.0));
     let at = match plants[&renamed] {
         Plant::Step(at, _) => at,
@@ -148,7 +149,7 @@ fn history(seed: u64, tau: f64) -> (Vec<(String, Source)>, HashMap<String, Plant
     (builds, by_name)
 }
 
-/// Counts over histories.
+/// Counts over all histories.
 #[derive(Default)]
 struct Score {
     rows: usize,
@@ -157,14 +158,14 @@ struct Score {
     planted: [usize; 3],
     found: [usize; 3],
     late: Vec<usize>,
-    /// Through all builds, and from some build on: planted and found.
+    /// Drifts through all builds, and drifts that begin at some build: planted and found.
     drifts: [[usize; 2]; 2],
     passed: [usize; 2],
     loading: f64,
     finding: f64,
 }
 
-/// Large enough to be found: how far a step stands out of what its builds differ by, in standard deviations.
+/// Returns the size of a step in standard deviations of the difference between builds. Only clear steps must be found.
 fn clearness(function: usize, at: usize, factor: f64, tau: f64) -> f64 {
     let all: f64 = (0..FUNCTIONS).map(|i| 1.0 / (1.0 + i as f64).powf(0.8)).sum();
     let cost = SAMPLES / all / (1.0 + function as f64).powf(0.8);

@@ -1,9 +1,8 @@
-//! Our works and their limits in one process, one at a time and on demand: so a driver can take turns, also
+//! Runs our tasks and their lower bounds in one process, one at a time on demand, so that a driver can alternate them
 //! with other processes.
 //!
-//! `inprocess PAIR` (S, M, L, real; many: the 200 pairs) checks the answers, then reads names of works from
-//! standard input, a line each, and answers each with the seconds of wall
-//! and CPU time that it took.
+//! `inprocess PAIR` (S, M, L, real; many: the 200 pairs) checks the answers. It then reads the name of a task per line
+//! from standard input, runs it, and prints its wall and CPU time in seconds.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 
@@ -28,7 +27,7 @@ fn pool(threads: usize) -> Arc<ThreadPool> {
     Arc::new(rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap())
 }
 
-/// CPU time of this process, all threads.
+/// Returns the CPU time of all threads of this process.
 fn cpu_seconds() -> f64 {
     let t = clock_gettime(ClockId::ProcessCPUTime);
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
@@ -42,7 +41,8 @@ fn top(diff: &Diff) -> Top {
     diff.measure(&Query::default()).unwrap().top(Sort::Flat)
 }
 
-/// Against the obvious way; where that takes minutes (`large`), that flat values add up to the totals.
+/// Compares the table with the obvious implementation. This takes minutes for `large` pairs, where only the sum of the
+/// flat values is checked.
 fn check(paths: &[PathBuf; 2], large: bool) {
     let top = top(&open(paths));
     if large {
@@ -59,7 +59,7 @@ fn explain(diff: &Diff) -> Explanation {
     diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap()
 }
 
-/// With a rule on every function.
+/// Checks a rule on every function.
 fn rules(diff: &Diff) -> Check {
     let mut rules = Rules::default();
     rules.fail_on("flat:regex=.>+10%").unwrap();
@@ -71,7 +71,7 @@ fn write(paths: &[PathBuf; 2], compression: Compression) {
     profile.to_bytes(&WriteOptions::default().with_compression(compression)).unwrap();
 }
 
-/// What is done with one pair, on two threads.
+/// Returns the tasks for one pair, on two threads.
 fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
     let files = [0, 1].map(|i: usize| std::fs::read(&paths[i]).unwrap());
     let two = pool(2);
@@ -88,10 +88,10 @@ fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
         ),
         work("open", |paths| drop(open(paths))),
         work("top", |paths| drop(top(&open(paths)))),
-        // What Python's diff(a, b).top() does.
+        // The work of Python's diff(a, b).top().
         work("table", |paths| drop(Table::top(&top(&open(paths)), usize::MAX))),
         work("stacks", |paths| drop(open(paths).measure(&Query::default()).unwrap().stacks_as_found(false))),
-        // With opening, as `top`: what is beyond that is the cost of the answer.
+        // Includes opening the files, like `top`, so the difference to `top` is the cost of the answer.
         work("explain", |paths| drop(explain(&open(paths)))),
         work("check", |paths| drop(rules(&open(paths)))),
         work("page", |paths| drop(page(&open(paths), &Query::default(), &PageOptions::default(), None).unwrap())),
@@ -100,8 +100,8 @@ fn of_one_pair(paths: &[PathBuf; 2]) -> Vec<Work> {
     ]
 }
 
-/// What is done with many pairs, on one thread and on two: `many` gives the diffs, `tops` also the table of each,
-/// made where the diffs come out, as a loop over them does.
+/// Returns the tasks for many pairs, on one thread and on two. `many` returns the diffs. `tops` also builds the table
+/// of each diff as soon as the diff is ready, like a loop over the diffs.
 fn of_many_pairs(pairs: &[[PathBuf; 2]]) -> Vec<Work> {
     let files: Arc<Vec<Vec<u8>>> = Arc::new(pairs.iter().flatten().map(|path| std::fs::read(path).unwrap()).collect());
     let source = |path: &PathBuf| vec![Source::Path(path.clone())];

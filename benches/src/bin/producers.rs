@@ -1,6 +1,6 @@
-//! How often a check of equal builds fails, and how often `explain` finds an injected change, by producer: on the recordings
-//! of `benches/producers/record`. `cargo run --release -p pprofdiff-bench --bin producers [DIRECTORY]` prints the tables of
-//! docs/statistics.md.
+//! Measures, by producer, how often a check of equal builds fails, and how often `explain` finds an injected change.
+//! The recordings come from `benches/producers/record`. `cargo run --release -p pprofdiff-bench --bin producers
+//! [DIRECTORY]` prints the tables of docs/statistics.md.
 //!
 //! The same samples are written in the formats of several producers, so all rows of these formats should be equal.
 
@@ -16,20 +16,20 @@ use pprofdiff_bench::Random;
 use rayon::prelude::*;
 
 const RULES: [&str; 2] = ["flat:any>+20%", "cum:any>+20%"];
-/// Pairs of made-up runs, and the samples of a run.
+/// Number of pairs of synthetic runs, and of samples in a run.
 const TRIES: u64 = 100;
 const SAMPLES: f64 = 1_000.0;
-/// The functions of the made-up program besides the one whose cost doubles, and the share of that one.
+/// Number of functions besides the one whose cost doubles, and the share of that function.
 const FUNCTIONS: usize = 30;
 const SHARE: f64 = 0.1;
 const CHANGED: &str = "shop.changed";
-/// Nanoseconds between two samples of `perf record -F 99`, as perf rounds it.
+/// Nanoseconds between two samples of `perf record -F 99`, as rounded by perf.
 const PERIOD: i64 = 10_101_010;
 
 /// Stacks, root first, with their numbers of samples.
 type Samples = Vec<(Vec<String>, u64)>;
 
-/// A producer: its name, and how it writes samples.
+/// A producer: its name, and a function that writes samples in its format.
 type Format = (&'static str, fn(&Samples) -> Arc<Profile>);
 
 const FORMATS: [Format; 8] = [
@@ -72,7 +72,7 @@ fn perf_script(samples: &Samples) -> String {
     text
 }
 
-/// The distinct names, and each stack by their numbers.
+/// Returns the distinct names, and each stack as indexes into them.
 fn numbered(samples: &Samples) -> (Vec<&str>, Vec<(Vec<usize>, u64)>) {
     let mut names: Vec<&str> = Vec::new();
     let mut stacks = Vec::new();
@@ -105,7 +105,7 @@ fn speedscope(samples: &Samples) -> String {
 }
 
 fn cpuprofile(samples: &Samples) -> String {
-    // Each stack has nodes of its own, which V8 does not, but a reader adds up by stack.
+    // Each stack has its own nodes. V8 shares nodes between stacks, but readers sum by stack anyway.
     let frame = |name: &str| serde_json::json!({"functionName": name, "url": "", "scriptId": "0", "lineNumber": -1, "columnNumber": -1});
     let (mut nodes, mut ids, mut top) = (Vec::new(), Vec::new(), Vec::new());
     let mut next = 2;
@@ -127,7 +127,7 @@ fn cpuprofile(samples: &Samples) -> String {
     .to_string()
 }
 
-/// A pprof message with columns of counts (1) and of nanoseconds.
+/// Builds a pprof message with columns of counts (1) and of nanoseconds.
 fn pprof(samples: &Samples, columns: &[(&str, i64)], period: i64) -> Arc<Profile> {
     let mut builder = ProfileBuilder::new();
     columns.iter().for_each(|(kind, each)| builder.sample_type(kind, if *each == 1 { "count" } else { "nanoseconds" }));
@@ -147,7 +147,7 @@ fn pprof(samples: &Samples, columns: &[(&str, i64)], period: i64) -> Arc<Profile
     Arc::new(builder.build("shop.pb.gz").expect("a profile"))
 }
 
-/// Numbers from 0 to 1, and counts.
+/// A generator of numbers from 0 to 1, and of counts.
 struct Chance(Random);
 
 impl Chance {
@@ -155,7 +155,7 @@ impl Chance {
         ((self.0.bits() >> 33) as f64 + 0.5) / (1u64 << 31) as f64
     }
 
-    /// Knuth's method.
+    /// Draws from a Poisson distribution with Knuth's method.
     fn poisson(&mut self, mean: f64) -> u64 {
         let (mut p, limit, mut n) = (self.uniform(), (-mean).exp(), 0);
         while p > limit {
@@ -166,7 +166,8 @@ impl Chance {
     }
 }
 
-/// A run of a made-up program of functions whose shares fall off as 1, 1/2, 1/3, and of one more with a tenth of the total.
+/// Draws a run of a synthetic program: functions with shares proportional to 1, 1/2, 1/3, and one more with a tenth of
+/// the total.
 fn drawn(chance: &mut Chance, factor: f64) -> Samples {
     let weights: Vec<f64> = (1..=FUNCTIONS).map(|rank| 1.0 / rank as f64).collect();
     let sum: f64 = weights.iter().sum();
@@ -193,7 +194,7 @@ fn failures(pairs: &[[Arc<Profile>; 2]], rule: &str) -> (usize, usize) {
     (outcomes.iter().filter(|o| **o == Outcome::Fail).count(), outcomes.len())
 }
 
-/// In how many of the pairs `explain` says that something changed.
+/// Returns the number of pairs for which `explain` reports a change.
 fn alarms(pairs: &[[Arc<Profile>; 2]]) -> usize {
     let has_cause = |[base, new]: &[Arc<Profile>; 2]| {
         let diff = Diff::between(base.clone(), new.clone()).expect("profiles of one program");
@@ -209,7 +210,7 @@ fn all_pairs(profiles: &[Arc<Profile>]) -> Vec<[Arc<Profile>; 2]> {
     profiles.iter().enumerate().flat_map(pair).collect()
 }
 
-/// The samples of a `perf script` text by stack: what its lines say, without a reader of ours.
+/// Returns the samples of a `perf script` text by stack, parsed without our own reader.
 fn read_perf_script(text: &str) -> Samples {
     let mut samples: Vec<(Vec<String>, u64)> = Vec::new();
     for block in text.split("\n\n").filter(|block| !block.trim().is_empty()) {

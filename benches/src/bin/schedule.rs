@@ -1,7 +1,8 @@
-//! What a pair would take on more cores than this machine has. `schedule [PAIR...]` (S, M, L) prints a Markdown table: each
-//! work is done on one thread, with its jobs timed, and the jobs are put on 1 to 64 cores; beside two of them stands what
-//! two threads really take. Of each the median of five; of L, which takes long, one. The longer inflation is what no cores
-//! shorten, unless a file has several members.
+//! Estimates the time of a pair on more cores than this machine has. `schedule [PAIR...]` (S, M, L) prints a Markdown
+//! table. Each task runs on one thread with its jobs timed, and the jobs are then scheduled on 1 to 64 cores. For two
+//! cores, the measured time of two threads is printed as well. Times are medians of five, except for L, which takes
+//! long and runs once. The longer inflation of a pair is the lower bound for any number of cores, unless a file has
+//! several gzip members.
 
 #![allow(clippy::unwrap_used)] // a measurement that can't read its own files has nothing better to say
 
@@ -33,14 +34,14 @@ fn open(paths: &[PathBuf; 2]) -> Diff {
     Diff::open(&paths[0], &paths[1], &LoadOptions::default()).unwrap()
 }
 
-/// Milliseconds.
+/// Returns the median in milliseconds.
 fn median(times: usize, mut of: impl FnMut() -> Duration) -> f64 {
     let mut all: Vec<Duration> = (0..times).map(|_| of()).collect();
     all.sort_unstable();
     all[times / 2].as_secs_f64() * 1000.0
 }
 
-/// The processor's time of this thread: other programs make it no longer.
+/// Returns the CPU time of this thread, which does not depend on other programs.
 fn thread_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -1,4 +1,4 @@
-//! Two profiles, any question, any view, every format: an answer or an error, and the same answer twice.
+//! Two profiles with any options, any view, every format: an answer or an error, and the same answer twice.
 
 use crate::shared::{Choices, load, look};
 use pprofdiff::Diff;
