@@ -15,7 +15,7 @@ use prost::Message;
 use crate::generated_series::Random;
 use crate::oracle;
 
-use generate::{Generator, before};
+use generate::{Generator, to_previous_release};
 use new::common::v1::any_value::Value;
 use new::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 use new::profiles::v1development::{
@@ -273,7 +273,7 @@ fn generated_messages_equal_a_plain_conversion_in_both_numberings() {
         let mut expected = expected(&data);
         // The header holds only one URL.
         let urls = std::mem::take(&mut expected.doc_url);
-        let encoded = [(data.encode_to_vec(), "otlp"), (before(&data).encode_to_vec(), "otlp-1.9")];
+        let encoded = [(data.encode_to_vec(), "otlp"), (to_previous_release(&data).encode_to_vec(), "otlp-1.9")];
         for ((bytes, name), outcomes) in encoded.iter().zip(&mut outcomes) {
             let same = |p: Profile| {
                 let mut read = content(&p);

@@ -1,4 +1,4 @@
-"""Every consumer of the Arrow stream reads every kind of table, nulls and lists included."""
+"""Tests of the Arrow stream: every consumer reads every kind of table, including nulls and lists."""
 
 import subprocess
 import sys
@@ -41,7 +41,7 @@ def table(request: pytest.FixtureRequest, views: pprofdiff.Views) -> pprofdiff.T
 
 
 def plain(value: object) -> object:
-    """A cell as to_dicts() has it: pandas has its own words for nothing, and arrays for lists."""
+    """Converts a cell to the form of to_dicts(). pandas has its own null values, and arrays instead of lists."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     return None if value is pd.NA else value
@@ -75,12 +75,12 @@ def test_pyarrow(table: pprofdiff.Table):
 
 
 def test_duckdb(table: pprofdiff.Table):
-    found = duckdb.sql('select * from "table"')  # finds this test's argument
+    found = duckdb.sql('select * from "table"')  # DuckDB finds this test's argument by name.
     assert found.columns == table.columns
     assert [dict(zip(table.columns, row, strict=True)) for row in found.fetchall()] == table.to_dicts()
 
 
-def test_duckdb_counts_as_we_do(labelled: pprofdiff.Diff):
+def test_duckdb_sums_equal_ours(labelled: pprofdiff.Diff):
     top = labelled.top()
     ((delta,),) = duckdb.sql("select sum(flat_delta)::bigint from top where status = 'added'").fetchall()
     assert delta == sum(row["flat_delta"] for row in top if row["status"] == "added")
@@ -95,7 +95,7 @@ def test_pandas(table: pprofdiff.Table):
         number = name.endswith(("base", "new", "delta", "flat", "cum", "weight"))
         assert frame[name].dtype == (wanted or ("int64" if number else "string")), name
         if number:
-            frame[name] += 1  # not read-only
+            frame[name] += 1  # Fails if the column is read-only.
 
 
 def test_pandas_reads_the_stream_too(table: pprofdiff.Table):
@@ -104,7 +104,7 @@ def test_pandas_reads_the_stream_too(table: pprofdiff.Table):
     assert len(frame) == len(table)
 
 
-def test_diffs_and_profiles_are_their_top(views: pprofdiff.Views):
+def test_diffs_and_profiles_export_their_top_table(views: pprofdiff.Views):
     rows = views.top().to_dicts()
     assert pl.DataFrame(views).to_dicts() == views.to_polars().to_dicts() == rows
     assert pa.table(views).to_pylist() == rows
@@ -112,13 +112,13 @@ def test_diffs_and_profiles_are_their_top(views: pprofdiff.Views):
     assert list(views.to_pandas()["name"]) == [row["name"] for row in rows]
 
 
-def test_a_requested_schema_is_no_error(labelled: pprofdiff.Diff):
+def test_a_requested_schema_is_ignored(labelled: pprofdiff.Diff):
     schema = pa.schema([("name", pa.string())])
     capsule = labelled.top().__arrow_c_stream__(schema.__arrow_c_schema__())
     assert type(capsule).__name__ == "PyCapsule"
 
 
-def test_a_stream_that_nobody_reads_is_released(labelled: pprofdiff.Diff):
+def test_an_unread_stream_is_released(labelled: pprofdiff.Diff):
     for _ in range(100):
         labelled.top().__arrow_c_stream__()
 

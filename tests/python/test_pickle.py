@@ -1,4 +1,4 @@
-"""Everything pickles, and copies."""
+"""Tests that all objects can be pickled and copied."""
 
 import copy
 import pickle
@@ -38,7 +38,7 @@ def test_diffs(story: pprofdiff.Diff):
         assert [p.name for p in e.base + e.new] == [p.name for p in d.base + d.new]
 
 
-def test_a_profile_is_pickled_once():
+def test_a_shared_profile_is_pickled_once():
     p, q = (pprofdiff.load(path) for path in pair("story-cpu"))
     diffs = again([pprofdiff.diff(p, q), pprofdiff.diff(q, p)])
     assert diffs[0].base[0] is diffs[1].new[0]

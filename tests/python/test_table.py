@@ -1,4 +1,4 @@
-"""A Table as a sequence of dicts, and as text."""
+"""Tests of Table as a sequence of dicts and as text."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ def table(story: pprofdiff.Diff) -> pprofdiff.Table:
     return story.top()
 
 
-def test_it_is_a_sequence_of_dicts(table: pprofdiff.Table):
+def test_a_table_is_a_sequence_of_dicts(table: pprofdiff.Table):
     rows = table.to_dicts()
     assert len(table) == len(rows) == table.rows_total
     assert list(table) == rows
@@ -54,7 +54,7 @@ def test_sort(table: pprofdiff.Table):
         assert down == sorted(down, key=key, reverse=True)
         assert up == sorted(up, key=key)
     assert [r["name"] for r in table.sort("name", False)] == sorted(table["name"])
-    # Rows that are equal keep their order.
+    # Equal rows keep their order.
     statuses = table.sort("status", False)
     for status in ("added", "changed"):
         rows = [r for r in statuses if r["status"] == status]
@@ -115,7 +115,7 @@ def test_an_empty_table(story: pprofdiff.Diff):
         assert text
 
 
-def test_text_is_cut_after_twenty_rows(table: pprofdiff.Table):
+def test_text_is_truncated_after_twenty_rows(table: pprofdiff.Table):
     assert f"20 of {len(table)} frames" in repr(table)
     assert table._repr_html_().count("<tr>") == 21
 
@@ -133,7 +133,7 @@ def test_several_sample_types_are_one_table():
         own = ["samples", "cpu"] if name == "labels" else types
         both = view(sample_type=own)
         alone = [view(sample_type=sample_type) for sample_type in own]
-        # The plain join of what each type alone shows.
+        # A plain join of the tables for each type alone.
         wanted: dict[object, dict[str, object]] = {}
         for sample_type, table in zip(own, alone, strict=True):
             for row in table:
@@ -162,7 +162,7 @@ def test_several_sample_types_are_one_table():
         assert pickle.loads(pickle.dumps(both)).to_dicts() == both.to_dicts()
 
 
-def test_what_shows_one_sample_type_says_so():
+def test_views_of_one_sample_type_refuse_several():
     heap, types = pprofdiff.diff(*pair("go-heap")), ["alloc_objects", "alloc_space"]
     for refused in (
         lambda: heap.folded(sample_type=types),
@@ -178,8 +178,8 @@ def test_what_shows_one_sample_type_says_so():
         heap.top(foucs="x")  # type: ignore[call-arg]
 
 
-def test_a_view_takes_filters_and_normalization_itself(story: pprofdiff.Diff):
+def test_a_view_accepts_filters_and_normalization(story: pprofdiff.Diff):
     wanted = story.filter(focus="tableInsensitive").normalize("total").top()
     assert story.top(focus="tableInsensitive", normalize="total").to_dicts() == wanted.to_dicts()
-    # An empty filter is taken away, for this view.
+    # An empty filter removes that filter for this view.
     assert story.filter(focus="tableInsensitive").top(focus="").to_dicts() == story.top().to_dicts()
