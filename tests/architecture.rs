@@ -55,7 +55,7 @@ fn absolute(path: &str, module: &[String]) -> String {
 }
 
 /// Collects each path of a `use` tree, with its name in the file.
-fn imported(tree: &str, before: &str, found: &mut Vec<(String, String)>) {
+fn collect_imports(tree: &str, before: &str, found: &mut Vec<(String, String)>) {
     let tree = tree.trim();
     if let (Some(open), Some(close)) = (tree.find('{'), tree.rfind('}')) {
         let (mut depth, mut start, inner) = (0, 0, &tree[open + 1..close]);
@@ -65,7 +65,7 @@ fn imported(tree: &str, before: &str, found: &mut Vec<(String, String)>) {
                 '{' => depth += 1,
                 '}' => depth -= 1,
                 ',' if depth == 0 => {
-                    imported(&inner[start..at], &before, found);
+                    collect_imports(&inner[start..at], &before, found);
                     start = at + 1;
                 }
                 _ => {}
@@ -97,7 +97,7 @@ fn paths_of(path: &Path, text: &str) -> Vec<String> {
             statement.extend([" ", lines.next().unwrap()]);
         }
         let (_, tree) = statement.trim_end_matches(';').split_once("use ").unwrap();
-        imported(tree, "", &mut imports);
+        collect_imports(tree, "", &mut imports);
     }
     let imports: Vec<(String, String)> =
         imports.into_iter().map(|(path, name)| (absolute(&path, &module), name)).collect();

@@ -404,7 +404,7 @@ fn limits_are_compared_exactly() {
 }
 
 #[test]
-fn a_limit_without_a_unit_says_how_to_write_it() {
+fn a_limit_without_a_unit_suggests_valid_spellings() {
     let d = Dir::new("unit");
     d.write("cpu", second(100));
     d.write("heap", profile(&[("space", "bytes")], &[("main", &[5 << 20])]));
@@ -491,7 +491,7 @@ fn the_configuration_file_sets_rules_and_allowed_frames() {
 }
 
 #[test]
-fn a_group_counts_a_sample_once() {
+fn a_group_of_frames_counts_each_sample_once() {
     let d = Dir::new("group");
     // Recursion, and two matching frames in one stack.
     let stacks = |v: i64| profile(CPU, &[("main;enc/a;enc/b;enc/a", &[v]), ("main;enc/b;dec", &[3]), ("main", &[90])]);

@@ -68,7 +68,7 @@ fn generated_pairs() -> Vec<Pair> {
 
 /// Returns true if PPROFDIFF_QUESTIONS=all, as in nightly runs: every combination is tested, which takes four times as
 /// long.
-fn asks_all() -> bool {
+fn is_exhaustive() -> bool {
     std::env::var("PPROFDIFF_QUESTIONS").is_ok_and(|which| which == "all")
 }
 
@@ -89,7 +89,7 @@ fn questions(pairs: &[Pair]) -> Vec<Vec<Question>> {
     let (mut asked, mut turn) = (BTreeMap::<Kind, usize>::new(), 0);
     let mut of_pair = |pair: &Pair| {
         let (mut chosen, filtered): (Vec<_>, Vec<_>) =
-            pair.questions().into_iter().partition(|question| asks_all() || question.choices.is_empty());
+            pair.questions().into_iter().partition(|question| is_exhaustive() || question.choices.is_empty());
         let mut of_filters: BTreeMap<String, BTreeMap<Kind, Vec<Question>>> = BTreeMap::new();
         for question in filtered {
             let of_filter = of_filters.entry(format!("{:?}", question.choices)).or_default();
@@ -110,7 +110,7 @@ fn questions(pairs: &[Pair]) -> Vec<Vec<Question>> {
 }
 
 #[test]
-fn each_filter_is_asked_at_each_granularity() {
+fn each_filter_is_tested_at_each_granularity() {
     for pairs in [corpus(), generated_pairs()] {
         let asked: HashSet<Kind> = questions(&pairs).iter().flatten().map(kind).collect();
         let all: HashSet<Kind> = pairs.iter().flat_map(Pair::questions).map(|question| kind(&question)).collect();
@@ -127,7 +127,7 @@ fn corpus() -> Vec<Pair> {
 
 /// Calls `work` for each item on several threads, and merges their logs. A panic counts as a difference, so that one
 /// bad report does not hide the others.
-fn for_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log {
+fn examine_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log {
     let (next, whole) = (AtomicUsize::new(0), Mutex::new(Log::default()));
     let version = pprof::version();
     let in_turn = || {
@@ -153,7 +153,7 @@ fn for_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log {
 
 /// Fails with the first differences, and lists the reasons for accepted differences.
 fn assert_equal(what: &str, log: &Log) {
-    log.tell(what);
+    log.print(what);
     if !log.differences.is_empty() {
         let all = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.txt", what.replace(' ', "-")));
         std::fs::write(&all, log.differences.join("\n")).unwrap();
@@ -172,8 +172,8 @@ fn reports_about_the_corpus_equal_pprofs() {
     let mut whole = Log::default();
     let pairs = corpus();
     for (pair, questions) in pairs.iter().zip(questions(&pairs)) {
-        let log = for_each(&questions, |question, log| examine(pair, question, log));
-        log.tell(&pair.name);
+        let log = examine_each(&questions, |question, log| examine(pair, question, log));
+        log.print(&pair.name);
         assert!(log.rows >= LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
         whole.add(log);
     }
@@ -186,8 +186,8 @@ fn reports_about_generated_profiles_equal_pprofs() {
     let mut whole = Log::default();
     let pairs = generated_pairs();
     for (pair, questions) in pairs.iter().zip(questions(&pairs)) {
-        let log = for_each(&questions, |question, log| examine(pair, question, log));
-        log.tell(&pair.name);
+        let log = examine_each(&questions, |question, log| examine(pair, question, log));
+        log.print(&pair.name);
         whole.add(log);
     }
     assert_equal("generated profiles", &whole);
@@ -212,7 +212,7 @@ fn reports_about_the_go_compiler_equal_pprofs() {
                 && question.choices.len() <= 1
         };
         let questions: Vec<Question> = pair.questions().into_iter().filter(asked).collect();
-        let log = for_each(&questions, |question, log| examine(&pair, question, log));
+        let log = examine_each(&questions, |question, log| examine(&pair, question, log));
         assert_equal(&pair.name, &log);
         assert!(log.rows >= 50 * LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
     }
@@ -225,26 +225,26 @@ fn several_files_per_side_are_summed_as_in_pprof() {
             examine_sums(pair, &pair.plain(granularity), log);
         }
     };
-    assert_equal("several files", &for_each(&corpus(), questions));
+    assert_equal("several files", &examine_each(&corpus(), questions));
 }
 
 #[test]
-fn call_graphs_have_pprofs_nodes_and_edges() {
-    let log = for_each(&corpus(), pictures::examine_graphs);
+fn call_graph_nodes_and_edges_equal_pprofs() {
+    let log = examine_each(&corpus(), pictures::examine_graphs);
     assert_equal("call graphs", &log);
     assert!(log.rows >= 30_000, "only {} nodes and edges were compared", log.rows);
 }
 
 #[test]
-fn call_graphs_of_diffs_have_pprofs_deltas() {
-    let log = for_each(&corpus(), pictures::examine_graph_of_diff);
+fn call_graph_deltas_equal_pprofs() {
+    let log = examine_each(&corpus(), pictures::examine_graph_of_diff);
     assert_equal("call graphs of diffs", &log);
     assert!(log.rows >= 2_000, "only {} nodes and edges were compared", log.rows);
 }
 
 /// Runs `examine` on each pair, and fails if it compared fewer than `least` rows.
 fn assert_same(what: &str, pairs: &[Pair], least: usize, examine: fn(&Pair, &mut Log)) {
-    let log = for_each(pairs, examine);
+    let log = examine_each(pairs, examine);
     assert_equal(what, &log);
     assert!(log.rows >= least, "{what}: only {} rows were compared", log.rows);
 }
@@ -281,7 +281,7 @@ fn raw_and_comments_equal_pprofs() {
 
 /// Generated profiles are excluded: pprof trims graphs by a sum that negative values distort.
 #[test]
-fn call_trees_have_pprofs_nodes_and_edges() {
+fn call_tree_nodes_and_edges_equal_pprofs() {
     assert_same("call trees", &corpus(), 20_000, pictures::examine_call_trees);
 }
 
@@ -312,7 +312,7 @@ fn output_equals_the_newest_pprof() {
             .zip(&questions)
             .flat_map(|(pair, all)| all.iter().step_by(5).map(move |q| (pair, q)))
             .collect();
-        let mut log = for_each(&asked, |(pair, question), log| examine(pair, question, log));
+        let mut log = examine_each(&asked, |(pair, question), log| examine(pair, question, log));
         let ask: [fn(&Pair, &mut Log); 5] = [
             pprof_compat::examine_mean,
             pprof_compat::examine_outputs,
@@ -321,7 +321,7 @@ fn output_equals_the_newest_pprof() {
             pictures::examine_graph_of_diff,
         ];
         for examine in ask {
-            log.add(for_each(&corpus(), examine));
+            log.add(examine_each(&corpus(), examine));
         }
         assert_equal("the newest pprof", &log);
         assert!(log.rows >= 100_000, "only {} rows were compared", log.rows);
@@ -345,14 +345,14 @@ fn all_frames_equals_pprof() {
 
 #[test]
 fn callgrind_costs_and_calls_equal_pprofs() {
-    let log = for_each(&corpus(), pictures::examine_callgrind);
+    let log = examine_each(&corpus(), pictures::examine_callgrind);
     assert_equal("callgrind", &log);
     assert!(log.rows >= 10_000, "only {} costs and calls were compared", log.rows);
 }
 
 #[test]
 fn source_line_costs_equal_pprofs() {
-    let log = for_each(&corpus(), pictures::examine_listings);
+    let log = examine_each(&corpus(), pictures::examine_listings);
     assert_equal("listings", &log);
     assert!(log.rows >= 500, "only {} lines were compared", log.rows);
 }
@@ -368,7 +368,7 @@ fn the_default_sample_type_equals_pprofs() {
             log.equal(same.into(), 1, "sample type", || command::command_line(&["top"], subject, &[]));
         }
     };
-    assert_equal("default sample types", &for_each(&corpus(), compare));
+    assert_equal("default sample types", &examine_each(&corpus(), compare));
 }
 
 /// Covers sides with different sample types, types in another order or listed twice, any default type, and sides of
@@ -404,19 +404,19 @@ fn the_default_sample_type_of_sides_with_different_types_equals_pprofs() {
             log.equal(same.into(), 1, "sample type", || command::command_line(&["top"], subject, &[]));
         }
     };
-    assert_equal("default sample types of other types", &for_each(&pairs, compare));
+    assert_equal("default sample types of other types", &examine_each(&pairs, compare));
 }
 
 #[test]
 fn a_written_diff_is_read_alike_by_pprof_and_pprofdiff() {
     let pairs: Vec<Pair> = corpus().into_iter().chain(generated_pairs()).collect();
-    assert_equal("written diffs", &for_each(&pairs, written::examine_written_diff));
+    assert_equal("written diffs", &examine_each(&pairs, written::examine_written_diff));
 }
 
 #[test]
 fn normalized_values_equal_pprofs_within_rounding() {
     let pairs = corpus();
-    assert_equal("normalized", &for_each(&pairs, written::examine_normalized));
+    assert_equal("normalized", &examine_each(&pairs, written::examine_normalized));
 }
 
 /// To save time, the other tests run pprof in its interactive mode and call the command as a function. Users run both
@@ -425,7 +425,7 @@ fn normalized_values_equal_pprofs_within_rounding() {
 fn both_tools_give_the_same_output_as_separate_processes() {
     let ask = |pair: &Pair, log: &mut Log| {
         let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
-        let (questions, n) = (pair.questions(), if asks_all() { 8 } else { 4 });
+        let (questions, n) = (pair.questions(), if is_exhaustive() { 8 } else { 4 });
         for question in questions.iter().step_by(questions.len() / n + 1) {
             let words = question.to_pprof_args();
             for command in ["top", "peek .", "tags", "traces"] {
@@ -440,13 +440,13 @@ fn both_tools_give_the_same_output_as_separate_processes() {
             }
         }
     };
-    assert_equal("as processes", &for_each(&corpus(), ask));
+    assert_equal("as processes", &examine_each(&corpus(), ask));
 }
 
 /// Changes one number in one report by one, for every comparison, and expects a difference. The change is made in the
 /// tools' output, so this also detects a report that is parsed wrongly and compared with nothing.
 #[test]
-fn a_planted_error_of_one_is_found() {
+fn an_off_by_one_error_in_any_number_is_detected() {
     let pair = corpus().into_iter().find(Pair::has_labels).expect("a pair whose sides both have labels");
     let mut sound = Log { kept: Some(Vec::new()), ..Log::default() };
     examine(&pair, &pair.plain(Granularity::Functions), &mut sound);

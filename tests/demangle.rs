@@ -136,7 +136,7 @@ fn top_rows(arguments: &[&str], files: &[&Path], folder: &Path) -> Vec<(i64, i64
     rows
 }
 
-fn own_rows(diff: &Diff) -> Vec<(i64, i64, String)> {
+fn our_rows(diff: &Diff) -> Vec<(i64, i64, String)> {
     let top = diff.measure(&Query::default()).unwrap().top(Sort::Flat);
     let row = |row: &pprofdiff::TopRow| {
         (row.flat.new - row.flat.base, row.cum.new - row.cum.base, top.frames.name(row.frame))
@@ -198,7 +198,7 @@ fn mangled_names_are_merged_into_the_same_rows_as_in_pprof() {
         ("-symbolize=none", Demangle::Off),
     ] {
         let theirs = top_rows(&[symbolize], &[&path], &folder);
-        assert_eq!(own_rows(&Diff::of_profile(&open_profile(&path, mode)).unwrap()), theirs, "{symbolize}");
+        assert_eq!(our_rows(&Diff::of_profile(&open_profile(&path, mode)).unwrap()), theirs, "{symbolize}");
     }
 }
 
@@ -219,7 +219,7 @@ fn drop_frames_of_the_new_side_apply_to_both_as_in_pprof() {
         let theirs = top_rows(&["-symbolize=none", &base_option], &[new], &folder);
         assert!(!theirs.is_empty());
         let sides = [base, new].map(|path| [open_profile(path, Demangle::Default)]);
-        let ours = own_rows(&Diff::new(&sides[0], &sides[1]).unwrap());
+        let ours = our_rows(&Diff::new(&sides[0], &sides[1]).unwrap());
         // pprof omits rows whose values cancel out.
         let ours: Vec<_> = ours.into_iter().filter(|(flat, cum, _)| (*flat, *cum) != (0, 0)).collect();
         let theirs: Vec<_> = theirs.into_iter().filter(|(flat, cum, _)| (*flat, *cum) != (0, 0)).collect();

@@ -20,7 +20,7 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, WriteOptions, merge};
 use pprofdiff_report::{self as report, CsvOptions, PageOptions, Table, TextOptions, svg};
 
 /// Returns the current resident memory in kilobytes, and the number of open files.
-fn taken() -> (u64, usize) {
+fn resources_in_use() -> (u64, usize) {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:")).unwrap();
     let files = std::fs::read_dir("/proc/self/fd").unwrap().count();
@@ -83,8 +83,8 @@ fn a_thousand_rounds_use_no_more_memory_and_files_than_the_first() {
         // Every pair is combined with every export.
         round(i, &pairs[i / 10 % pairs.len()], &broken, &out);
         if (i + 1) % (rounds / 10) == 0 {
-            series.push(taken());
-            println!("{} rounds: {} kB, {} open files", i + 1, taken().0, taken().1);
+            series.push(resources_in_use());
+            println!("{} rounds: {} kB, {} open files", i + 1, resources_in_use().0, resources_in_use().1);
         }
     }
     std::fs::remove_file(&out).unwrap();

@@ -70,7 +70,7 @@ fn runs_that_differ_as_a_whole_have_no_cause() {
 }
 
 /// Returns the explanation as JSON, without file names and warnings.
-fn said(e: &Explanation) -> Value {
+fn comparable_json(e: &Explanation) -> Value {
     let mut value = serde_json::to_value(e).unwrap();
     for key in ["base", "new", "warnings"] {
         value.as_object_mut().unwrap().remove(key);
@@ -132,7 +132,7 @@ fn swapping_the_sides_swaps_added_and_removed_and_negates_deltas() {
 #[test]
 fn the_order_of_samples_runs_and_threads_does_not_matter() {
     for pair in pairs() {
-        let e = said(&explain(&[load(&pair, "base")], &[load(&pair, "new")]));
+        let e = comparable_json(&explain(&[load(&pair, "base")], &[load(&pair, "new")]));
         let [base, new] = ["base", "new"].map(|side| {
             let mut m = message(&pair, side);
             m.sample.reverse();
@@ -140,10 +140,10 @@ fn the_order_of_samples_runs_and_threads_does_not_matter() {
             m.function.reverse();
             profile(&m)
         });
-        assert_eq!(said(&explain(&[base], &[new])), e, "{pair}, reversed");
+        assert_eq!(comparable_json(&explain(&[base], &[new])), e, "{pair}, reversed");
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            let again = pool.install(|| said(&explain(&[load(&pair, "base")], &[load(&pair, "new")])));
+            let again = pool.install(|| comparable_json(&explain(&[load(&pair, "base")], &[load(&pair, "new")])));
             assert_eq!(again, e, "{pair}, {threads} threads");
         }
     }
@@ -153,7 +153,7 @@ fn the_order_of_samples_runs_and_threads_does_not_matter() {
     let new: Vec<_> = (4..7).map(|seed| dearer.sampled(4000.0, 1.0, seed)).collect();
     let e = explain(&base, &new);
     let turned = |runs: &[Arc<Profile>]| [runs[2].clone(), runs[0].clone(), runs[1].clone()];
-    assert_eq!(said(&explain(&turned(&base), &turned(&new))), said(&e));
+    assert_eq!(comparable_json(&explain(&turned(&base), &turned(&new))), comparable_json(&e));
     assert_eq!(e.verdict, Verdict::Change);
 }
 
@@ -173,7 +173,7 @@ fn a_factor_on_both_sides_changes_units_only() {
             assert!((b.delta - 8.0 * a.delta).abs() <= 1e-6 * b.delta.abs(), "{pair}: {} {}", a.delta, b.delta);
             assert!((b.share - a.share).abs() <= 1e-6 * a.share.abs(), "{pair}");
         }
-        assert_eq!(said(&e)["noise"], said(&times)["noise"], "{pair}");
+        assert_eq!(comparable_json(&e)["noise"], comparable_json(&times)["noise"], "{pair}");
     }
 }
 
@@ -416,8 +416,9 @@ fn the_benchmark_function_is_named_instead_of_its_runner() {
         let all = [(&way[..3], 600 * rounds), (&way, 1400 * rounds), (&["runtime.mcall"], 40)];
         profile(&stacks(&[("samples", "count")], &all.map(|(stack, value)| (stack.to_vec(), vec![value]))))
     };
-    let said = explain_with(&[side(1)], &[side(5)], &Query::default(), &ExplainOptions::default().with_ops(1.0, 1.0));
-    assert_eq!(causes(&said), [(CauseKind::Calls, "testing.(*B).runN", "shop.BenchmarkWork")]);
+    let comparable_json =
+        explain_with(&[side(1)], &[side(5)], &Query::default(), &ExplainOptions::default().with_ops(1.0, 1.0));
+    assert_eq!(causes(&comparable_json), [(CauseKind::Calls, "testing.(*B).runN", "shop.BenchmarkWork")]);
 }
 
 #[test]
@@ -490,7 +491,7 @@ fn excess_stacks_are_truncated_and_causes_are_still_found() {
     assert!(e.pruned > 3000, "{}", e.pruned);
     assert_eq!(e.causes[0].function.as_deref(), Some("main.find"));
     assert!((e.causes[0].delta - 100_000.0).abs() < 1e-6);
-    assert_eq!(said(&e), said(&explain(&[long(50_000, true)], &[long(150_000, true)])));
+    assert_eq!(comparable_json(&e), comparable_json(&explain(&[long(50_000, true)], &[long(150_000, true)])));
 
     // A stack of 100,000 frames is treated like its innermost frames.
     let deep = |cost: i64| {
@@ -577,7 +578,11 @@ fn two_sample_types_in_one_pass_equal_two_separate_passes() {
         assert!(!both.causes.is_empty() && !beside.causes.is_empty(), "{n}: {both:?}");
         assert_eq!(both.pruned > 0, n > 10_000);
         for (of_both, name) in [(both, "inuse_space"), (beside, "alloc_space")] {
-            assert_eq!(said(&of_both), said(&explain(Query::default().with_sample_type(name))), "{n} {name}");
+            assert_eq!(
+                comparable_json(&of_both),
+                comparable_json(&explain(Query::default().with_sample_type(name))),
+                "{n} {name}"
+            );
         }
     }
 }

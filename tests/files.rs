@@ -47,7 +47,7 @@ fn failure(output: &Output) -> String {
     stderr
 }
 
-fn mode(path: &Path) -> u32 {
+fn permissions_of(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
@@ -67,14 +67,14 @@ fn a_file_is_replaced_as_a_whole_and_keeps_its_permissions() {
     reader.read_to_string(&mut old).unwrap();
     assert_eq!(old, "old");
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
-    assert_eq!(mode(&target), 0o640);
+    assert_eq!(permissions_of(&target), 0o640);
     assert!(fs::read(&target).unwrap().starts_with(&[0x1f, 0x8b]));
     assert_eq!(names(&directory), ["diff.pb.gz", "link.pb.gz"]);
     // A new file has the default permissions.
     let (fresh, other) = (directory.join("fresh.json"), directory.join("other"));
     assert!(command().args([&base, &new, "--format", "json", "-o"]).arg(&fresh).status().unwrap().success());
     fs::write(&other, "").unwrap();
-    assert_eq!(mode(&fresh), mode(&other));
+    assert_eq!(permissions_of(&fresh), permissions_of(&other));
 }
 
 #[test]

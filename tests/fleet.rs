@@ -19,18 +19,18 @@ fn service(number: usize, logs: f64) -> Program {
 }
 
 /// Ranks the pairs of several services, each changed by `change`.
-fn ranked(services: usize, fdr: f64, change: impl Fn(usize, Program) -> Program) -> Ranking {
+fn rank_services(services: usize, fdr: f64, change: impl Fn(usize, Program) -> Program) -> Ranking {
     let mut fleet = Fleet::default();
     for number in 0..services {
         let seed = 7919 * number as u64 + 1;
         let (base, new) = (service(number, 6.0), change(number, service(number, 6.0)));
         let sides = [base.sampled(4000.0, 1.0, seed), new.sampled(4000.0, 1.0, seed + 1)].map(|side| [side]);
-        fleet.push(&format!("svc{number}"), found(&sides[0], &sides[1]));
+        fleet.push(&format!("svc{number}"), explain_pair(&sides[0], &sides[1]));
     }
     fleet.ranking(fdr).unwrap()
 }
 
-fn found(
+fn explain_pair(
     base: &[std::sync::Arc<pprofdiff::Profile>],
     new: &[std::sync::Arc<pprofdiff::Profile>],
 ) -> pprofdiff::Result<PairCauses> {
@@ -43,7 +43,7 @@ fn found(
 fn a_cause_shared_by_services_is_reported_once() {
     // The library costs three times as much in every fourth service. One service has its own change, and in one the
     // library became cheaper, which is a separate cause.
-    let ranking = ranked(40, FDR, |number, program| match number {
+    let ranking = rank_services(40, FDR, |number, program| match number {
         _ if number % 4 == 0 => program.times_own(LIBRARY, 3.0),
         5 => program.times_own("shop/part1.Work2", 0.2),
         7 => program.times_own(LIBRARY, 0.1),
@@ -74,19 +74,19 @@ fn a_cause_shared_by_services_is_reported_once() {
 
 #[test]
 fn no_pair_of_equal_builds_is_reported() {
-    let ranking = ranked(150, FDR, |_, program| program);
+    let ranking = rank_services(150, FDR, |_, program| program);
     assert_eq!((ranking.changed, ranking.shared.len(), ranking.pairs.len()), (0, 0, 150));
     assert!(ranking.common.is_empty(), "{:?}", ranking.common);
 }
 
 /// Ranks pairs of equal size whose new sides do `work` times the amount of work.
-fn worked(services: usize, work: impl Fn(usize) -> f64, change: impl Fn(Program) -> Program) -> Ranking {
+fn rank_with_work(services: usize, work: impl Fn(usize) -> f64, change: impl Fn(Program) -> Program) -> Ranking {
     let mut fleet = Fleet::default();
     for number in 0..services {
         let seed = 104_729 * number as u64 + 1;
         let base = [service(number, 6.0).sampled(4000.0, 1.0, seed)];
         let new = [change(service(number, 6.0)).sampled(4000.0, work(number), seed + 1)];
-        fleet.push(&format!("svc{number}"), found(&base, &new));
+        fleet.push(&format!("svc{number}"), explain_pair(&base, &new));
     }
     fleet.ranking(FDR).unwrap()
 }
@@ -94,7 +94,7 @@ fn worked(services: usize, work: impl Fn(usize) -> f64, change: impl Fn(Program)
 #[test]
 fn a_change_too_small_for_each_pair_is_found_in_the_fleet() {
     let grow = |program: Program| program.times_own(LIBRARY, 1.15);
-    let ranking = worked(60, |_| 1.0, grow);
+    let ranking = rank_with_work(60, |_| 1.0, grow);
     // The change is not a cause of any single pair, and nothing else is named.
     assert_eq!((ranking.changed, ranking.shared.len()), (0, 0));
     let names: Vec<&str> = ranking.common.iter().map(|change| change.function.as_str()).collect();
@@ -105,11 +105,11 @@ fn a_change_too_small_for_each_pair_is_found_in_the_fleet() {
     assert!((0.1..0.2).contains(&grown) && change.delta == change.new - change.base, "{change:?}");
     assert!((change.share - change.delta / ranking.summary.total.base as f64).abs() < 1e-12);
     // Ten pairs are too few. Pairs in which it is a cause report it themselves.
-    assert!(worked(10, |_| 1.0, grow).common.is_empty());
-    let much = worked(60, |_| 1.0, |program| program.times_own(LIBRARY, 3.0));
+    assert!(rank_with_work(10, |_| 1.0, grow).common.is_empty());
+    let much = rank_with_work(60, |_| 1.0, |program| program.times_own(LIBRARY, 3.0));
     assert!(much.shared[0].pairs > 50 && much.common.iter().all(|change| change.pairs < 10), "{:?}", much.common);
     // A decrease has a negative delta.
-    let less = worked(60, |_| 1.0, |program| program.times_own(LIBRARY, 0.85));
+    let less = rank_with_work(60, |_| 1.0, |program| program.times_own(LIBRARY, 0.85));
     assert!(less.common.len() == 1 && less.common[0].delta < 0.0, "{:?}", less.common);
 }
 
@@ -117,9 +117,9 @@ fn a_change_too_small_for_each_pair_is_found_in_the_fleet() {
 fn more_work_is_not_a_change_of_a_function() {
     // All new sides did 10% more work, or each did a different amount.
     for work in [|_: usize| 1.1, |number: usize| 0.6 + 0.05 * (number % 17) as f64] {
-        let ranking = worked(60, work, |program| program);
+        let ranking = rank_with_work(60, work, |program| program);
         assert!(ranking.common.is_empty(), "{:?}", ranking.common);
-        let grown = worked(60, work, |program| program.times_own(LIBRARY, 1.2));
+        let grown = rank_with_work(60, work, |program| program.times_own(LIBRARY, 1.2));
         let names: Vec<&str> = grown.common.iter().map(|change| change.function.as_str()).collect();
         assert_eq!(names, [LIBRARY]);
     }
@@ -129,7 +129,7 @@ fn more_work_is_not_a_change_of_a_function() {
 fn a_stricter_false_discovery_rate_reports_fewer_pairs() {
     // Changes of many sizes, some within chance.
     let change = |number: usize, program: Program| program.times_own("shop/part1.Work2", 1.0 + 0.05 * number as f64);
-    let changed = |fdr: f64| ranked(40, fdr, change).changed;
+    let changed = |fdr: f64| rank_services(40, fdr, change).changed;
     let (strict, usual) = (changed(1e-9), changed(FDR));
     assert!(0 < strict && strict < usual && usual < 40, "{strict} {usual}");
 }
@@ -139,7 +139,7 @@ fn a_pair_among_many_needs_more_evidence_than_a_single_pair() {
     let base = [service(0, 6.0).sampled(4000.0, 1.0, 1)];
     let of = |step: i32| {
         let grown = service(0, 6.0).times_own("shop/part1.Work2", 1.2 + 0.005 * f64::from(step));
-        found(&base, &[grown.sampled(4000.0, 1.0, 2)]).unwrap()
+        explain_pair(&base, &[grown.sampled(4000.0, 1.0, 2)]).unwrap()
     };
     let rank = |pairs: Vec<PairCauses>| {
         let mut fleet = Fleet::default();
@@ -152,7 +152,7 @@ fn a_pair_among_many_needs_more_evidence_than_a_single_pair() {
     let hardly = hardly.expect("some change is just a cause");
     let q = rank(vec![hardly.clone()]).pairs[0].q;
     assert_eq!(rank(vec![hardly.clone()]).changed, 1);
-    let equal = found(&base, &base).unwrap();
+    let equal = explain_pair(&base, &base).unwrap();
     let many = rank(std::iter::repeat_n(equal, 99).chain([hardly]).collect());
     let least = many.pairs.iter().map(|pair| pair.q).fold(1.0, f64::min);
     assert_eq!((many.changed, (1e9 * least).round()), (0, (1e9 * 100.0 * q).round()));
@@ -188,8 +188,8 @@ fn pairs_that_cannot_be_compared_are_reported() {
     let mut fleet = Fleet::default();
     fleet.push("gone", Err(Error::query("gone: no such file")));
     assert!(fleet.clone().ranking(FDR).unwrap_err().to_string().contains("no pair could be compared"));
-    fleet.push("api", found(&cpu(1000), &cpu(1000)));
-    fleet.push("heap", found(&heap, &heap));
+    fleet.push("api", explain_pair(&cpu(1000), &cpu(1000)));
+    fleet.push("heap", explain_pair(&heap, &heap));
     assert_eq!((fleet.len(), fleet.failed(), fleet.is_empty()), (3, 2, false));
     assert!(fleet.clone().ranking(0.0).unwrap_err().to_string().contains("between 0 and 1"));
     let ranking = fleet.ranking(FDR).unwrap();

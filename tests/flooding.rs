@@ -68,7 +68,7 @@ fn profile(colliding: bool) -> Vec<u8> {
 }
 
 /// Returns the time of everything that looks up ids, names or stacks.
-fn work(bytes: &[u8]) -> Duration {
+fn time_lookups(bytes: &[u8]) -> Duration {
     let begin = Instant::now();
     let load = |name| Arc::new(pprofdiff::Profile::from_bytes(name, bytes, &LoadOptions::default()).unwrap());
     let (a, b) = (load("a"), load("b"));
@@ -95,7 +95,7 @@ fn colliding_names_ids_stacks_and_labels_are_not_slower() {
     let mut fastest = [Duration::MAX; 2];
     for _ in 0..5 {
         for (i, bytes) in [&benign, &crafted].into_iter().enumerate() {
-            fastest[i] = fastest[i].min(work(bytes));
+            fastest[i] = fastest[i].min(time_lookups(bytes));
         }
     }
     println!("benign {:?}, crafted {:?}", fastest[0], fastest[1]);

@@ -372,7 +372,7 @@ fn another_run_of_the_same_program_never_hides_a_large_change() {
 /// The text next to an outcome is consistent with it: a growth within chance is smaller than the growth that would have
 /// failed.
 #[test]
-fn a_growth_within_chance_is_smaller_than_what_would_have_failed() {
+fn a_growth_within_chance_is_smaller_than_the_growth_that_would_fail() {
     let mut seen = 0;
     for (case, _) in cases(15, 2500) {
         let is_of_one = matches!(case.subject, Subject::Total | Subject::Together);

@@ -50,7 +50,7 @@ fn builds(path: &Path) -> Vec<(String, Source)> {
     Selection::named(path).unwrap().unwrap().builds().unwrap()
 }
 
-fn asking(sample_type: Option<&str>) -> Query {
+fn query_for(sample_type: Option<&str>) -> Query {
     sample_type.map_or_else(Query::default, |name| Query::default().with_sample_type(name))
 }
 
@@ -78,14 +78,14 @@ fn files(store: &Store) -> Vec<PathBuf> {
 }
 
 /// Removes the function values of a build, so that they cannot be read again.
-fn forget(store: &Store, number: usize) {
+fn remove_function_values(store: &Store, number: usize) {
     fs::remove_dir_all(store.dir().join(format!("functions/service=api/build={number}"))).unwrap();
 }
 
 #[test]
 fn adding_a_build_reads_only_that_build() {
     let (store, path) = fleet("kept-more");
-    for query in [asking(None), asking(Some("samples"))] {
+    for query in [query_for(None), query_for(Some("samples"))] {
         let before = files(&store).len();
         let wanted = series_without_cache(&path, &query);
         assert_eq!(series_with_cache(&path, &query), wanted);
@@ -97,27 +97,27 @@ fn adding_a_build_reads_only_that_build() {
     add(&store, BUILDS, &build(BUILDS));
     // A build that sums two profiles is cached as well.
     add(&store, BUILDS, &build(BUILDS + 1));
-    let wanted = series_without_cache(&path, &asking(None));
+    let wanted = series_without_cache(&path, &query_for(None));
     // The first build is always read, because it determines the sample type.
-    (1..BUILDS).for_each(|number| forget(&store, number));
-    assert_eq!(series_with_cache(&path, &asking(None)), wanted);
+    (1..BUILDS).for_each(|number| remove_function_values(&store, number));
+    assert_eq!(series_with_cache(&path, &query_for(None)), wanted);
     // The last group grew, and its old file was removed.
     assert_eq!(files(&store).len(), n);
     fs::remove_dir_all(store.dir().join(format!("samples/service=api/build={BUILDS}"))).unwrap();
-    let without = Series::load(builds(&path), &asking(None), &SeriesOptions::default()).unwrap();
+    let without = Series::load(builds(&path), &query_for(None), &SeriesOptions::default()).unwrap();
     assert_eq!(without.builds.all.len(), BUILDS);
 }
 
 #[test]
 fn a_build_that_was_removed_is_not_counted() {
     let (store, path) = fleet("kept-removed");
-    series_with_cache(&path, &asking(None));
+    series_with_cache(&path, &query_for(None));
     let n = files(&store).len();
     for number in [0, 33, 34, BUILDS - 1] {
         fs::remove_dir_all(store.dir().join(format!("samples/service=api/build={number}"))).unwrap();
-        let wanted = series_without_cache(&path, &asking(None));
-        assert_eq!(series_with_cache(&path, &asking(None)), wanted, "{number}");
-        assert_eq!(series_with_cache(&path, &asking(None)), wanted, "{number}");
+        let wanted = series_without_cache(&path, &query_for(None));
+        assert_eq!(series_with_cache(&path, &query_for(None)), wanted, "{number}");
+        assert_eq!(series_with_cache(&path, &query_for(None)), wanted, "{number}");
     }
     // A new file was written for each of the first three groups. For the last group, the file of its beginning was
     // removed.
@@ -134,11 +134,11 @@ fn a_build_that_was_removed_is_not_counted() {
 #[test]
 fn damaged_cache_files_are_ignored_and_rewritten() {
     let (store, path) = fleet("kept-wrong");
-    let wanted = series_with_cache(&path, &asking(None));
+    let wanted = series_with_cache(&path, &query_for(None));
     let whole: Vec<(PathBuf, Vec<u8>)> = files(&store).into_iter().map(|f| (f.clone(), fs::read(f).unwrap())).collect();
     let (file, content) = whole.iter().max_by_key(|(_, content)| content.len()).unwrap();
     let mended = |what: &str| {
-        assert!(series_with_cache(&path, &asking(None)) == wanted, "{what}");
+        assert!(series_with_cache(&path, &query_for(None)) == wanted, "{what}");
         assert!(fs::read(file).unwrap() == *content, "{what}");
     };
     let with_sum = |content: &[u8]| {
@@ -173,30 +173,30 @@ fn damaged_cache_files_are_ignored_and_rewritten() {
         let at = (state >> 33) as usize % changed.len();
         changed[at] = (state >> 20) as u8;
         fs::write(file, with_sum(&changed)).unwrap();
-        let series = Series::load(builds(&path), &asking(None), &SeriesOptions::default()).unwrap();
+        let series = Series::load(builds(&path), &query_for(None), &SeriesOptions::default()).unwrap();
         assert_eq!(series.builds.all.len(), BUILDS, "{round}");
         series.shifts(pprofdiff::Sort::Flat);
     }
     // A folder in place of the file, and a file in place of the folder.
     fs::remove_file(file).unwrap();
     fs::create_dir(file).unwrap();
-    assert!(series_with_cache(&path, &asking(None)) == wanted);
+    assert!(series_with_cache(&path, &query_for(None)) == wanted);
     fs::remove_dir_all(store.dir().join("_series")).unwrap();
     fs::write(store.dir().join("_series"), "a text").unwrap();
-    assert!(series_with_cache(&path, &asking(None)) == wanted);
+    assert!(series_with_cache(&path, &query_for(None)) == wanted);
     store.compact().unwrap();
 }
 
 #[test]
 fn concurrent_writers_and_a_full_disk_do_not_change_answers() {
     let (store, path) = fleet("kept-writers");
-    let wanted = series_without_cache(&path, &asking(None));
+    let wanted = series_without_cache(&path, &query_for(None));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
     for _ in 0..5 {
         pool.scope(|scope| {
-            (0..4).for_each(|_| scope.spawn(|_| assert!(series_with_cache(&path, &asking(None)) == wanted)));
+            (0..4).for_each(|_| scope.spawn(|_| assert!(series_with_cache(&path, &query_for(None)) == wanted)));
         });
-        assert!(series_with_cache(&path, &asking(None)) == wanted);
+        assert!(series_with_cache(&path, &query_for(None)) == wanted);
         fs::remove_dir_all(store.dir().join("_series")).unwrap();
     }
     // The limit of zero blocks simulates a full disk: every write to a file fails. The signal is ignored, and answers

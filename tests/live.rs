@@ -105,7 +105,7 @@ fn load(path: &Path) -> Profile {
 }
 
 #[test]
-fn a_live_process_is_sampled_over_http() {
+fn a_delta_of_a_live_process_works_over_http() {
     let folder = folder("seconds");
     succeed(&command(&folder, &[&heap(), "--seconds", "1", "-o", "out.pb.gz"]).output().unwrap());
     assert_eq!(files(&folder), ["out.pb.gz"], "the snapshot that was kept is gone again");
@@ -123,7 +123,7 @@ fn a_live_process_is_sampled_over_http() {
 }
 
 #[test]
-fn a_live_process_is_sampled_again_and_again_over_https() {
+fn repeated_deltas_of_a_live_process_work_over_https() {
     let folder = folder("every");
     let url = format!("{}/debug/pprof/heap", server().https);
     let args = [&url, "--every", "200ms", "--count", "3", "-o", "heap-{index}.pb.zst"];
@@ -173,7 +173,7 @@ fn finished_snapshots_are_kept_on_ctrl_c() {
 }
 
 /// Returns a URL that requires a password.
-fn closed(login: &str) -> String {
+fn url_with_password(login: &str) -> String {
     format!("{}/closed", server().http.replace("//", &format!("//{login}@")))
 }
 
@@ -190,9 +190,11 @@ fn goroutines_are_read_in_each_form() {
 }
 
 #[test]
-fn passwords_are_sent() {
+fn passwords_in_urls_are_sent_to_the_server() {
     let folder = folder("password");
-    succeed(&command(&folder, &[&closed("user:secret"), "--seconds", "1", "-o", "out.pb.gz"]).output().unwrap());
+    succeed(
+        &command(&folder, &[&url_with_password("user:secret"), "--seconds", "1", "-o", "out.pb.gz"]).output().unwrap(),
+    );
     assert!(load(&folder.join("out.pb.gz")).n_samples() > 0);
 }
 
@@ -229,7 +231,7 @@ fn every_failure_prints_one_line() {
     assert!(line.contains("/other-name: none of its sample types (goroutine) is known to count"), "{line}");
     assert!(line.contains("(--cumulative TYPE,...)"), "{line}");
     assert!(failure(&hour(&["--cumulative", "threads"]).output().unwrap()).contains("there is no sample type"));
-    let line = ask(&closed("user:wrong-secret"), &[]);
+    let line = ask(&url_with_password("user:wrong-secret"), &[]);
     assert!(line.contains("//***@127.0.0.1") && line.contains("401 Unauthorized"), "{line}");
     assert!(ask("http://[", &[]).contains("http://["));
     assert!(ask("http://no-such-host.invalid/heap", &[]).contains("http://no-such-host.invalid/heap: "));
@@ -247,7 +249,7 @@ fn corpus_url(file: &str) -> String {
 }
 
 /// Returns the standard output of a command without the names of the two files. Its stderr must be empty.
-fn written(output: &Output, names: [&str; 2]) -> String {
+fn stdout_without_names(output: &Output, names: [&str; 2]) -> String {
     let (text, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!([0, 1].contains(&output.status.code().unwrap()) && stderr.is_empty(), "{stderr}");
     text.replace(names[0], "BASE").replace(names[1], "NEW")
@@ -276,7 +278,7 @@ fn every_verb_accepts_urls_instead_of_files() {
     for args in verbs {
         let [of_files, of_urls] = [&paths, &urls].map(|[base, new]| {
             let output = verb(&folder, &[args, &[base, new]].concat()).output().unwrap();
-            written(&output, [base, new])
+            stdout_without_names(&output, [base, new])
         });
         // Files and URLs appear under their own names. All other output is equal.
         assert!(!of_urls.is_empty(), "{args:?}");
@@ -290,7 +292,7 @@ fn every_verb_accepts_urls_instead_of_files() {
     // No verb, a URL combined with a file, and several URLs per side.
     let of = |args: &[&str]| {
         let output = verb(&folder, args).output().unwrap();
-        written(&output, ["", ""].map(|_| "no such name"))
+        stdout_without_names(&output, ["", ""].map(|_| "no such name"))
     };
     let rows = |text: &str| text.lines().filter(|l| l.contains("logmill/")).collect::<Vec<_>>().join("\n");
     let usual = rows(&of(&[&urls[0], &urls[1]]));
@@ -367,7 +369,7 @@ fn every_verb_applies_size_and_time_limits_to_urls() {
     let at = |path: &str| format!("{}/{path}", server().http);
     let file = corpus().join("go-heap.base.pb.gz").display().to_string();
     for args in [&["top"][..], &["diff", &file], &["merge", &file, "-o", "out.pb.gz"], &["series", &file]] {
-        let ask = |path: &str, more: &[&str]| failure_of_one(&folder, &[args, &[&at(path)], more].concat());
+        let ask = |path: &str, more: &[&str]| failure_of_single_url(&folder, &[args, &[&at(path)], more].concat());
         assert!(ask("slow", &["--timeout", "300ms"]).contains("/slow: no answer within 0.300 s"));
         let line = ask("endless", &["--inflated-limit", "1000000"]);
         assert!(line.contains("/endless: the answer is longer than the limit of 1000000 bytes"), "{line}");
@@ -382,7 +384,7 @@ fn every_verb_applies_size_and_time_limits_to_urls() {
 }
 
 /// Returns the error line for the only URL of a command. Verbs with many inputs print a second line with counts.
-fn failure_of_one(folder: &Path, args: &[&str]) -> String {
+fn failure_of_single_url(folder: &Path, args: &[&str]) -> String {
     let output = verb(folder, args).output().unwrap();
     let stderr = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{args:?}: {stderr}");

@@ -50,7 +50,7 @@ fn normalized(diff: &Diff, normalize: Normalize) -> Result<pprofdiff::Measure> {
     diff.measure(&Query::default().with_normalize(normalize))
 }
 
-fn said<T>(result: Result<T>) -> String {
+fn error_text<T>(result: Result<T>) -> String {
     result.err().expect("an error").to_string()
 }
 
@@ -93,19 +93,19 @@ fn sums_beyond_int64_are_refused_everywhere() {
     // The limit is on the sum of magnitudes, so that no subset of the samples can overflow.
     assert!(load(&[HALF, HALF, 1]).is_ok());
     for values in [&[HALF, HALF, 2][..], &[i64::MAX, -1], &[-HALF, -HALF, -2], &[i64::MIN], &[i64::MIN, i64::MIN]] {
-        assert!(said(load(values)).contains("add up to more than an int64 holds"), "{values:?}");
+        assert!(error_text(load(values)).contains("add up to more than an int64 holds"), "{values:?}");
     }
     let [half, more] = [&[HALF][..], &[HALF + 2]].map(|values| load(values).unwrap());
     let pair = |base: &Arc<Profile>, new: &Arc<Profile>| Diff::new(from_ref(base), from_ref(new));
     assert!(pair(&half, &half).is_ok());
-    assert!(said(pair(&half, &more)).contains("int64"));
-    assert!(said(Diff::new(&[half.clone(), more.clone()], &[load(&[1]).unwrap()])).contains("int64"));
-    assert!(said(pprofdiff::merge(&[&half, &more])).contains("int64"));
+    assert!(error_text(pair(&half, &more)).contains("int64"));
+    assert!(error_text(Diff::new(&[half.clone(), more.clone()], &[load(&[1]).unwrap()])).contains("int64"));
+    assert!(error_text(pprofdiff::merge(&[&half, &more])).contains("int64"));
     // The difference of two counters may exceed int64.
     let policy = DeltaOptions::default().with_cumulative(vec!["cpu".to_owned()]);
     let ends = [-i64::MAX, i64::MAX].map(|v| load(&[v]).unwrap());
-    assert!(said(delta(&ends[0], &ends[1], &policy)).contains("int64"));
-    assert!(said(delta(&ends[1], &ends[0], &policy)).contains("went down"));
+    assert!(error_text(delta(&ends[0], &ends[1], &policy)).contains("int64"));
+    assert!(error_text(delta(&ends[1], &ends[0], &policy)).contains("went down"));
     let below = [load(&[-HALF]).unwrap(), load(&[HALF]).unwrap()];
     assert_eq!(delta(&below[0], &below[1], &policy).unwrap().to_profile("d").unwrap().total(0), Some(2 * HALF));
 }
@@ -130,17 +130,17 @@ fn values_near_the_int64_limits_are_exact_in_every_format() {
 fn factors_are_positive_numbers() {
     let diff = diff(&[1, 2], &[3, 4]);
     for factor in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0, -1.0] {
-        let error = said(normalized(&diff, Normalize::Factor(factor)));
+        let error = error_text(normalized(&diff, Normalize::Factor(factor)));
         assert!(error.contains("must be a positive number"), "{factor}: {error}");
     }
     for text in ["nan", "inf", "1/0", "0/0", "-1/3", "1e999"] {
         let factor: Normalize = text.parse().unwrap();
-        assert!(said(normalized(&diff, factor)).contains("must be a positive number"), "{text}");
+        assert!(error_text(normalized(&diff, factor)).contains("must be a positive number"), "{text}");
     }
     assert!("one half".parse::<Normalize>().is_err());
     // The limit applies to the total; every row is a part of it.
-    assert!(said(normalized(&diff, Normalize::Factor(1e300))).contains("no longer fits an int64"));
-    assert!(said(normalized(&diff, Normalize::Factor(1.4e18))).contains("no longer fits an int64"));
+    assert!(error_text(normalized(&diff, Normalize::Factor(1e300))).contains("no longer fits an int64"));
+    assert!(error_text(normalized(&diff, Normalize::Factor(1.4e18))).contains("no longer fits an int64"));
     let large = normalized(&diff, Normalize::Factor(1.2e18)).unwrap();
     assert_eq!(large.summary().total.new, 8_400_000_000_000_000_000);
     let nothing = normalized(&diff, Normalize::Factor(5e-324)).unwrap();
@@ -152,15 +152,15 @@ fn factors_are_positive_numbers() {
 #[test]
 fn normalizing_by_zero_is_an_error() {
     let nothing = diff(&[0, 0], &[3, 4]);
-    assert!(said(normalized(&nothing, Normalize::Total)).contains("that of the base is zero"));
-    assert!(said(normalized(&diff(&[3, 4], &[0, 0]), Normalize::Total)).contains("that of the new side is zero"));
+    assert!(error_text(normalized(&nothing, Normalize::Total)).contains("that of the base is zero"));
+    assert!(error_text(normalized(&diff(&[3, 4], &[0, 0]), Normalize::Total)).contains("that of the new side is zero"));
     // Values that sum to zero are refused, too.
-    assert!(said(normalized(&diff(&[3, -3], &[3, 4]), Normalize::Total)).contains("that of the base is zero"));
-    assert!(said(normalized(&diff(&[3, 4], &[-3, -4]), Normalize::Total)).contains("opposite signs"));
-    assert!(said(normalized(&nothing, Normalize::Duration)).contains("that of the base is zero"));
+    assert!(error_text(normalized(&diff(&[3, -3], &[3, 4]), Normalize::Total)).contains("that of the base is zero"));
+    assert!(error_text(normalized(&diff(&[3, 4], &[-3, -4]), Normalize::Total)).contains("opposite signs"));
+    assert!(error_text(normalized(&nothing, Normalize::Duration)).contains("that of the base is zero"));
     let lasting = |nanos: i64| Arc::new(proto::Profile { duration_nanos: nanos, ..profile(&[1]) }.load("p").unwrap());
     let opposite = Diff::new(&[lasting(5)], &[lasting(-5)]).unwrap();
-    assert!(said(normalized(&opposite, Normalize::Duration)).contains("opposite signs"));
+    assert!(error_text(normalized(&opposite, Normalize::Duration)).contains("opposite signs"));
     let long = Diff::new(&[lasting(i64::MAX), lasting(i64::MAX)], &[lasting(i64::MAX)]).unwrap().summed();
     let long = normalized(&long, Normalize::Duration).unwrap();
     assert_eq!((long.summary().factor, long.summary().base.as_ref().unwrap().duration_nanos), (1.0, i64::MAX));

@@ -138,7 +138,7 @@ fn graph_options(node_count: usize, node_fraction: f64, edge_fraction: f64, rank
 }
 
 #[test]
-fn graphs_of_two_sides_keep_what_is_large_on_either() {
+fn graphs_keep_frames_that_are_large_on_either_side() {
     let mut compared = 0;
     for name in oracle::pairs() {
         let [base, new] = oracle::raw_pair(&name);
@@ -156,7 +156,7 @@ fn graphs_of_two_sides_keep_what_is_large_on_either() {
 }
 
 #[test]
-fn a_fraction_is_a_part_of_one() {
+fn fractions_must_be_between_0_and_1() {
     let view = pair("go-mutex").measure(&Query::default()).unwrap();
     for bad in [-0.1, 1.1, f64::NAN] {
         assert!(view.graph(&graph_options(0, bad, 0.0, Rank::Flat)).unwrap_err().to_string().contains("from 0 to 1"));

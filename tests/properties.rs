@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::generate;
 use crate::oracle;
-use builder::{all_that_is_said, build, mapping};
+use builder::{all_fields, build, mapping};
 use oracle::{Frame, Sides};
 use pprofdiff::builder::ProfileBuilder;
 use pprofdiff::columns::StringId;
@@ -75,7 +75,7 @@ fn check_all(base: &[u8], new: &[u8], addresses: bool) -> usize {
                         let frame = self::frame(&top.frames, frame);
                         let (flat, cum) = expected[&frame];
                         let (by, other) = if sort == Sort::Flat { (flat, cum) } else { (cum, flat) };
-                        (oracle::size(by, other), oracle::written(frame))
+                        (oracle::size(by, other), oracle::row_order(frame))
                     };
                     assert!(top.rows.is_sorted_by_key(|r| order(r.frame)), "{context}: rows are out of order");
                 }
@@ -438,7 +438,7 @@ proptest! {
         }
         let built = build(&message).build("test").unwrap();
         let again = built.to_bytes(&WriteOptions::default().with_compression(Compression::None)).unwrap();
-        prop_assert_eq!(all_that_is_said(&oracle::decode(&again)), all_that_is_said(&message));
+        prop_assert_eq!(all_fields(&oracle::decode(&again)), all_fields(&message));
         // The engine treats both as equal.
         check_all(&again, &message.encode_to_vec(), true);
     }

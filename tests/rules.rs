@@ -139,7 +139,7 @@ fn ambiguous_causes_are_withheld() {
 }
 
 #[test]
-fn renamed_packages_are_matched_and_what_changed_in_them_is_a_cause() {
+fn renamed_packages_are_matched_and_changes_in_them_are_causes() {
     let of = |path: &str, b: i64| -> Vec<(String, i64)> {
         ["A", "B", "C", "D"]
             .iter()
@@ -476,7 +476,7 @@ fn waits(of: &[(&str, i64, i64)]) -> Arc<Profile> {
 }
 
 #[test]
-fn lock_contention_is_waiting_longer_or_more_often() {
+fn lock_contention_distinguishes_longer_waits_from_more_waits() {
     let run = |wobble: i64, n: i64, each: i64| {
         waits(&[
             ("main.main;main.serve;main.(*Stats).Record;sync.(*Mutex).Unlock", n + wobble, each),

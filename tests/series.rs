@@ -97,7 +97,7 @@ fn check_series(s: &Series, columns: &[(usize, Plain)]) {
         assert_eq!(steps.rows.iter().map(|step| step_of(s, step)).collect::<BTreeSet<_>>(), wanted);
         let order = |step: &Step| {
             let (f, _, to, flat, cum, _) = step_of(s, step);
-            (size(flat, cum), to, oracle::written(f))
+            (size(flat, cum), to, oracle::row_order(f))
         };
         assert!(steps.rows.is_sorted_by_key(order), "steps are out of order");
 
@@ -117,7 +117,7 @@ fn check_series(s: &Series, columns: &[(usize, Plain)]) {
         }
         let order = |step: &Step| {
             let (f, _, _, flat, cum, _) = step_of(s, step);
-            (size(flat, cum), oracle::written(f))
+            (size(flat, cum), oracle::row_order(f))
         };
         assert!(movers.rows.is_sorted_by_key(|m| order(&m.step)), "movers are out of order");
     }

@@ -260,7 +260,7 @@ fn a_leak_is_a_drift_and_a_cache_a_step() {
 
 /// A function that grows by exactly the same amount in each build has no spikes at the ends, and no step.
 #[test]
-fn an_exact_line_is_one_drift() {
+fn exactly_linear_growth_is_one_drift() {
     for [first, step] in [[1000, 1000], [0, 1000], [100, 1000], [20_000, -1600]] {
         let build = |i: i64| {
             let text = format!("main;leak {}\nmain;rest 5000\n", first + step * i);
@@ -320,7 +320,7 @@ fn steps_at_the_end_have_their_size() {
 }
 
 /// Two simultaneous steps, a temporary change that began just before them, and a drift.
-fn together(function: usize, build: usize) -> f64 {
+fn simultaneous_factor(function: usize, build: usize) -> f64 {
     match (function, build) {
         (3 | 9, 25..) => 1.6,
         (14, 15..32) => 1.8,
@@ -331,7 +331,7 @@ fn together(function: usize, build: usize) -> f64 {
 
 #[test]
 fn simultaneous_changes_share_one_change_point() {
-    let series = series(history(7, BUILDS, together), Against::Previous);
+    let series = series(history(7, BUILDS, simultaneous_factor), Against::Previous);
     let shifts = series.shifts(Sort::Flat);
     let points = series.change_points(&shifts, 100);
     let names = |rows: &[usize]| {
@@ -362,7 +362,7 @@ fn each_lasting_change_has_its_own_cause() {
     let dir = std::env::temp_dir().join(format!("pprofdiff-shifts-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let mut paths = Vec::new();
-    for (i, (key, source)) in history(7, BUILDS, together).into_iter().enumerate() {
+    for (i, (key, source)) in history(7, BUILDS, simultaneous_factor).into_iter().enumerate() {
         let Source::Bytes(_, mut bytes) = source else { panic!("{key} has no bytes") };
         // A function is renamed from some build onwards.
         let at = bytes.windows(8).position(|name| name == b"work.f01").unwrap();

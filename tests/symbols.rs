@@ -194,13 +194,13 @@ fn assert_alike(name: &str, ours: &BTreeMap<u64, Vec<Frame>>, theirs: &BTreeMap<
     assert!(ours.len() == theirs.len() && differ.is_none(), "{name}: {differ:#x?}");
 }
 
-fn has_judge(test: &str) -> bool {
+fn is_llvm_installed(test: &str) -> bool {
     tools::have("llvm-symbolizer", "--version", "llvm", test)
 }
 
 #[test]
-fn cpp_programs_have_pprofs_names_and_lines() {
-    if !has_judge("symbols::cpp_programs_have_pprofs_names_and_lines") {
+fn names_and_lines_of_cpp_programs_equal_pprofs() {
+    if !is_llvm_installed("symbols::names_and_lines_of_cpp_programs_equal_pprofs") {
         return;
     }
     let folder = folder("cpp");
@@ -238,12 +238,12 @@ fn cpp_programs_have_pprofs_names_and_lines() {
 }
 
 #[test]
-fn binaries_that_share_debug_information_have_all_of_it() {
-    if !tools::have("dwz", "--version", "dwz", "symbols::binaries_that_share_debug_information_have_all_of_it") {
+fn shared_debug_information_is_complete() {
+    if !tools::have("dwz", "--version", "dwz", "symbols::shared_debug_information_is_complete") {
         return;
     }
     let folder = folder("shared");
-    let originals = [elsewhere(&folder).0, another_build(&folder).0];
+    let originals = [moved_program(&folder).0, another_build(&folder).0];
     let binaries = ["one", "two"].map(|name| folder.join(name));
     for (original, binary) in originals.iter().zip(&binaries) {
         std::fs::copy(original, binary).unwrap();
@@ -257,8 +257,8 @@ fn binaries_that_share_debug_information_have_all_of_it() {
 }
 
 #[test]
-fn rust_and_go_programs_have_pprofs_names_and_lines() {
-    if !has_judge("symbols::rust_and_go_programs_have_pprofs_names_and_lines") {
+fn names_and_lines_of_rust_and_go_programs_equal_pprofs() {
+    if !is_llvm_installed("symbols::names_and_lines_of_rust_and_go_programs_equal_pprofs") {
         return;
     }
     let folder = folder("rust-go");
@@ -278,7 +278,7 @@ fn rust_and_go_programs_have_pprofs_names_and_lines() {
 }
 
 #[test]
-fn programs_for_other_systems_have_the_names_and_lines_of_gos_tools() {
+fn names_and_lines_of_programs_for_other_systems_equal_gos_tools() {
     let folder = folder("systems");
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/live/main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
@@ -333,16 +333,16 @@ fn programs_for_other_systems_have_the_names_and_lines_of_gos_tools() {
 }
 
 /// Returns the program, and a profile recorded as if the program were at `/opt/parcels`.
-fn elsewhere(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
-    moved(compiled(), folder)
+fn moved_program(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
+    relocate(compiled(), folder)
 }
 
-/// Like [`elsewhere`], for another build of the program.
+/// Like [`moved_program`], for another build of the program.
 fn another_build(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
-    moved(compiled_otherwise(), folder)
+    relocate(compiled_otherwise(), folder)
 }
 
-fn moved(built: &Path, folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
+fn relocate(built: &Path, folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
     let binary = folder.join(built.file_name().unwrap());
     std::fs::copy(built, &binary).unwrap();
     let at = load_binary(&binary);
@@ -358,7 +358,7 @@ fn names(profile: &Profile) -> usize {
 #[test]
 fn binaries_are_searched_as_pprof_searches_them() {
     let folder = folder("search");
-    let (binary, at, bytes) = elsewhere(&folder);
+    let (binary, at, bytes) = moved_program(&folder);
     let id = at.build_id;
     let load = |place: &Path| {
         let binaries = Binaries::default().with_folders(vec![folder.join("nothing"), place.to_owned()]);
@@ -400,7 +400,7 @@ fn binaries_are_searched_as_pprof_searches_them() {
 #[test]
 fn another_build_is_refused() {
     let folder = folder("builds");
-    let (binary, at, bytes) = elsewhere(&folder);
+    let (binary, at, bytes) = moved_program(&folder);
     let (other, other_at, new) = another_build(&folder);
     let refused = Profile::from_bytes("p.pb", &bytes, &with(&other)).unwrap_err();
     let told = refused.to_string();
@@ -434,7 +434,7 @@ fn another_build_is_refused() {
 #[test]
 fn profiles_of_a_baseline_use_the_base_binaries() {
     let folder = folder("baseline");
-    let (base, new) = (elsewhere(&folder), another_build(&folder));
+    let (base, new) = (moved_program(&folder), another_build(&folder));
     std::fs::write(folder.join("base.pb"), base.2).unwrap();
     std::fs::write(folder.join("new.pb"), new.2).unwrap();
     let command = env!("CARGO_BIN_EXE_pprofdiff");
@@ -455,7 +455,7 @@ fn profiles_of_a_baseline_use_the_base_binaries() {
 #[test]
 fn a_missing_binary_is_a_warning_with_its_name_and_build_id() {
     let folder = folder("missing");
-    let (_, at, bytes) = elsewhere(&folder);
+    let (_, at, bytes) = moved_program(&folder);
     let words = format!("/opt/parcels, build id {}", at.build_id);
     let warning = |options: &LoadOptions| Profile::from_bytes("p.pb", &bytes, options).unwrap().warnings();
     let told = warning(&LoadOptions::default());
@@ -482,7 +482,7 @@ fn a_missing_binary_is_a_warning_with_its_name_and_build_id() {
 #[test]
 fn legacy_profiles_are_symbolized() {
     let folder = folder("older");
-    let (binary, at, _) = elsewhere(&folder);
+    let (binary, at, _) = moved_program(&folder);
     let stacks: Vec<String> =
         pseudo_random_addresses(&at.text, 40).map(|a| format!("1: 100 [2: 200] @ {:#x}", a + at.slide)).collect();
     let m = at.mapping;
@@ -498,7 +498,7 @@ fn legacy_profiles_are_symbolized() {
     std::fs::write(&path, text).unwrap();
     let ours = Profile::open(&path, &with(&binary)).unwrap();
     assert!(names(&ours) > 30, "{}", names(&ours));
-    if has_judge("symbols::legacy_profiles_are_symbolized") {
+    if is_llvm_installed("symbols::legacy_profiles_are_symbolized") {
         assert_eq!(frames(&ours), frames(&symbolize_with_pprof(&folder, &binary, &path)));
     }
 }
@@ -506,7 +506,7 @@ fn legacy_profiles_are_symbolized() {
 #[test]
 fn opentelemetry_profiles_are_symbolized_like_profile_proto() {
     let folder = folder("otlp");
-    let (binary, at, as_pprof) = elsewhere(&folder);
+    let (binary, at, as_pprof) = moved_program(&folder);
     let expected = Profile::from_bytes("pprof", &as_pprof, &with(&binary)).unwrap();
     let addresses: Vec<String> = frames(&expected).keys().map(u64::to_string).collect();
     let (m, n) = (at.mapping, addresses.len());
@@ -562,7 +562,7 @@ fn a_long_shared_name_is_hashed_once() {
 #[test]
 fn damaged_binaries_give_fewer_names_or_an_error() {
     let folder = folder("damaged");
-    elsewhere(&folder);
+    moved_program(&folder);
     run(&folder, "objcopy --compress-debug-sections=zlib parcels packed");
     let original = folder.join("packed");
     let (at, good) = (load_binary(&original), std::fs::read(&original).unwrap());

@@ -311,7 +311,7 @@ fn different_units_of_speedscope_are_not_added_up() {
 
 /// Parses a perf script text with a single sample, and returns its frames with binaries from the root, its labels and
 /// its value.
-fn perf(text: &str) -> (Vec<String>, Vec<String>, i64) {
+fn parse_perf_sample(text: &str) -> (Vec<String>, Vec<String>, i64) {
     let p = load(text.as_bytes()).unwrap_or_else(|e| panic!("{text}: {e}"));
     let read = samples(&p);
     let ([((_, labels), values)], [value]) =
@@ -354,12 +354,12 @@ fn perf_script_paths_may_contain_parentheses() {
         ("compiled (/src/a.rb:3) (/tmp/perf-1.map)", "compiled (/src/a.rb:3) in /tmp/perf-1.map"),
         ("main (a.out)", "main in a.out"),
     ] {
-        let (frames, _, value) = perf(&format!("x 1/2 1.5: 100 cycles:\n\t12a7 {line}\n"));
+        let (frames, _, value) = parse_perf_sample(&format!("x 1/2 1.5: 100 cycles:\n\t12a7 {line}\n"));
         assert_eq!((&frames[..], value), (&[frame.to_owned()][..], 100), "{line}");
-        let (frames, ..) = perf(&format!("x 1/2 1.5: 100 cycles: ffffffff12a7 {line}\n"));
+        let (frames, ..) = parse_perf_sample(&format!("x 1/2 1.5: 100 cycles: ffffffff12a7 {line}\n"));
         assert_eq!(frames, [frame], "{line}");
     }
-    let (frames, ..) = perf("x 1/2 1.5: 100 cycles:\n\t10 in1 (int) (inlined)\n\t10 f+0x2 (/x (1)/a)\n");
+    let (frames, ..) = parse_perf_sample("x 1/2 1.5: 100 cycles:\n\t10 in1 (int) (inlined)\n\t10 f+0x2 (/x (1)/a)\n");
     assert_eq!(frames, ["f in /x (1)/a", "in1 (int) in /x (1)/a"]);
 }
 
@@ -377,12 +377,13 @@ fn perf_script_thread_names_may_be_anything() {
         ("12 34 100.5: 100 cycles:u:", labels(&["comm=12", "tid=34"])),
         ("    12/3 34/35 [001] 100.5: 100 cycles:u:", labels(&["comm=12/3", "pid=34", "tid=35"])),
     ] {
-        let found =
-            perf(&format!("# captured on: today 1.5: 3 cycles:\n#\n# nrcpus online : 8\n{header}\n\tff f (/a)\n\n"));
+        let found = parse_perf_sample(&format!(
+            "# captured on: today 1.5: 3 cycles:\n#\n# nrcpus online : 8\n{header}\n\tff f (/a)\n\n"
+        ));
         assert_eq!(found, (vec!["f in /a".to_owned()], of, 100), "{header}");
     }
     // Without a period and event, a sample counts 1.
-    let found = perf("#wrk 8 100.5:\n\tff f (/a)\n#wrk did 3\n");
+    let found = parse_perf_sample("#wrk 8 100.5:\n\tff f (/a)\n#wrk did 3\n");
     assert_eq!((found.1, found.2), (labels(&["comm=#wrk", "tid=8"]), 1));
     // Empty lines between samples are optional.
     let two = load(b" 1/1 1.5: 100 cycles:\n\tff f (/a)\n 1/1 1.5: 50 cycles:\n\tff f (/a)\n").unwrap();

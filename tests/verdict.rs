@@ -37,7 +37,7 @@ fn verdict(path: &Path) -> String {
 }
 
 /// Returns Go's verdicts.
-fn of_go(oracle: &Path, paths: &[PathBuf]) -> Vec<String> {
+fn go_verdicts(oracle: &Path, paths: &[PathBuf]) -> Vec<String> {
     let mut go = Command::new(oracle).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = go.stdin.take().unwrap();
     let asked: String = paths.iter().map(|p| format!("{}\n", p.display())).collect();
@@ -72,7 +72,7 @@ impl Random {
 }
 
 /// Returns a message with a few bytes changed, inserted, removed or doubled, or a truncated message.
-fn mutated(message: &[u8], random: &mut Random) -> Vec<u8> {
+fn mutate(message: &[u8], random: &mut Random) -> Vec<u8> {
     let mut bytes = message.to_vec();
     for _ in 0..=random.below(2) {
         let at = random.below(bytes.len());
@@ -136,7 +136,7 @@ fn go_and_pprofdiff_accept_the_same_inputs_with_the_same_sums() {
         if message.len() < 100_000 {
             for n in 0..per_file {
                 let path = folder.join(format!("{i}-{n}"));
-                std::fs::write(&path, mutated(&message, &mut random)).unwrap();
+                std::fs::write(&path, mutate(&message, &mut random)).unwrap();
                 paths.push(path);
             }
         }
@@ -149,7 +149,7 @@ fn go_and_pprofdiff_accept_the_same_inputs_with_the_same_sums() {
     if let Some(more) = std::env::var_os("PPROFDIFF_INPUTS") {
         paths.extend(files_in(Path::new(&more)));
     }
-    let theirs = of_go(&folder.join("oracle"), &paths);
+    let theirs = go_verdicts(&folder.join("oracle"), &paths);
     assert_eq!(theirs.len(), paths.len());
     let (mut accepted, mut differ, mut unexplained) = (0, BTreeMap::<&str, usize>::new(), Vec::new());
     for (i, (path, theirs)) in paths.iter().zip(&theirs).enumerate() {

@@ -237,7 +237,7 @@ fn reports_that_cannot_be_written_are_errors() {
 
 /// CI systems read the rules as test cases.
 #[test]
-fn rules_are_test_cases() {
+fn junit_reports_rules_as_test_cases() {
     let d = Dir::new("junit");
     d.write("base", sampled(&[("a<b>&\"", 1000), ("c", 1000)]));
     d.write("new", sampled(&[("a<b>&\"", 3000), ("c", 1150)]));

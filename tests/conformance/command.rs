@@ -165,10 +165,10 @@ fn arguments(view: &[&str], subject: Subject, words: &[String]) -> Vec<String> {
 /// Runs the command in this process, which saves most of the time for starting one. The output goes to a pipe, because
 /// waiting for the disk would take longer than everything else.
 pub fn run(view: &[&str], subject: Subject, words: &[String]) -> String {
-    answered(arguments(view, subject, words))
+    run_arguments(arguments(view, subject, words))
 }
 
-fn answered(arguments: Vec<String>) -> String {
+fn run_arguments(arguments: Vec<String>) -> String {
     let (mut reader, writer) = std::io::pipe().unwrap();
     let pipe = format!("/dev/fd/{}", writer.as_raw_fd());
     let command = format!("pprofdiff {}", arguments.join(" "));
@@ -190,7 +190,7 @@ pub fn printed(view: &[&str], subject: Subject, words: &[String]) -> String {
     let mut arguments = arguments(view, subject, words);
     let format = arguments.iter().position(|word| word == "--format").unwrap();
     arguments.drain(format..format + 2);
-    answered(arguments)
+    run_arguments(arguments)
 }
 
 /// Runs the command in its own process, as a user does, and returns its standard output.

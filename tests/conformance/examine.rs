@@ -20,24 +20,24 @@ pub struct Log {
 }
 
 impl Log {
-    /// Compares our rows with pprof's. `said_by` describes the two commands.
-    pub fn compare(&mut self, ours: Vec<Row>, theirs: Vec<Row>, said_by: impl Fn() -> String) {
+    /// Compares our rows with pprof's. `describe_commands` describes the two commands.
+    pub fn compare(&mut self, ours: Vec<Row>, theirs: Vec<Row>, describe_commands: impl Fn() -> String) {
         if let Some(kept) = &mut self.kept {
             kept.push((ours.clone(), theirs.clone()));
         }
         self.comparisons += 1;
         self.rows += theirs.len();
         if let Err(difference) = compare(ours, theirs) {
-            self.differences.push(format!("{}\n{difference}", said_by()));
+            self.differences.push(format!("{}\n{difference}", describe_commands()));
         }
     }
 
-    pub fn equal(&mut self, ours: i64, theirs: i64, what: &str, said_by: impl Fn() -> String) {
+    pub fn equal(&mut self, ours: i64, theirs: i64, what: &str, describe_commands: impl Fn() -> String) {
         let row = |number| vec![Row { subject: what.into(), numbers: vec![number] }];
-        self.compare(row(ours), row(theirs), said_by);
+        self.compare(row(ours), row(theirs), describe_commands);
     }
 
-    pub fn tell(&self, what: &str) {
+    pub fn print(&self, what: &str) {
         println!("{what}: {} comparisons, {} rows, {} differ", self.comparisons, self.rows, self.differences.len());
     }
 
@@ -64,29 +64,29 @@ fn examine_one(input: &Input, question: &Question, log: &mut Log) -> Graph {
     let question = &Question { unit: unit.into(), ..question.clone() };
     let ours = Subject::One(&input.path);
     let theirs = Subject::One(input.for_pprof.at(question.granularity));
-    let said_by = |view: &'static [&'static str], format: &'static str| {
-        move || said_by(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
+    let describe_commands = |view: &'static [&'static str], format: &'static str| {
+        move || describe_commands(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
     };
 
     let top = command::ask(&["top"], ours, question);
     let peek = peek_at_all(&top, ours, question);
     let shown = Shown::new(&top.entries, ["flat", "cum"], &peek.entries, "weight");
     let graph = reports::graph(&ask_pprof("peek .", theirs, question));
-    log.compare(shown.nodes.clone(), graph.nodes.clone(), said_by(&["top"], "-peek=."));
+    log.compare(shown.nodes.clone(), graph.nodes.clone(), describe_commands(&["top"], "-peek=."));
     let (edges, expected) = shown.edges(graph.edges.clone());
-    log.compare(edges, expected, said_by(&["peek", "."], "-peek=."));
+    log.compare(edges, expected, describe_commands(&["peek", "."], "-peek=."));
 
     // `-peek` prints the nodes of `-top` and the edges, so `-top` itself is only run for some questions.
     if question.granularity == Granularity::Functions || question.choices.is_empty() {
         let expected = reports::top(&ask_pprof("top", theirs, question));
-        log.compare(shown.nodes, expected.rows, said_by(&["top"], "-top"));
-        log.equal(total(&top, "total"), expected.total, "total", said_by(&["top"], "-top"));
+        log.compare(shown.nodes, expected.rows, describe_commands(&["top"], "-top"));
+        log.equal(total(&top, "total"), expected.total, "total", describe_commands(&["top"], "-top"));
     }
     if question.granularity == Granularity::Functions {
         let traces = command::ask(&["traces"], ours, question);
         let rows = added_up(traces.entries.iter().map(Entry::trace));
         let expected = added_up(reports::traces(&ask_pprof("traces", theirs, question)));
-        log.compare(rows, expected, said_by(&["traces"], "-traces"));
+        log.compare(rows, expected, describe_commands(&["traces"], "-traces"));
         let labels = command::ask(&["labels"], ours, question);
         compare_labels(&labels, ours, theirs, question, "weight", None, log);
     }
@@ -105,19 +105,19 @@ pub fn examine_sums(pair: &Pair, question: &Question, log: &mut Log) {
 
 /// Compares the deltas of `top` and `peek` with `-diff_base`. Returns our answers.
 fn examine_deltas(pair: &Pair, ours: Subject, theirs: Subject, question: &Question, log: &mut Log) -> (Answer, Answer) {
-    let said_by = |view: &'static [&'static str], format: &'static str| {
-        move || said_by(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
+    let describe_commands = |view: &'static [&'static str], format: &'static str| {
+        move || describe_commands(view, ours, &question.to_our_args(), format, theirs, &question.to_pprof_args())
     };
     let top = command::ask(&["top"], ours, question);
     let peek = peek_at_all(&top, ours, question);
     let shown = Shown::new(&top.entries, ["flat_delta", "cum_delta"], &peek.entries, "delta");
     let pprofs_top = reports::top(&ask_pprof("top", theirs, question));
     let (edges, expected) = shown.edges(reports::graph(&ask_pprof("peek .", theirs, question)).edges);
-    log.compare(shown.nodes, pprofs_top.rows, said_by(&["top"], "-top"));
-    log.compare(edges, expected, said_by(&["peek", "."], "-peek=."));
+    log.compare(shown.nodes, pprofs_top.rows, describe_commands(&["top"], "-top"));
+    log.compare(edges, expected, describe_commands(&["peek", "."], "-peek=."));
     // If the base's total is zero, pprof's percentages refer to the new side. See also `exceptions::MERGED_TOTALS`.
     if total(&top, "total_base") != 0 && !pair.base.profile.has_negative_values() {
-        log.equal(total(&top, "total_base"), pprofs_top.total, "total_base", said_by(&["top"], "-top"));
+        log.equal(total(&top, "total_base"), pprofs_top.total, "total_base", describe_commands(&["top"], "-top"));
     }
     for entry in &top.entries {
         check_status(entry, log);
@@ -130,11 +130,11 @@ fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: 
     let granularity = question.granularity;
     let ours = Subject::Two { base: &pair.base.path, new: &pair.new.path };
     let theirs = Subject::Two { base: pair.base.for_pprof.at(granularity), new: pair.new.for_pprof.at(granularity) };
-    let said_by = |view: &'static [&'static str], format: &'static str, side: Option<Side>| {
+    let describe_commands = |view: &'static [&'static str], format: &'static str, side: Option<Side>| {
         move || {
             let mut words = question.to_pprof_args();
             words.extend(side.map(|side| side.filter().to_string()));
-            said_by(view, ours, &question.to_our_args(), format, theirs, &words)
+            describe_commands(view, ours, &question.to_our_args(), format, theirs, &words)
         }
     };
 
@@ -158,11 +158,11 @@ fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: 
         if let Some(expected) = expected {
             let shown = Shown::new(&top.entries, [flat, cum], &peek.entries, weight);
             let (edges, expected_edges) = shown.edges(expected.edges);
-            log.compare(shown.nodes, expected.nodes, said_by(&["top"], "-peek=.", Some(side)));
+            log.compare(shown.nodes, expected.nodes, describe_commands(&["top"], "-peek=.", Some(side)));
             log.compare(
                 without_zeros(edges),
                 without_zeros(expected_edges),
-                said_by(&["peek", "."], "-peek=.", Some(side)),
+                describe_commands(&["peek", "."], "-peek=.", Some(side)),
             );
         }
     }
@@ -180,14 +180,14 @@ fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: 
         let expected = reports::stacks(&ask_pprof("traces", theirs, question));
         for (column, expected) in [("base", expected.base), ("new", expected.new)] {
             let rows = added_up(stacks.entries.iter().map(|entry| entry.stack(column)));
-            log.compare(rows, added_up(expected), said_by(&["stacks"], "-traces", None));
+            log.compare(rows, added_up(expected), describe_commands(&["stacks"], "-traces", None));
         }
     }
     // `tree` is another name for `peek .`.
     if question.choices.is_empty() {
         let tree = command::ask(&["tree"], ours, question);
         let edges = |answer: &Answer| answer.entries.iter().map(|entry| entry.edge("delta")).collect();
-        log.compare(edges(&tree), edges(&peek), said_by(&["tree"], "-peek=.", None));
+        log.compare(edges(&tree), edges(&peek), describe_commands(&["tree"], "-peek=.", None));
     }
 }
 
@@ -232,7 +232,7 @@ fn compare_labels(
         row
     });
     log.compare(without_zeros(rows), expected, || {
-        said_by(&["labels"], ours, &question.to_our_args(), "-tags", theirs, &words)
+        describe_commands(&["labels"], ours, &question.to_our_args(), "-tags", theirs, &words)
     });
 }
 
@@ -267,7 +267,7 @@ fn total(answer: &Answer, column: &str) -> i64 {
     answer.json[column].as_i64().unwrap_or_else(|| panic!("no {column} in {}", answer.json))
 }
 
-fn said_by(
+fn describe_commands(
     view: &[&str],
     ours: Subject,
     our_words: &[String],

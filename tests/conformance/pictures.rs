@@ -68,9 +68,9 @@ pub fn examine_graphs(pair: &Pair, log: &mut Log) {
                     let words = words(&sample_type, &unit, granularity, kept);
                     let subject = Subject::One(&input.path);
                     let (nodes, edges) = read(&pprof::report_of_command_line("dot", subject, &words));
-                    let said_by = || pprof::command_line("-dot", subject, &words);
-                    log.compare(our_nodes(&graph, |p| p.new), nodes, said_by);
-                    log.compare(our_edges(&graph, |p| p.new), edges, said_by);
+                    let commands = || pprof::command_line("-dot", subject, &words);
+                    log.compare(our_nodes(&graph, |p| p.new), nodes, commands);
+                    log.compare(our_edges(&graph, |p| p.new), edges, commands);
                 }
             }
         }
@@ -101,14 +101,14 @@ pub fn examine_call_trees(pair: &Pair, log: &mut Log) {
                 let cancelled: Vec<bool> =
                     graph.nodes.iter().map(|n| n.flat.delta() == 0 && n.cum.delta() == 0).collect();
                 graph.calls.retain(|c| !cancelled[c.caller as usize] && !cancelled[c.callee as usize]);
-                let said_by = || pprof::command_line("-dot", subject, &words);
+                let commands = || pprof::command_line("-dot", subject, &words);
                 if kept.0 != 0 && graph.nodes_total > kept.0 {
                     // Nodes without own cost rank equally, and pprof keeps an arbitrary subset of them.
-                    log.equal(graph.nodes.len() as i64, nodes.len() as i64, "nodes", said_by);
+                    log.equal(graph.nodes.len() as i64, nodes.len() as i64, "nodes", commands);
                     continue;
                 }
-                log.compare(without_zeros(our_nodes(&graph, Sides::delta)), without_zeros(nodes), said_by);
-                log.compare(without_zeros(our_edges(&graph, Sides::delta)), without_zeros(edges), said_by);
+                log.compare(without_zeros(our_nodes(&graph, Sides::delta)), without_zeros(nodes), commands);
+                log.compare(without_zeros(our_edges(&graph, Sides::delta)), without_zeros(edges), commands);
             }
         }
     }
@@ -124,7 +124,7 @@ pub fn examine_graph_of_diff(pair: &Pair, log: &mut Log) {
         let words = words(&sample_type, &unit, Granularity::Functions, kept);
         let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
         let (nodes, edges) = read(&pprof::report_of_command_line("dot", subject, &words));
-        let said_by = || pprof::command_line("-dot", subject, &words);
+        let commands = || pprof::command_line("-dot", subject, &words);
         // pprof omits nodes that cancel, with their edges.
         let cancelled = |i: u32| {
             let node = &graph.nodes[i as usize];
@@ -132,8 +132,8 @@ pub fn examine_graph_of_diff(pair: &Pair, log: &mut Log) {
         };
         let mut shown = graph.clone();
         shown.calls.retain(|c| !cancelled(c.caller) && !cancelled(c.callee));
-        log.compare(without_zeros(our_nodes(&graph, Sides::delta)), without_zeros(nodes), said_by);
-        log.compare(without_zeros(our_edges(&shown, Sides::delta)), without_zeros(edges), said_by);
+        log.compare(without_zeros(our_nodes(&graph, Sides::delta)), without_zeros(nodes), commands);
+        log.compare(without_zeros(our_edges(&shown, Sides::delta)), without_zeros(edges), commands);
     }
 }
 
@@ -283,11 +283,11 @@ pub fn examine_callgrind(pair: &Pair, log: &mut Log) {
             let words = vec![format!("-sample_index={sample_type}"), format!("-unit={unit}")];
             let subject = Subject::One(input.for_pprof.at(crate::question::Granularity::Addresses));
             let theirs = pprof::report_of_command_line("callgrind", subject, &words);
-            let said_by = || pprof::command_line("-callgrind", subject, &words);
+            let commands = || pprof::command_line("-callgrind", subject, &words);
             let (nodes, calls) = read_callgrind(std::str::from_utf8(&ours).unwrap());
             let (expected_nodes, expected_calls) = read_callgrind(&theirs);
-            log.compare(nodes, expected_nodes, said_by);
-            log.compare(calls, expected_calls, said_by);
+            log.compare(nodes, expected_nodes, commands);
+            log.compare(calls, expected_calls, commands);
         }
     }
 }

@@ -183,7 +183,7 @@ pub fn size(by: Sides, other: Sides) -> Size {
 
 /// Returns the order of rows with equal size. It uses the names in the profile, not the names that are shown for
 /// unnamed frames.
-pub fn written((name, file, line, address, mapping): Frame) -> impl Ord {
+pub fn row_order((name, file, line, address, mapping): Frame) -> impl Ord {
     let is_made_up = mapping.is_some() || name == "<unknown>" || file.as_ref() == Some(&name);
     (if is_made_up { String::new() } else { name }, file, line.unwrap_or(0), address, mapping)
 }

@@ -71,7 +71,7 @@ pub(super) fn build(p: &proto::Profile) -> ProfileBuilder {
 }
 
 /// Returns the content of a message independent of its ids and string indexes: its header, then each sample.
-pub(super) fn all_that_is_said(p: &proto::Profile) -> Vec<String> {
+pub(super) fn all_fields(p: &proto::Profile) -> Vec<String> {
     let text = |i: i64| String::from_utf8_lossy(&p.string_table[i as usize]).into_owned();
     let kind = |t: &proto::ValueType| (text(t.r#type), text(t.unit));
     let location = |id: &u64| {

@@ -47,7 +47,7 @@ def plain(value: object) -> object:
     return None if value is pd.NA else value
 
 
-def test_polars(table: pprofdiff.Table):
+def test_polars_reads_every_table(table: pprofdiff.Table):
     for frame in (pl.DataFrame(table), table.to_polars()):
         assert frame.to_dicts() == table.to_dicts()
         for name, dtype in frame.schema.items():
@@ -62,7 +62,7 @@ def test_polars(table: pprofdiff.Table):
             )
 
 
-def test_pyarrow(table: pprofdiff.Table):
+def test_pyarrow_reads_every_table(table: pprofdiff.Table):
     for arrow in (pa.table(table), table.to_arrow(), pa.RecordBatchReader.from_stream(table).read_all()):
         arrow.validate(full=True)
         assert arrow.to_pylist() == table.to_dicts()
@@ -74,7 +74,7 @@ def test_pyarrow(table: pprofdiff.Table):
     )
 
 
-def test_duckdb(table: pprofdiff.Table):
+def test_duckdb_reads_every_table(table: pprofdiff.Table):
     found = duckdb.sql('select * from "table"')  # DuckDB finds this test's argument by name.
     assert found.columns == table.columns
     assert [dict(zip(table.columns, row, strict=True)) for row in found.fetchall()] == table.to_dicts()
@@ -86,7 +86,7 @@ def test_duckdb_sums_equal_ours(labelled: pprofdiff.Diff):
     assert delta == sum(row["flat_delta"] for row in top if row["status"] == "added")
 
 
-def test_pandas(table: pprofdiff.Table):
+def test_pandas_reads_every_table(table: pprofdiff.Table):
     frame = table.to_pandas()
     rows = [{k: plain(v) for k, v in row.items()} for row in frame.to_dict("records")]
     assert rows == table.to_dicts()
@@ -98,7 +98,7 @@ def test_pandas(table: pprofdiff.Table):
             frame[name] += 1  # Fails if the column is read-only.
 
 
-def test_pandas_reads_the_stream_too(table: pprofdiff.Table):
+def test_pandas_reads_the_arrow_stream(table: pprofdiff.Table):
     frame = pd.DataFrame.from_arrow(table)
     assert list(frame.columns) == table.columns
     assert len(frame) == len(table)
@@ -129,7 +129,7 @@ def test_frames_outlive_their_table():
     assert frame.filter(pl.col("frames").list.contains("runtime.main")).height > 0
 
 
-def test_large_values_and_addresses():
+def test_large_values_and_addresses_are_exact():
     big = 2**63 - 1
     p = pprofdiff.load(profile([(["main"], big, {})]))
     for frame in (p.to_polars(), p.to_pandas()):
@@ -138,7 +138,7 @@ def test_large_values_and_addresses():
     assert all(isinstance(a, int) for a in high)
 
 
-def test_pandas_without_pyarrow():
+def test_pandas_works_without_pyarrow():
     code = """
 import sys
 for name in ("pyarrow", "polars", "duckdb"):

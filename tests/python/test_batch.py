@@ -114,7 +114,7 @@ def test_an_interrupt_of_the_iterable_is_raised_immediately():
         next(pprofdiff.batch(pairs()))
 
 
-def test_sources_of_all_kinds():
+def test_pairs_may_have_sources_of_all_kinds():
     base, new = pair("go-heap")
     loaded = pprofdiff.load(base)
     wanted = pprofdiff.diff(base, new).top().to_dicts()
@@ -147,7 +147,7 @@ def test_results_support_pattern_matching():
     assert pprofdiff.Result[tuple[str, str]]
 
 
-def test_the_limit():
+def test_the_inflated_limit_is_an_error_of_the_pair():
     (result,) = pprofdiff.batch([pair("go-heap")], inflated_limit=10)
     assert isinstance(result.error, pprofdiff.PprofError)
 
@@ -405,14 +405,14 @@ def results_of(pairs: list, n: int | None) -> list[dict]:
     return rows
 
 
-def some(pairs: int) -> list:
+def small_pairs(pairs: int) -> list:
     """Returns small pairs of several kinds; one in ten is bad."""
     kinds = [pair("go-mutex"), pair("story-cpu"), pair("go-heap"), ([], []), pair("go-block")]
     return [kinds[i % 5] if i % 10 else ("no such file", f"bad {i}") for i in range(pairs)]
 
 
 def test_consumers_of_the_arrow_stream():
-    pairs = some(30)
+    pairs = small_pairs(30)
     wanted = results_of(pairs, 40)
     full = [{column: row.get(column) for column in wanted[1]} for row in wanted]
     assert sum(row["error"] is not None for row in wanted) > 5

@@ -39,7 +39,7 @@ def test_the_command_prints_a_diff(command: list[str]):
     assert done.stdout.rstrip() == repr(pprofdiff.diff(BASE, NEW))
 
 
-def test_version_and_help(command: list[str]):
+def test_version_and_help_are_printed(command: list[str]):
     assert run(command, "--version").stdout == f"pprofdiff {pprofdiff.__version__}\n"
     done = run(command, "--help")
     assert done.returncode == 0

@@ -182,7 +182,7 @@ def test_incomplete_and_foreign_input_is_an_error(content: bytes):
         pprofdiff.load(content)
 
 
-def test_the_limit():
+def test_the_inflated_limit_is_an_error():
     with pytest.raises(pprofdiff.PprofError, match="inflate"):
         pprofdiff.load(HEAP, inflated_limit=100)
     with pytest.raises(pprofdiff.PprofError, match="inflate"):
@@ -202,7 +202,7 @@ def test_a_file_in_text_mode_is_an_error():
         pprofdiff.load(io.StringIO("text"))
 
 
-def test_merge():
+def test_merge_sums_profiles():
     a, b = (pprofdiff.load(path) for path in pair("go-heap"))
     merged = pprofdiff.merge([a, pair("go-heap")[1]])
     assert merged.name == "merged"
@@ -224,7 +224,7 @@ def test_write_compresses_by_extension(tmp_path: Path, name: str, magic: bytes):
     assert pprofdiff.load(tmp_path / name).top().to_dicts() == p.top().to_dicts()
 
 
-def test_merge_with_weights():
+def test_merge_multiplies_by_weights():
     twice, once = pprofdiff.merge([HEAP, HEAP]), pprofdiff.merge([HEAP], weights=[2])
     assert once.totals == twice.totals
     assert once.stacks().to_dicts() == twice.stacks().to_dicts()

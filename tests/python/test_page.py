@@ -544,7 +544,7 @@ def test_a_page_without_changes_has_no_boxes(show: Open, story: pprofdiff.Diff):
     assert empty.evaluate("texts")[0][0] == "There are no stacks here."
 
 
-def test_a_normalized_page(show: Open):
+def test_a_normalized_page_shows_scaled_values(show: Open):
     d = pprofdiff.diff(*pair("go-heap-ops")).normalize(1 / 3)
     page = show(d.to_html(min_width=0))
     assert "0.3333333333333333" in page.inner_text("#notes")

@@ -116,7 +116,7 @@ def test_call_graphs_and_listings_can_be_pickled(story: pprofdiff.Diff):
     assert listing._repr_html_() == story.list("names")._repr_html_()
 
 
-def test_names_stay_text():
+def test_hostile_names_stay_text():
     evil = pprofdiff.diff(profile([([EVIL, "a & b"], 10, {})]), profile([([EVIL], 20, {})]))
     svg = evil.callgraph().to_svg()
     assert {element.tag for element in ET.fromstring(svg).iter()} <= {
@@ -129,7 +129,7 @@ def test_names_stay_text():
         assert "&lt;img" in html
 
 
-def test_speedscope(story: pprofdiff.Diff):
+def test_speedscope_has_a_profile_per_side(story: pprofdiff.Diff):
     scope = json.loads(story.to_speedscope())
     assert [(p["name"], p["endValue"], p["unit"]) for p in scope["profiles"]] == [
         ("base", 1_900_000_000, "nanoseconds"),

@@ -173,7 +173,7 @@ def test_without_altair_plots_are_still_drawn_by_notebooks(story: pprofdiff.Diff
     altair.Chart.from_dict(spec)
 
 
-def test_names_stay_text():
+def test_hostile_names_stay_text():
     equal = profile([(["a" * 100 + str(i), EVIL, "datum.x', alert(1), '"], 10 + i, {}) for i in range(2)])
     table = pprofdiff.diff(profile([([EVIL, "\x1b[31m"], 10, {EVIL: EVIL})]), equal).top()
     chart = table.plot()

@@ -83,7 +83,7 @@ def in_a_fork(work) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 class TestFork:
-    def test_use_fork_use(self, story: pprofdiff.Diff):
+    def test_the_engine_works_before_and_after_a_fork(self, story: pprofdiff.Diff):
         wanted = question(story)
 
         def work() -> None:
@@ -133,7 +133,7 @@ class TestFork:
 
 
 @pytest.mark.parametrize("method", multiprocessing.get_all_start_methods())
-def test_multiprocessing(method: str, story: pprofdiff.Diff):
+def test_objects_can_be_sent_to_multiprocessing_workers(method: str, story: pprofdiff.Diff):
     wanted = question(story)
     context = multiprocessing.get_context(method)
     with warnings.catch_warnings():

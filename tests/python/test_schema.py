@@ -61,7 +61,7 @@ def schemas() -> dict[str, Any]:
     return {kind["title"]: kind | {"$defs": schema["$defs"]} for kind in schema["anyOf"]}
 
 
-def refused(schemas: dict[str, Any], value: dict[str, Any]) -> str:
+def schema_error(schemas: dict[str, Any], value: dict[str, Any]) -> str:
     kind = value["kind"]
     error = jsonschema.Draft202012Validator(schemas[kind]).iter_errors(value)
     return "; ".join(f"{list(e.absolute_path)}: {e.message[:200]}" for e in error)
@@ -72,7 +72,7 @@ def test_all_json_output_matches_the_schema(schemas: dict[str, Any]):
     kinds = {"disasm", "failed", "causes", "pairs", "shared_causes", "common_changes"}
     for words in WRITTEN:
         value = json.loads(command(*words, "--format", "json"))
-        assert refused(schemas, value) == "", words
+        assert schema_error(schemas, value) == "", words
         kinds.add(value["kind"])
     assert kinds == set(schemas)
 
@@ -87,21 +87,21 @@ def test_each_line_of_a_batch_names_its_schema(schemas: dict[str, Any], tmp_path
             for line in command("batch", str(manifest), "--format", "jsonl", "--view", view).splitlines()
         ]
         assert [line["pair"] for line in lines] == ["a", "b"]
-        assert [refused(schemas, line) for line in lines] == ["", ""], view
+        assert [schema_error(schemas, line) for line in lines] == ["", ""], view
         assert {line["schema"] for line in lines} == {"pprofdiff/1"}
     types = command("batch", str(manifest), "--format", "jsonl", "--sample-type", "cpu,samples").splitlines()
-    assert refused(schemas, json.loads(types[0])) == ""
+    assert schema_error(schemas, json.loads(types[0])) == ""
 
 
 def test_the_schema_rejects_unknown_fields(schemas: dict[str, Any]):
     value = json.loads(command("top", *STORY, "--format", "json", "-n", "1"))
     row = value["rows"][0]
     for wrong in (row | {"more": 1}, row | {"flat_base": "1"}, {k: v for k, v in row.items() if k != "status"}):
-        assert refused(schemas, value | {"rows": [wrong]}) != ""
-    assert refused(schemas, value | {"more": 1}) != ""
-    assert refused(schemas, value | {"schema": "pprofdiff/2"}) != ""
+        assert schema_error(schemas, value | {"rows": [wrong]}) != ""
+    assert schema_error(schemas, value | {"more": 1}) != ""
+    assert schema_error(schemas, value | {"schema": "pprofdiff/2"}) != ""
     value = json.loads(command("explain", *STORY, "--format", "json"))
     cause = value["causes"][0]
     for wrong in (cause | {"more": 1}, cause | {"delta": "1"}, {k: v for k, v in cause.items() if k != "evidence"}):
-        assert refused(schemas, value | {"causes": [wrong]}) != ""
-    assert refused(schemas, value | {"more": 1}) != ""
+        assert schema_error(schemas, value | {"causes": [wrong]}) != ""
+    assert schema_error(schemas, value | {"more": 1}) != ""

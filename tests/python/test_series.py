@@ -97,7 +97,7 @@ def test_values_and_steps_equal_those_of_profiles_and_diffs(heap: pprofdiff.Seri
     ]
 
 
-def test_data_frames(heap: pprofdiff.Series):
+def test_polars_pandas_pyarrow_and_duckdb_read_a_series(heap: pprofdiff.Series):
     table = heap.values()
     wanted = table.to_dicts()
     frame = pl.DataFrame(heap)
@@ -138,7 +138,7 @@ def test_builds_against_one_base():
         pprofdiff.series([SNAPSHOTS[0]], base="none")
 
 
-def test_bad_builds():
+def test_bad_builds_are_reported_and_skipped():
     class Broken(io.BytesIO):
         def read(self, *_: object) -> bytes:
             raise OSError("the wire was cut")

@@ -47,7 +47,7 @@ def test_slices_are_tables(table: pprofdiff.Table, cut: slice):
     assert part.summary == table.summary
 
 
-def test_sort(table: pprofdiff.Table):
+def test_rows_can_be_sorted_by_each_column(table: pprofdiff.Table):
     for column in table.columns:
         down, up = table.sort(column)[column], table.sort(column, descending=False)[column]
         key = (lambda v: (v is not None, v)) if None not in down else (lambda v: v is not None)
@@ -70,44 +70,44 @@ def test_head_counts_nodes_where_rows_are_edges(story: pprofdiff.Diff, table: pp
     assert tree.head(3).to_dicts() == story.tree(3).to_dicts()
 
 
-def test_column(story: pprofdiff.Diff):
+def test_columns_can_be_read_by_name(story: pprofdiff.Diff):
     assert story.stacks()["frames"][0][0] == "runtime.main"
     assert set(story.top()["line"]) == {None}
 
 
-def test_summary(table: pprofdiff.Table):
+def test_the_summary_has_sides_and_totals(table: pprofdiff.Table):
     s = table.summary
     assert list(s)[:3] == ["base", "new", "sample_type"]
     assert s["base"]["stacks"] == 156
     assert s["total_delta"] == s["total_new"] - s["total_base"]
 
 
-def test_json(table: pprofdiff.Table):
+def test_json_has_the_rows_and_the_summary(table: pprofdiff.Table):
     parsed = json.loads(table.to_json())
     assert parsed["schema"] == "pprofdiff/1"
     assert parsed["rows"] == table.to_dicts()
     assert {k: parsed[k] for k in table.summary} == table.summary
 
 
-def test_csv(table: pprofdiff.Table):
+def test_csv_has_the_rows(table: pprofdiff.Table):
     rows = list(csv.DictReader(io.StringIO(table.to_csv())))
     assert [r["name"] for r in rows] == table["name"]
     assert [int(r["flat_delta"]) for r in rows] == table["flat_delta"]
 
 
-def test_csv_for_spreadsheets():
+def test_csv_can_quote_formulas_for_spreadsheets():
     table = pprofdiff.load(profile([(["=1+1", "main"], 5, {})])).stacks()
     assert table.to_csv().splitlines()[1] == "=1+1;main,5"
     assert table.to_csv(quote_formulas=True) == table.to_csv().replace("=1+1", "'=1+1")
 
 
-def test_markdown(table: pprofdiff.Table):
+def test_markdown_is_a_table(table: pprofdiff.Table):
     text = table[:2].to_markdown()
     assert "indexbytebody" in text
     assert "|" in text
 
 
-def test_an_empty_table(story: pprofdiff.Diff):
+def test_an_empty_table_can_be_written_in_each_format(story: pprofdiff.Diff):
     empty = story.top(0)
     assert (len(empty), list(empty), empty.to_dicts()) == (0, [], [])
     assert json.loads(empty.to_json())["rows"] == []

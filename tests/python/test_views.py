@@ -45,7 +45,7 @@ def test_every_pair_of_the_corpus_equals_the_commands_output(name: str):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_columns(labelled: pprofdiff.Diff, view: str):
+def test_views_have_their_columns(labelled: pprofdiff.Diff, view: str):
     table = getattr(labelled, view)()
     assert table.columns == VIEWS[view]
     assert table.kind == {"top": "diff"}.get(view, view)
@@ -59,7 +59,7 @@ def test_columns(labelled: pprofdiff.Diff, view: str):
     assert {"weight", "flat"} & set(of_one.columns)
 
 
-def test_arguments(story: pprofdiff.Diff):
+def test_options_of_a_view_are_applied(story: pprofdiff.Diff):
     by_cum = story.top(5, sort="cum", sample_type="samples", granularity="lines", noinlines=True)
     assert len(by_cum) == 5
     deltas = [abs(d) for d in by_cum["cum_delta"]]
@@ -73,7 +73,7 @@ def test_arguments(story: pprofdiff.Diff):
     assert [r["file"] for r in story.top(3, granularity="files")] != [None] * 3
 
 
-def test_peek(story: pprofdiff.Diff):
+def test_peek_shows_callers_and_callees(story: pprofdiff.Diff):
     edges = story.peek("tableInsensitive")
     assert set(edges["node"]) == {"logmill/headers.tableInsensitive"}
     assert set(edges["relation"]) == {"caller", "callee"}
@@ -81,14 +81,14 @@ def test_peek(story: pprofdiff.Diff):
         assert len(story.peek("no such function")) == 0
 
 
-def test_labels_of_stacks(labelled: pprofdiff.Diff):
+def test_stacks_can_have_labels(labelled: pprofdiff.Diff):
     table = labelled.stacks(labels=True)
     assert table.columns[:2] == ["frames", "labels"]
     assert any("=" in label for labels in table["labels"] for label in labels)
     assert len(table) >= len(labelled.stacks())
 
 
-def test_folded(story: pprofdiff.Diff):
+def test_folded_has_the_rows_of_stacks(story: pprofdiff.Diff):
     header, *lines = story.folded().splitlines()
     assert header == "# pprofdiff-folded cpu/nanoseconds base new"
     assert len(lines) == len(story.stacks())
@@ -220,7 +220,7 @@ def test_results_have_the_keys_of_their_types(story: pprofdiff.Diff):
         keys_are(result.summary, PairSummary)
 
 
-def test_normalize(story: pprofdiff.Diff):
+def test_normalize_accepts_modes_and_factors(story: pprofdiff.Diff):
     scaled = story.normalize("total").top().summary
     assert scaled["total_new"] == scaled["total_base"]
     assert scaled["normalize"]["mode"] == "total"
@@ -229,7 +229,7 @@ def test_normalize(story: pprofdiff.Diff):
     assert story.normalize("duration").normalize(None).top().to_dicts() == story.top().to_dicts()
 
 
-def test_one_profile_filtered(story: pprofdiff.Diff):
+def test_one_profile_can_be_filtered(story: pprofdiff.Diff):
     focused = story.new[0].filter(focus="tableInsensitive")
     assert isinstance(focused, pprofdiff.Diff)
     assert (focused.base, focused.new) == ([], [story.new[0]])

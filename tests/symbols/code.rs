@@ -118,7 +118,7 @@ fn instruction_costs_equal_pprofs_disassembly() {
 }
 
 /// Returns the instructions with their costs that `-weblist` shows under each line of a file.
-fn grouped(html: &str) -> BTreeMap<(String, i64), Costs> {
+fn instructions_by_line(html: &str) -> BTreeMap<(String, i64), Costs> {
     let mut all: BTreeMap<(String, i64), Costs> = BTreeMap::new();
     for part in html.split("class=\"filename\">").skip(1) {
         let file = part.split('<').next().unwrap();
@@ -157,7 +157,7 @@ fn lines_expand_to_the_same_instructions_as_in_weblist() {
     pprof.args(["-weblist=parcels::", "-symbolize=local", "-output"]).args([&page, binary, &path]);
     let output = pprof.env("PPROF_TMPDIR", &folder).env("HOME", &folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let mut theirs = grouped(&std::fs::read_to_string(&page).unwrap());
+    let mut theirs = instructions_by_line(&std::fs::read_to_string(&page).unwrap());
     // It also contains lines of the standard library whose names include ours.
     theirs.retain(|(file, _), _| file.ends_with("/parcels.cc"));
     assert!(theirs.len() > 30 && theirs.values().any(|costs| costs.len() > 30), "{}", theirs.len());
@@ -174,7 +174,7 @@ fn lines_expand_to_the_same_instructions_as_in_weblist() {
 }
 
 /// Compiles a C program. Each build has its own file `name` in the folder.
-fn c(folder: &Path, name: &str, code: &str) -> PathBuf {
+fn compile_c(folder: &Path, name: &str, code: &str) -> PathBuf {
     std::fs::write(folder.join(format!("{name}.c")), code).unwrap();
     run(folder, &format!("gcc -O1 -g -fno-inline -o {name} {name}.c"));
     folder.join(name)
@@ -200,7 +200,7 @@ fn new_code() -> String {
 
 fn builds(name: &str) -> (PathBuf, [PathBuf; 2], Diff) {
     let folder = folder(name);
-    let binaries = [c(&folder, "old", OLD), c(&folder, "new", &new_code())];
+    let binaries = [compile_c(&folder, "old", OLD), compile_c(&folder, "new", &new_code())];
     let profiles = binaries.each_ref().map(|binary| {
         let bytes = samples_of(&folder, binary, "work");
         Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
@@ -214,7 +214,7 @@ fn builds(name: &str) -> (PathBuf, [PathBuf; 2], Diff) {
 fn functions_that_are_only_inlined_name_their_callers() {
     let folder = folder("only-inlined");
     let inline = OLD.replace("int sum(", "static inline __attribute__((always_inline)) int sum(");
-    let binary = c(&folder, "inlined", &inline);
+    let binary = compile_c(&folder, "inlined", &inline);
     let bytes = samples_of(&folder, &binary, "work");
     let diff = Diff::of_profile(&Arc::new(Profile::from_bytes("p", &bytes, &with(&binary)).unwrap())).unwrap();
     let unmatched = |view: View| {
@@ -356,7 +356,7 @@ fn functions_with_the_same_name_are_paired_by_file() {
 #[test]
 fn lines_are_listed_even_without_instructions() {
     let folder = folder("renamed");
-    let binaries = [c(&folder, "x1", OLD), c(&folder, "y1", OLD)];
+    let binaries = [compile_c(&folder, "x1", OLD), compile_c(&folder, "y1", OLD)];
     let [base, new] = binaries
         .each_ref()
         .map(|binary| Arc::new(Profile::from_bytes("p", &samples_of(&folder, binary, "work"), &with(binary)).unwrap()));
@@ -381,7 +381,7 @@ fn lines_are_listed_even_without_instructions() {
 #[test]
 fn samples_of_a_missing_library_are_not_attributed_to_the_program() {
     let folder = folder("library");
-    let binary = c(&folder, "app", OLD);
+    let binary = compile_c(&folder, "app", OLD);
     let at = load_binary(&binary);
     let (&work, _) =
         functions(&folder, &binary).iter().find(|(_, (_, name))| name == "work").map(|(a, f)| (a, f.clone())).unwrap();
