@@ -15,7 +15,7 @@ use pprofdiff::series::{Series, SeriesOptions};
 use pprofdiff::{Diff, LoadOptions, Profile, Query, Sort, Source, WriteOptions, proto};
 use prost::Message;
 
-struct Counting;
+struct CountingAllocator;
 
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 /// Bytes that are allocated now.
@@ -24,7 +24,7 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 /// Held by a test while it counts, because the counters are global.
-static ALONE: Mutex<()> = Mutex::new(());
+static COUNTER_LOCK: Mutex<()> = Mutex::new(());
 
 fn grow(bytes: usize) {
     let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -32,7 +32,7 @@ fn grow(bytes: usize) {
 }
 
 // SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
         grow(layout.size());
@@ -56,7 +56,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static COUNTING: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn count<T>(f: impl FnOnce() -> T) -> (T, usize) {
     let before = ALLOCATIONS.load(Ordering::Relaxed);
@@ -89,7 +89,7 @@ fn profile(n: u64) -> Vec<u8> {
 
 #[test]
 fn allocations_do_not_grow_with_the_profile() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = COUNTER_LOCK.lock().unwrap();
     let counts: Vec<(usize, usize)> = [200, 20_000]
         .into_iter()
         .map(|n| {
@@ -141,7 +141,7 @@ fn snapshot(i: u64) -> Vec<u8> {
 
 #[test]
 fn a_stream_of_a_thousand_snapshots_takes_the_memory_of_one() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = COUNTER_LOCK.lock().unwrap();
     let mut computer = DeltaComputer::new(DeltaOptions::default());
     // Live bytes and number of allocations of each update, including the compressed result. Loading is not counted.
     let mut seen: Vec<(usize, usize)> = Vec::with_capacity(1000);
@@ -168,7 +168,7 @@ fn a_stream_of_a_thousand_snapshots_takes_the_memory_of_one() {
 
 #[test]
 fn a_series_of_a_thousand_builds_stores_only_their_values() {
-    let _alone = ALONE.lock().unwrap();
+    let _alone = COUNTER_LOCK.lock().unwrap();
     let size = snapshot(0).len();
     let mut live: Vec<usize> = Vec::with_capacity(1000);
     let before = LIVE.load(Ordering::Relaxed);

@@ -50,15 +50,15 @@ fn escaped(text: &str) -> String {
 /// Starts an object store with one bucket: three keys per page, one throttled request, and an object that denies
 /// access.
 fn store() -> Server {
-    let asked_before = std::sync::atomic::AtomicUsize::new(0);
-    Server::new(move |asked, stream| {
-        let url = asked.head.split(' ').nth(1).unwrap();
+    let requests_before = std::sync::atomic::AtomicUsize::new(0);
+    Server::new(move |request, stream| {
+        let url = request.head.split(' ').nth(1).unwrap();
         let (path, query) = url.split_once('?').unwrap_or((url, ""));
         let value = |name: &str| {
             let found = query.split('&').find_map(|part| part.strip_prefix(&format!("{name}=")));
             found.map(percent_decoded)
         };
-        if asked_before.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
+        if requests_before.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 0 {
             return send(stream, "503 Slow Down", "Retry-After: 0\r\n", b"");
         }
         let no = |status: &str, code: &str, message: &str| -> (String, Vec<u8>) {
@@ -134,7 +134,7 @@ fn an_object_gives_the_same_output_as_its_file() {
     let rows = |text: &str| serde_json::from_str::<Value>(text).unwrap()["rows"].clone();
     assert!(rows(&of_files).as_array().unwrap().len() > 10);
     assert_eq!(rows(&of_store), rows(&of_files));
-    let first = &store.asked()[0].head;
+    let first = &store.requests()[0].head;
     let signed =
         ["X-Amz-Algorithm=AWS4-HMAC-SHA256", "X-Amz-Credential=AKIDEXAMPLE%2F", "%2Fus-east-1%2Fs3%2Faws4_request"];
     assert!(signed.iter().all(|part| first.contains(part)), "{first}");
@@ -154,7 +154,7 @@ fn objects_are_paired_by_patterns_keys_and_prefixes() {
         let text = String::from_utf8(output.stdout).unwrap();
         let mut all: Vec<String> = text.lines().map(line).collect();
         all.dedup();
-        (all, String::from_utf8(output.stderr).unwrap(), store.asked().len())
+        (all, String::from_utf8(output.stderr).unwrap(), store.requests().len())
     };
     let (all, said, n_asked) = names(&["batch", "s3://prof/*/v1/*.pb.gz", "s3://prof/*/v2/*.pb.gz"]);
     assert_eq!(all.len(), 3, "{all:?} {said}");
@@ -234,7 +234,7 @@ fn errors_of_a_bucket_are_shown() {
     let mut nobody = command(&store, &["top", "s3://prof/denied"]);
     let said = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
     assert!(said.contains("aws configure export-credentials"), "{said}");
-    assert!(!store.asked().last().unwrap().head.contains("X-Amz"));
+    assert!(!store.requests().last().unwrap().head.contains("X-Amz"));
     // A bucket address must not contain a password, and the error hides it.
     for args in [["top", "s3://me:s3cret@prof/x"], ["series", "s3://me:s3cret@prof/*"]] {
         let said = fails(&args);
@@ -260,14 +260,14 @@ fn an_endless_list_is_an_error_after_the_timeout() {
     let output = command(&endless, &["series", "s3://prof/x/*.pb.gz", "--timeout", "500ms"]).output().unwrap();
     let said = failure(&output);
     assert!(said.contains("the list is not complete after") || said.contains("no answer within 0.500 s"), "{said}");
-    assert!(endless.asked().len() > 2);
+    assert!(endless.requests().len() > 2);
 }
 
 #[test]
 fn secrets_in_answers_of_a_bucket_are_hidden() {
     for is_xml in [false, true] {
-        let echoing = Server::new(move |asked, stream| {
-            let path = asked.head.split(' ').nth(1).unwrap();
+        let echoing = Server::new(move |request, stream| {
+            let path = request.head.split(' ').nth(1).unwrap();
             let body = match is_xml {
                 true => format!("<?xml version=\"1.0\"?><Error><Message>no {}</Message></Error>", escaped(path)),
                 false => format!("no {} {path}\n", percent_decoded(path)),
@@ -278,7 +278,7 @@ fn secrets_in_answers_of_a_bucket_are_hidden() {
             let mut command = command(&echoing, args);
             let said = failure(&command.env("AWS_SESSION_TOKEN", "SESSION/SECRET+==").output().unwrap());
             assert!(said.contains("403 Forbidden: no /prof"), "{said}");
-            let asked = echoing.asked().last().unwrap().head.clone();
+            let asked = echoing.requests().last().unwrap().head.clone();
             let signature = asked.split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
             for secret in ["SESSION", "AKIDEXAMPLE", "Signature", signature.as_str()] {
                 assert!(!said.contains(secret), "{secret}: {said}");

@@ -76,9 +76,9 @@ fn is_exhaustive() -> bool {
 const GRANULARITIES_PER_FILTER: usize = 2;
 
 /// The names of the filters, and a granularity.
-type Kind = (Vec<&'static str>, &'static str);
+type FilterCombination = (Vec<&'static str>, &'static str);
 
-fn kind(question: &Question) -> Kind {
+fn filter_combination(question: &Question) -> FilterCombination {
     (question.choices.iter().map(|choice| choice.name).collect(), question.granularity.name())
 }
 
@@ -86,20 +86,20 @@ fn kind(question: &Question) -> Kind {
 /// granularities. The sample types rotate. The granularities are those that this filter has been tested with least
 /// often.
 fn questions(pairs: &[Pair]) -> Vec<Vec<Question>> {
-    let (mut asked, mut turn) = (BTreeMap::<Kind, usize>::new(), 0);
+    let (mut asked, mut turn) = (BTreeMap::<FilterCombination, usize>::new(), 0);
     let mut of_pair = |pair: &Pair| {
         let (mut chosen, filtered): (Vec<_>, Vec<_>) =
             pair.questions().into_iter().partition(|question| is_exhaustive() || question.choices.is_empty());
-        let mut of_filters: BTreeMap<String, BTreeMap<Kind, Vec<Question>>> = BTreeMap::new();
+        let mut of_filters: BTreeMap<String, BTreeMap<FilterCombination, Vec<Question>>> = BTreeMap::new();
         for question in filtered {
             let of_filter = of_filters.entry(format!("{:?}", question.choices)).or_default();
-            of_filter.entry(kind(&question)).or_default().push(question);
+            of_filter.entry(filter_combination(&question)).or_default().push(question);
         }
         for of_filter in of_filters.into_values() {
-            let mut kinds: Vec<(Kind, Vec<Question>)> = of_filter.into_iter().collect();
-            kinds.sort_by_key(|(kind, _)| asked.get(kind).copied());
-            for (kind, mut of_types) in kinds.into_iter().take(GRANULARITIES_PER_FILTER) {
-                *asked.entry(kind).or_default() += 1;
+            let mut kinds: Vec<(FilterCombination, Vec<Question>)> = of_filter.into_iter().collect();
+            kinds.sort_by_key(|(filter_combination, _)| asked.get(filter_combination).copied());
+            for (filter_combination, mut of_types) in kinds.into_iter().take(GRANULARITIES_PER_FILTER) {
+                *asked.entry(filter_combination).or_default() += 1;
                 turn += 1;
                 chosen.push(of_types.swap_remove(turn % of_types.len()));
             }
@@ -112,9 +112,10 @@ fn questions(pairs: &[Pair]) -> Vec<Vec<Question>> {
 #[test]
 fn each_filter_is_tested_at_each_granularity() {
     for pairs in [corpus(), generated_pairs()] {
-        let asked: HashSet<Kind> = questions(&pairs).iter().flatten().map(kind).collect();
-        let all: HashSet<Kind> = pairs.iter().flat_map(Pair::questions).map(|question| kind(&question)).collect();
-        let missing: Vec<&Kind> = all.difference(&asked).collect();
+        let asked: HashSet<FilterCombination> = questions(&pairs).iter().flatten().map(filter_combination).collect();
+        let all: HashSet<FilterCombination> =
+            pairs.iter().flat_map(Pair::questions).map(|question| filter_combination(&question)).collect();
+        let missing: Vec<&FilterCombination> = all.difference(&asked).collect();
         assert!(missing.is_empty() && all.len() > 50, "{missing:?} of {}", all.len());
     }
 }

@@ -13,7 +13,7 @@ use regex::{Captures, Regex};
 use crate::tools::have;
 
 /// An instruction in the listing of a disassembler.
-struct Listed {
+struct ListedInstruction {
     address: u64,
     bytes: Vec<u8>,
     text: String,
@@ -60,10 +60,14 @@ fn in_decimals(text: &str) -> String {
 /// Decodes the bytes of a listing and compares the result. `spelled` converts the disassembler's text to our spelling.
 /// Returns the number of compared instructions, and the number of instructions unknown to the disassembler, of which
 /// only the boundaries were compared.
-fn compare(architecture: Architecture, listed: &[Listed], spelled: impl Fn(&Listed) -> String) -> (usize, usize) {
+fn compare(
+    architecture: Architecture,
+    listed: &[ListedInstruction],
+    spelled: impl Fn(&ListedInstruction) -> String,
+) -> (usize, usize) {
     let mut differences: BTreeMap<String, (usize, String)> = BTreeMap::new();
     let (mut compared, mut unknown) = (0, 0);
-    let joined = |a: &Listed, b: &Listed| a.address + a.bytes.len() as u64 == b.address;
+    let joined = |a: &ListedInstruction, b: &ListedInstruction| a.address + a.bytes.len() as u64 == b.address;
     for run in listed.chunk_by(joined) {
         let code: Vec<u8> = run.iter().flat_map(|listed| &listed.bytes).copied().collect();
         let mut theirs = run.iter();
@@ -118,9 +122,9 @@ fn x86_64_instructions_equal_gnu_objdump() {
     let line = |line: &str| {
         let [address, code, text] = line.split('\t').collect::<Vec<_>>()[..] else { return None };
         let address = hex(address.trim().trim_end_matches(':'));
-        Some(Listed { address, bytes: bytes(code), text: text.trim().to_owned() })
+        Some(ListedInstruction { address, bytes: bytes(code), text: text.trim().to_owned() })
     };
-    let listed: Vec<Listed> = listing.lines().filter_map(line).collect();
+    let listed: Vec<ListedInstruction> = listing.lines().filter_map(line).collect();
 
     let spelled = replacing(&[
         // Names of branch targets.
@@ -136,7 +140,7 @@ fn x86_64_instructions_equal_gnu_objdump() {
     ]);
     let doubled = Regex::new(r"^(imul \$\w+),(%\w+),(%\w+)$").unwrap();
     let once = |c: &Captures<'_>| if c[2] == c[3] { format!("{},{}", &c[1], &c[2]) } else { c[0].to_owned() };
-    let spelled = |listed: &Listed| doubled.replace(&spelled(&listed.text), once).into_owned();
+    let spelled = |listed: &ListedInstruction| doubled.replace(&spelled(&listed.text), once).into_owned();
     let (compared, unknown) = compare(Architecture::X86_64, &listed, spelled);
     assert!(compared > 50_000 && unknown == 0, "{compared} and {unknown}");
 }
@@ -159,7 +163,7 @@ fn arm64_instructions_equal_go_objdump() {
         let registers: Vec<String> = (first..=last).map(|n| format!("v{n}{}", &c[2])).collect();
         format!("{{{}}}", registers.join(", "))
     };
-    let spelled = |listed: &Listed| {
+    let spelled = |listed: &ListedInstruction| {
         let from = if listed.text.starts_with("adrp") { listed.address & !0xfff } else { listed.address };
         let absolute = |c: &Captures<'_>| format!("{:x}", from.wrapping_add(hex(&c[1])));
         let text = target.replace(&listed.text, absolute).into_owned();
@@ -177,9 +181,9 @@ fn arm64_instructions_equal_go_objdump() {
             let text = text.split_once("// ").map_or("?", |(_, text)| text.trim()).to_owned();
             // Instruction words are shown as numbers.
             let bytes = bytes(code).into_iter().rev().collect();
-            Some(Listed { address: hex(address.strip_prefix("0x")?), bytes, text })
+            Some(ListedInstruction { address: hex(address.strip_prefix("0x")?), bytes, text })
         };
-        let listed: Vec<Listed> = listing.lines().filter_map(line).collect();
+        let listed: Vec<ListedInstruction> = listing.lines().filter_map(line).collect();
         let counts = compare(Architecture::Arm64, &listed, spelled);
         (compared, unknown) = (compared + counts.0, unknown + counts.1);
     }

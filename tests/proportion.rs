@@ -61,14 +61,14 @@ const TIMES: u64 = 4;
 type Case = (&'static str, fn(u64) -> Vec<u8>, &'static str);
 
 /// This case is only loaded and turned into a table. Writing it in all formats takes minutes in a test build.
-const LARGE: &str = "a string table of 1 GB";
+const LOADED_ONLY: &str = "a string table of 1 GB";
 
 /// Cases that are never halved: the first tests one of our limits, the second is close to its own.
-const WHOLE: [&str; 2] = ["a sample of ten million frames", "deep inlining within bounds"];
+const NEVER_HALVED: [&str; 2] = ["a sample of ten million frames", "deep inlining within bounds"];
 
 const CASES: &[Case] = &[
     ("ten million empty strings", empty_strings, ""),
-    (LARGE, large_strings, ""),
+    (LOADED_ONLY, large_strings, ""),
     ("a sample of ten million frames", deep_stack, ""),
     ("recursion a million deep", recursion, ""),
     ("40,000 distinct stacks of 300 frames", many_stacks, ""),
@@ -253,12 +253,13 @@ fn crafted_inputs_take_memory_in_proportion() {
     // Runs one child per core, because the children take most of the time.
     let beyond = |(i, (name, message, error)): (usize, &Case)| {
         let path = temporary(&format!("{i}.pb"));
-        let (halves, floor) = if WHOLE.contains(name) { (2, FLOOR) } else { (if is_whole() { 2 } else { 1 }, floor()) };
+        let (halves, floor) =
+            if NEVER_HALVED.contains(name) { (2, FLOOR) } else { (if is_whole() { 2 } else { 1 }, floor()) };
         let bytes = message(halves * times);
         let size = bytes.len() as u64;
         std::fs::write(&path, bytes).unwrap();
         let began = std::time::Instant::now();
-        let steps = child(&path, None, *name == LARGE);
+        let steps = child(&path, None, *name == LOADED_ONLY);
         std::fs::remove_file(&path).unwrap();
         let shown: Vec<String> = steps.iter().map(|(what, peak, _)| format!("{what} {}", peak / MB)).collect();
         let (last, peak, said) = steps.last().unwrap();

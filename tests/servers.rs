@@ -20,7 +20,7 @@ fn corpus() -> PathBuf {
 
 /// A request as received: its first line and headers, and its body.
 #[derive(Clone)]
-pub struct Asked {
+pub struct ReceivedRequest {
     pub head: String,
     body: Vec<u8>,
 }
@@ -28,15 +28,15 @@ pub struct Asked {
 /// A local server that answers each request in its own thread, and keeps the requests.
 pub struct Server {
     pub port: u16,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Server {
-    pub fn new(answer: impl Fn(&Asked, &mut TcpStream) + Send + Sync + 'static) -> Server {
+    pub fn new(answer: impl Fn(&ReceivedRequest, &mut TcpStream) + Send + Sync + 'static) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (asked, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
-        let kept = asked.clone();
+        let (requests, answer) = (Arc::new(Mutex::new(Vec::new())), Arc::new(answer));
+        let kept = requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 let (mut stream, kept, answer) = (stream.unwrap(), kept.clone(), answer.clone());
@@ -47,11 +47,11 @@ impl Server {
                 });
             }
         });
-        Server { port, asked }
+        Server { port, requests }
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<ReceivedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
     fn address(&self, rest: &str) -> String {
@@ -59,7 +59,7 @@ impl Server {
     }
 }
 
-fn read_request(stream: &TcpStream) -> Option<Asked> {
+fn read_request(stream: &TcpStream) -> Option<ReceivedRequest> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
@@ -70,7 +70,7 @@ fn read_request(stream: &TcpStream) -> Option<Asked> {
     let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let mut body = vec![0; length.unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { head, body })
+    Some(ReceivedRequest { head, body })
 }
 
 pub fn send(stream: &mut TcpStream, status: &str, headers: &str, body: &[u8]) {
@@ -84,9 +84,9 @@ fn start_recorded_server() -> (Server, String, u64) {
     let folder = corpus().join("servers");
     let all: Value = serde_json::from_slice(&std::fs::read(folder.join("pyroscope.json")).unwrap()).unwrap();
     let (from, until) = (all["from"].as_u64().unwrap(), all["until"].as_u64().unwrap());
-    let server = Server::new(move |asked, stream| {
-        let path = asked.head.split(' ').nth(1).unwrap();
-        let question: String = asked.body.iter().map(|byte| format!("{byte:02x}")).collect();
+    let server = Server::new(move |request, stream| {
+        let path = request.head.split(' ').nth(1).unwrap();
+        let question: String = request.body.iter().map(|byte| format!("{byte:02x}")).collect();
         let is_it = |e: &&Value| e["path"] == path && e["question"] == question.as_str();
         let Some(exchange) = all["exchanges"].as_array().unwrap().iter().find(is_it) else {
             return send(stream, "500 Not Recorded", "", format!("not recorded: {path} {question}").as_bytes());
@@ -240,7 +240,7 @@ fn hostile_answers_are_errors() {
     let of = |answer: fn(&mut TcpStream), more: &[&str]| {
         let server = Server::new(move |_, stream| answer(stream));
         let line = failure(&run(&[&["top", &whole(&server)], more].concat()));
-        assert_eq!(server.asked().len(), 1, "{line}");
+        assert_eq!(server.requests().len(), 1, "{line}");
         line
     };
     // Endless answers, with a success and with an error status.
@@ -305,20 +305,20 @@ fn busy_servers_are_retried() {
     for (status, wait) in [("503 Busy", ""), ("429 Slow", "Retry-After: 0\r\n")] {
         let server = busy(2, status, wait);
         assert_eq!(succeed(&["top", &page(&server), "--format", "csv"]), expected);
-        assert_eq!(server.asked().len(), 3, "{status}");
+        assert_eq!(server.requests().len(), 3, "{status}");
     }
     let server = busy(usize::MAX, "503 Busy", "Retry-After: 0\r\n");
     let line = failure(&run(&["top", &page(&server)]));
     assert!(line.contains("the server answers 503") && line.contains("slow down"), "{line}");
-    assert_eq!(server.asked().len(), 5);
+    assert_eq!(server.requests().len(), 5);
     let server = busy(usize::MAX, "429 Slow", "Retry-After: 0\r\n");
     assert!(failure(&run(&["top", &whole(&server)])).contains("the server answers 429: slow down"));
-    assert_eq!(server.asked().len(), 5);
+    assert_eq!(server.requests().len(), 5);
     // A wait beyond the timeout fails at once, as do errors that a retry cannot fix.
     for (status, wait) in [("503 Busy", "Retry-After: 4294967295\r\n"), ("500 No", ""), ("403 No", "")] {
         let server = busy(usize::MAX, status, wait);
         assert!(failure(&run(&["top", &page(&server)])).contains(&format!("the server answers {}", &status[..3])));
-        assert_eq!(server.asked().len(), 1, "{status}");
+        assert_eq!(server.requests().len(), 1, "{status}");
     }
 }
 
@@ -331,16 +331,16 @@ fn redirects_are_not_followed_and_tokens_stay_with_their_host() {
         let output = command(&["top", &whole(&server)]).env("PPROFDIFF_TOKEN", "s3cret").output().unwrap();
         let line = failure(&output);
         assert!(line.contains("the server redirects to ") && !line.contains("s3cret"), "{line}");
-        assert!(server.asked()[0].head.to_ascii_lowercase().contains("authorization: bearer s3cret"));
-        assert!(elsewhere.asked().is_empty(), "{status}");
+        assert!(server.requests()[0].head.to_ascii_lowercase().contains("authorization: bearer s3cret"));
+        assert!(elsewhere.requests().is_empty(), "{status}");
     }
 }
 
 #[test]
 fn tokens_are_sent_only_to_hosts_that_the_user_names() {
     let (server, _, _) = start_recorded_server();
-    let refusing = Server::new(|asked, stream| {
-        let is_sent = asked.head.to_ascii_lowercase().contains("authorization");
+    let refusing = Server::new(|request, stream| {
+        let is_sent = request.head.to_ascii_lowercase().contains("authorization");
         send(stream, "401 Unauthorized", "", if is_sent { b"bad token" } else { b"who?" });
     });
     let line = failure(&run(&["top", &whole(&refusing)]));
@@ -359,9 +359,9 @@ fn tokens_are_sent_only_to_hosts_that_the_user_names() {
         let text = [output.stdout, output.stderr].concat();
         String::from_utf8(text).unwrap()
     };
-    let before = refusing.asked().len();
+    let before = refusing.requests().len();
     assert!(batch(&[]).contains("--allow-urls"));
-    assert_eq!(refusing.asked().len(), before);
+    assert_eq!(refusing.requests().len(), before);
     let text = batch(&["--allow-urls"]);
     assert!(text.contains("requires a token (401: who?)") && !text.contains("s3cret"), "{text}");
     std::fs::remove_file(manifest).unwrap();
@@ -372,7 +372,7 @@ fn tokens_are_sent_only_to_hosts_that_the_user_names() {
         let line = failure(&run(&["top", &server.address(wrong)]));
         assert!(line.contains("token") && !line.contains("s3cret"), "{line}");
     }
-    assert!(server.asked().is_empty());
+    assert!(server.requests().is_empty());
 }
 
 /// Starts a proxy that records the first request of each connection, also inside a tunnel, and answers with an error.
@@ -421,7 +421,7 @@ fn local_requests_bypass_the_proxy() {
         assert!(line.contains("the server answers 500") && !line.contains("s3cret"), "{line}");
     }
     assert_eq!(*seen.lock().unwrap(), "");
-    assert_eq!(server.asked().len(), 6);
+    assert_eq!(server.requests().len(), 6);
     // Requests to other hosts go through the proxy, but without a token that others could read on the way.
     let line = failure(&through(&["top", "pyroscope+http://pyroscope.example/{}?type=a:b:c:d:e", "--timeout", "5s"]));
     assert!(line.contains("500"), "{line}");
@@ -459,13 +459,13 @@ fn a_token_goes_only_to_its_exact_host_and_never_over_plain_http() {
 #[test]
 fn redirects_are_followed_to_pages_without_showing_secrets() {
     let profile = std::fs::read(corpus().join("go-mutex.base.pb.gz")).unwrap();
-    let elsewhere = Server::new(move |asked, stream| match asked.head.split(' ').nth(1).unwrap() {
+    let elsewhere = Server::new(move |request, stream| match request.head.split(' ').nth(1).unwrap() {
         "/profile" => send(stream, "200 OK", "", &profile),
         path => send(stream, "403 No", "", format!("no {path}").as_bytes()),
     });
     let port = elsewhere.port;
-    let server = Server::new(move |asked, stream| {
-        let path = asked.head.split(' ').nth(1).unwrap();
+    let server = Server::new(move |request, stream| {
+        let path = request.head.split(' ').nth(1).unwrap();
         let (_, query) = path.split_once('?').unwrap_or((path, ""));
         let to = match path.split('?').next().unwrap() {
             "/there" => format!("http://127.0.0.1:{port}/profile"),
@@ -484,8 +484,8 @@ fn redirects_are_followed_to_pages_without_showing_secrets() {
             succeed(&["top", "go-mutex.base.pb.gz", "--format", "csv"])
         );
     }
-    assert!(elsewhere.asked().iter().all(|asked| !asked.head.to_ascii_lowercase().contains("authorization")));
-    assert!(server.asked()[0].head.to_ascii_lowercase().contains("authorization: basic"));
+    assert!(elsewhere.requests().iter().all(|request| !request.head.to_ascii_lowercase().contains("authorization")));
+    assert!(server.requests()[0].head.to_ascii_lowercase().contains("authorization: basic"));
     for (path, why) in [
         ("copy?token=s3cret%2F1", "the server answers 403 Forbidden: no /no?token=***"),
         ("other", "the server answers 403 Forbidden: no /no?sig=***"),
@@ -525,8 +525,8 @@ fn secrets_of_a_signed_url_are_never_shown() {
     }
     std::fs::remove_dir_all(folder).unwrap();
     // A profile and an error that repeat the secret.
-    let echoing = Server::new(|asked, stream| {
-        let path = asked.head.split(' ').nth(1).unwrap();
+    let echoing = Server::new(|request, stream| {
+        let path = request.head.split(' ').nth(1).unwrap();
         send(stream, "200 OK", "", format!("main;{path} 10\n").as_bytes());
     });
     let line = succeed(&["top", &format!("http://127.0.0.1:{}/x?sig=s3cret-of-many-characters", echoing.port)]);

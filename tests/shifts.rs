@@ -121,7 +121,7 @@ fn equal_builds_have_no_lasting_changes() {
 
 /// A kind of noise for one function. Its standard deviation is about 1.
 #[derive(Clone, Copy, Debug)]
-enum Wander {
+enum NoiseKind {
     /// Independent for each build.
     Free,
     /// A first-order autoregression with coefficient 0.7.
@@ -132,20 +132,22 @@ enum Wander {
     Heavy,
 }
 
-impl Wander {
+impl NoiseKind {
     fn course(self, random: &mut Random, builds: usize) -> Vec<f64> {
         let normal = |random: &mut Random| (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
         let phase = random.below(628) as f64 / 100.0;
         let period = [8.0, 12.0, 24.0][random.below(3) as usize];
         let mut last = normal(random) / 0.51f64.sqrt();
         let one = |build: usize| match self {
-            Wander::Free => normal(random),
-            Wander::Lasting => {
+            NoiseKind::Free => normal(random),
+            NoiseKind::Lasting => {
                 last = 0.7 * last + normal(random);
                 last
             }
-            Wander::Wave => 1.4 * (phase + std::f64::consts::TAU * build as f64 / period).sin() + 0.3 * normal(random),
-            Wander::Heavy => {
+            NoiseKind::Wave => {
+                1.4 * (phase + std::f64::consts::TAU * build as f64 / period).sin() + 0.3 * normal(random)
+            }
+            NoiseKind::Heavy => {
                 let wide = (normal(random).powi(2) + normal(random).powi(2)) / 2.0;
                 (normal(random) / wide.sqrt().max(1e-3)).clamp(-60.0, 60.0)
             }
@@ -156,7 +158,7 @@ impl Wander {
 
 /// Builds a history of 40 builds and 20 functions with many samples. Each function varies by 5% on its own, and by the
 /// noise that all have in common. `factor` works as in [`history`].
-fn wandering(seed: u64, own: Wander, common: Option<Wander>, factor: impl Fn(usize, usize) -> f64) -> Series {
+fn wandering(seed: u64, own: NoiseKind, common: Option<NoiseKind>, factor: impl Fn(usize, usize) -> f64) -> Series {
     const BUILDS: usize = 40;
     let mut random = Random(seed);
     let costs: Vec<f64> = (0..20).map(|_| 10f64.powf(6.5 + 2.5 * random.below(1000) as f64 / 1e3)).collect();
@@ -179,11 +181,11 @@ fn wandering(seed: u64, own: Wander, common: Option<Wander>, factor: impl Fn(usi
 fn wandering_and_heavy_tailed_noise_is_not_a_lasting_change() {
     let begin: u64 = std::env::var("PPROFDIFF_SEED").map_or(1000, |seed| seed.parse().unwrap());
     for (own, common) in [
-        (Wander::Free, Some(Wander::Lasting)),
-        (Wander::Free, Some(Wander::Wave)),
-        (Wander::Lasting, None),
-        (Wander::Wave, None),
-        (Wander::Heavy, None),
+        (NoiseKind::Free, Some(NoiseKind::Lasting)),
+        (NoiseKind::Free, Some(NoiseKind::Wave)),
+        (NoiseKind::Lasting, None),
+        (NoiseKind::Wave, None),
+        (NoiseKind::Heavy, None),
     ] {
         let is_false = |seed: &u64| !wandering(*seed, own, common, |_, _| 1.0).shifts(Sort::Cum).rows.is_empty();
         let with_rows = (begin..begin + 100).filter(is_false).count();
@@ -196,11 +198,11 @@ fn wandering_and_heavy_tailed_noise_is_not_a_lasting_change() {
 #[test]
 fn steps_are_found_despite_wandering_noise() {
     for (common, factor, functions, wanted) in
-        [(None, 1.15, 3..4, 16), (Some(Wander::Lasting), 1.2, 3..4, 16), (Some(Wander::Free), 1.3, 0..20, 16)]
+        [(None, 1.15, 3..4, 16), (Some(NoiseKind::Lasting), 1.2, 3..4, 16), (Some(NoiseKind::Free), 1.3, 0..20, 16)]
     {
         let step = |i: usize, build: usize| if functions.contains(&i) && build >= 18 { factor } else { 1.0 };
         let is_found = |seed: &u64| {
-            let series = wandering(*seed, Wander::Free, common, step);
+            let series = wandering(*seed, NoiseKind::Free, common, step);
             let rows = series.shifts(Sort::Cum).rows;
             // A step of all functions is reported for the total.
             let wanted = if functions.len() > 1 { "main" } else { "f3" };

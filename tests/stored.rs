@@ -18,12 +18,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// An allocator that records the largest allocation.
-struct Watching;
+struct LargestAllocation;
 
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Watching {
+unsafe impl GlobalAlloc for LargestAllocation {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller upholds the contract of `GlobalAlloc`.
@@ -37,10 +37,10 @@ unsafe impl GlobalAlloc for Watching {
 }
 
 #[global_allocator]
-static WATCHING: Watching = Watching;
+static ALLOCATOR: LargestAllocation = LargestAllocation;
 
 /// Memory that serde reserves in advance for a list, whatever its claimed length.
-const SAID: usize = 1 << 20;
+const MAX_RESERVED: usize = 1 << 20;
 
 fn pair(name: &str) -> Diff {
     let [base, new] = oracle::raw_pair(name)
@@ -98,7 +98,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     LARGEST.store(0, Ordering::Relaxed);
     let value = postcard::from_bytes(bytes).ok();
     let largest = LARGEST.load(Ordering::Relaxed);
-    assert!(largest <= SAID + 64 * bytes.len(), "{largest} bytes at once for {}", bytes.len());
+    assert!(largest <= MAX_RESERVED + 64 * bytes.len(), "{largest} bytes at once for {}", bytes.len());
     value
 }
 

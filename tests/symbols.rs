@@ -38,7 +38,7 @@ fn run(folder: &Path, words: &str) -> String {
 }
 
 /// A binary as a loader would map it: its mapping, and the offset from its own addresses.
-struct Loaded {
+struct LoadedBinary {
     mapping: Mapping,
     slide: u64,
     text: std::ops::Range<u64>,
@@ -47,7 +47,7 @@ struct Loaded {
 
 /// Maps a binary like a program loader: the segment with the code, in whole pages, at any address if the binary is
 /// position-independent.
-fn load_binary(binary: &Path) -> Loaded {
+fn load_binary(binary: &Path) -> LoadedBinary {
     let bytes = std::fs::read(binary).unwrap();
     let object = object::File::parse(&*bytes).unwrap();
     let text = object.sections().filter(|s| s.kind() == SectionKind::Text).max_by_key(|s| s.size()).unwrap();
@@ -58,7 +58,7 @@ fn load_binary(binary: &Path) -> Loaded {
     let size = (segment.size() + 0x1fff) & !0xfff;
     let mapping = Mapping { offset: segment.file_range().0 & !0xfff, ..mapping(page + slide, size) };
     let build_id = object.build_id().unwrap().unwrap_or_default().iter().map(|b| format!("{b:02x}")).collect();
-    Loaded { mapping, slide, text: text.address()..text.address() + text.size(), build_id }
+    LoadedBinary { mapping, slide, text: text.address()..text.address() + text.size(), build_id }
 }
 
 /// Returns a mapping without a file name or build id.
@@ -333,16 +333,16 @@ fn names_and_lines_of_programs_for_other_systems_equal_gos_tools() {
 }
 
 /// Returns the program, and a profile recorded as if the program were at `/opt/parcels`.
-fn moved_program(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
+fn moved_program(folder: &Path) -> (PathBuf, LoadedBinary, Vec<u8>) {
     relocate(compiled(), folder)
 }
 
 /// Like [`moved_program`], for another build of the program.
-fn another_build(folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
+fn another_build(folder: &Path) -> (PathBuf, LoadedBinary, Vec<u8>) {
     relocate(compiled_otherwise(), folder)
 }
 
-fn relocate(built: &Path, folder: &Path) -> (PathBuf, Loaded, Vec<u8>) {
+fn relocate(built: &Path, folder: &Path) -> (PathBuf, LoadedBinary, Vec<u8>) {
     let binary = folder.join(built.file_name().unwrap());
     std::fs::copy(built, &binary).unwrap();
     let at = load_binary(&binary);
@@ -421,7 +421,7 @@ fn another_build_is_refused() {
     let together = [diff.base().next().unwrap(), diff.new_side().next().unwrap()].map(|p| frames(p));
     assert_eq!(together, alone);
     // Without build ids, each side needs its own binary.
-    let anonymous = |bytes: &[u8], at: &Loaded| {
+    let anonymous = |bytes: &[u8], at: &LoadedBinary| {
         let p = Profile::from_bytes("p", bytes, &LoadOptions::default()).unwrap();
         let addresses = p.locations().address.clone();
         [Source::Bytes("side".to_owned(), profile("", "", at.mapping, addresses))]

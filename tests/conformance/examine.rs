@@ -1,7 +1,7 @@
 //! Asks both tools a question about a pair, and compares the complete answers.
 
 use crate::command::{self, Answer, Entry};
-use crate::exceptions::{Shown, added_up, without_zeros};
+use crate::exceptions::{ComparedRows, added_up, without_zeros};
 use crate::pairs::{Input, Pair};
 use crate::pprof::{self, Side, Subject};
 use crate::question::{Granularity, Question};
@@ -70,7 +70,7 @@ fn examine_one(input: &Input, question: &Question, log: &mut Log) -> Graph {
 
     let top = command::ask(&["top"], ours, question);
     let peek = peek_at_all(&top, ours, question);
-    let shown = Shown::new(&top.entries, ["flat", "cum"], &peek.entries, "weight");
+    let shown = ComparedRows::new(&top.entries, ["flat", "cum"], &peek.entries, "weight");
     let graph = reports::graph(&ask_pprof("peek .", theirs, question));
     log.compare(shown.nodes.clone(), graph.nodes.clone(), describe_commands(&["top"], "-peek=."));
     let (edges, expected) = shown.edges(graph.edges.clone());
@@ -110,7 +110,7 @@ fn examine_deltas(pair: &Pair, ours: Subject, theirs: Subject, question: &Questi
     };
     let top = command::ask(&["top"], ours, question);
     let peek = peek_at_all(&top, ours, question);
-    let shown = Shown::new(&top.entries, ["flat_delta", "cum_delta"], &peek.entries, "delta");
+    let shown = ComparedRows::new(&top.entries, ["flat_delta", "cum_delta"], &peek.entries, "delta");
     let pprofs_top = reports::top(&ask_pprof("top", theirs, question));
     let (edges, expected) = shown.edges(reports::graph(&ask_pprof("peek .", theirs, question)).edges);
     log.compare(shown.nodes, pprofs_top.rows, describe_commands(&["top"], "-top"));
@@ -156,7 +156,7 @@ fn examine_diff(pair: &Pair, question: &Question, base: Graph, new: Graph, log: 
             (false, true) => None,
         };
         if let Some(expected) = expected {
-            let shown = Shown::new(&top.entries, [flat, cum], &peek.entries, weight);
+            let shown = ComparedRows::new(&top.entries, [flat, cum], &peek.entries, weight);
             let (edges, expected_edges) = shown.edges(expected.edges);
             log.compare(shown.nodes, expected.nodes, describe_commands(&["top"], "-peek=.", Some(side)));
             log.compare(

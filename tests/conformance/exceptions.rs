@@ -136,16 +136,16 @@ fn copy(kind: &str, path: &Path, bytes: Vec<u8>) -> PathBuf {
 }
 
 /// The compared rows of `top` and `peek`: see [`VANISHED_ROWS`].
-pub struct Shown {
+pub struct ComparedRows {
     pub nodes: Vec<Row>,
     edges: Vec<Row>,
     /// Prefixes of edges of names that occur both in a vanished node and in a remaining one.
     ambiguous: Vec<String>,
 }
 
-impl Shown {
+impl ComparedRows {
     /// Takes the rows of `top` with these sums, and the edges of `peek` with this weight.
-    pub fn new(top: &[Entry], [flat, cum]: [&str; 2], peek: &[Entry], weight: &str) -> Shown {
+    pub fn new(top: &[Entry], [flat, cum]: [&str; 2], peek: &[Entry], weight: &str) -> ComparedRows {
         let (vanished, nodes): (Vec<Row>, Vec<Row>) =
             top.iter().map(|entry| entry.sums(flat, cum)).partition(Row::is_zero);
         let names: HashSet<&str> = nodes.iter().map(|node| node.subject.as_str()).collect();
@@ -153,7 +153,7 @@ impl Shown {
         let ambiguous = ambiguous.map(|node| edge(&node.subject, "", "")).collect();
         let edges = peek.iter().filter(|edge| names.contains(edge.text("node").as_str()));
         let edges = edges.map(|entry| entry.edge(weight)).collect();
-        Shown { nodes, edges, ambiguous }
+        ComparedRows { nodes, edges, ambiguous }
     }
 
     /// Returns the edges to compare, ours and pprof's. If a name is ambiguous, `peek` does not distinguish the edges of

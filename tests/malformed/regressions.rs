@@ -28,7 +28,7 @@ fn regressions() {
         let bytes = std::fs::read(&path).unwrap();
         let error = |p: pprofdiff::Result<pprofdiff::Profile>| p.err().map(|e| e.to_string().replace("in.pb", "in"));
         for size in [1, 7, 1000] {
-            let read = pprofdiff::Profile::from_reader("in", Slow(&bytes, size), &LoadOptions::default());
+            let read = pprofdiff::Profile::from_reader("in", SlowReader(&bytes, size), &LoadOptions::default());
             assert_eq!(error(read), error(load(&bytes)), "{name}, {size} bytes at a time");
         }
         assert!(readme.contains(&name), "README.md does not speak of {name}");
@@ -62,9 +62,9 @@ fn regressions() {
 }
 
 /// A reader that returns a limited number of bytes at a time.
-struct Slow<'a>(&'a [u8], usize);
+struct SlowReader<'a>(&'a [u8], usize);
 
-impl std::io::Read for Slow<'_> {
+impl std::io::Read for SlowReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let n = out.len().min(self.1).min(self.0.len());
         let (part, rest) = self.0.split_at(n);

@@ -190,15 +190,15 @@ fn the_largest_changes_are_listed_with_their_sources() {
 }
 
 /// The texts of every file on the base side and on the new side.
-struct Given(Option<Arc<str>>, Option<Arc<str>>);
+struct GivenSources(Option<Arc<str>>, Option<Arc<str>>);
 
-impl Given {
-    fn new(base: Option<&str>, new: Option<&str>) -> Given {
-        Given(base.map(Arc::from), new.map(Arc::from))
+impl GivenSources {
+    fn new(base: Option<&str>, new: Option<&str>) -> GivenSources {
+        GivenSources(base.map(Arc::from), new.map(Arc::from))
     }
 }
 
-impl SourceCode for Given {
+impl SourceCode for GivenSources {
     fn find(&self, base: bool, path: &str) -> Option<SourceText> {
         let text = if base { self.0.clone() } else { self.1.clone() }?;
         Some(SourceText::new(format!("{base}:{path}"), text))
@@ -227,23 +227,23 @@ fn profile_of(functions: &[(&str, &str, i64, &[(i64, i64)])]) -> Arc<Profile> {
 }
 
 /// A line of a listing: its numbers (0 for none), text (`-` for none), and flat of both sides.
-type Shown = (i64, i64, String, i64, i64);
+type ShownLine = (i64, i64, String, i64, i64);
 
 /// Returns the only function of a listing with its lines.
-fn only_routine(diff: &Diff, sources: &dyn SourceCode) -> (pprofdiff::list::Routine, Vec<Shown>) {
+fn only_routine(diff: &Diff, sources: &dyn SourceCode) -> (pprofdiff::list::Routine, Vec<ShownLine>) {
     let listing = diff.list(&Query::default(), ".", sources).unwrap();
     let [r] = &listing.routines[..] else { panic!("{:?}", listing.routines) };
-    let shown = |l: &pprofdiff::list::Line| {
+    let shown_line = |l: &pprofdiff::list::Line| {
         let text = l.text.as_deref().unwrap_or("-").to_owned();
         (l.base.unwrap_or_default(), l.new.unwrap_or_default(), text, l.flat.base, l.flat.new)
     };
-    let lines: Vec<Shown> = r.lines.iter().map(shown).collect();
+    let lines: Vec<ShownLine> = r.lines.iter().map(shown_line).collect();
     let sums = (lines.iter().map(|l| l.3).sum::<i64>(), lines.iter().map(|l| l.4).sum::<i64>());
     assert_eq!(sums, (r.flat.base, r.flat.new), "some cost is lost");
     (r.clone(), lines)
 }
 
-fn shown(base: i64, new: i64, text: &str, b: i64, n: i64) -> Shown {
+fn shown_line(base: i64, new: i64, text: &str, b: i64, n: i64) -> ShownLine {
     (base, new, text.to_owned(), b, n)
 }
 
@@ -255,7 +255,7 @@ fn without_sources_statements_of_a_moved_function_are_aligned() {
     };
     // The function is two lines further down, and has a line with samples that the base lacks.
     let (base, new) = (f(66, &[(67, 345), (70, 5)]), f(68, &[(67, 93), (69, 1920), (72, 6)]));
-    let moved = [shown(65, 67, "-", 0, 93), shown(67, 69, "-", 345, 1920), shown(70, 72, "-", 5, 6)];
+    let moved = [shown_line(65, 67, "-", 0, 93), shown_line(67, 69, "-", 345, 1920), shown_line(70, 72, "-", 5, 6)];
     let (r, lines) = only_routine(&pair(&base, &new), &());
     assert_eq!(lines, moved);
     let offset = "lines are paired by their offset from the function's first line (66 -> 68)";
@@ -264,14 +264,14 @@ fn without_sources_statements_of_a_moved_function_are_aligned() {
     // With the text of one side, its lines are shown, and aligned in the same way.
     let text: String = (1..=80).map(|n| format!("line {n}\n")).collect();
     for (given, note) in [
-        (Given::new(None, Some(&text)), "no source of the base"),
-        (Given::new(Some(&text), None), "no source of the new side"),
+        (GivenSources::new(None, Some(&text)), "no source of the base"),
+        (GivenSources::new(Some(&text), None), "no source of the new side"),
     ] {
         let (r, lines) = only_routine(&pair(&base, &new), &given);
         assert_eq!(r.notes, [format!("{note}: {offset}")]);
         let with_cost: Vec<_> = lines.iter().filter(|l| l.3 + l.4 != 0).map(|l| (l.0, l.1, l.3, l.4)).collect();
         assert_eq!(with_cost, moved.each_ref().map(|l| (l.0, l.1, l.3, l.4)));
-        let own = |l: &Shown| if given.0.is_some() { l.0 } else { l.1 };
+        let own = |l: &ShownLine| if given.0.is_some() { l.0 } else { l.1 };
         assert!(lines.iter().all(|l| l.1 - l.0 == 2 && l.2 == format!("line {}", own(l))), "{lines:?}");
         assert_eq!(lines.len(), 77 - 67 + 1);
     }
@@ -280,10 +280,10 @@ fn without_sources_statements_of_a_moved_function_are_aligned() {
     // lines then match.
     let by_first = |base: &[(i64, i64)], new: &[(i64, i64)]| only_routine(&pair(&f(0, base), &f(66, new)), &());
     let (r, lines) = by_first(&[(67, 3), (70, 5)], &[(69, 4), (72, 6)]);
-    assert_eq!(lines, [shown(67, 69, "-", 3, 4), shown(70, 72, "-", 5, 6)]);
+    assert_eq!(lines, [shown_line(67, 69, "-", 3, 4), shown_line(70, 72, "-", 5, 6)]);
     assert!(r.notes[0].ends_with("by their offset from the first line with samples (67 -> 69)"), "{:?}", r.notes);
     let (r, lines) = by_first(&[(67, 3), (70, 5)], &[(70, 4), (72, 6), (0, 7)]);
-    let numbers = [shown(67, 67, "-", 3, 0), shown(70, 70, "-", 5, 4), shown(72, 72, "-", 0, 6)];
+    let numbers = [shown_line(67, 67, "-", 3, 0), shown_line(70, 70, "-", 5, 4), shown_line(72, 72, "-", 0, 6)];
     assert_eq!((&lines[..3], r.notes[0].ends_with("by their numbers")), (&numbers[..], true), "{:?}", r.notes);
     assert_eq!(lines[3].4, 7);
 
@@ -305,9 +305,9 @@ fn too_different_sources_are_not_aligned_and_a_note_says_so() {
     let diff = Diff::new(&[f(10)], &[f(30_010)]).unwrap();
     // Only the different part counts, not the common prefix and suffix.
     let same: String = "same\n".repeat(60_000);
-    let few = Given::new(Some(&format!("{same}a\n{same}")), Some(&format!("{same}b\n{same}")));
+    let few = GivenSources::new(Some(&format!("{same}a\n{same}")), Some(&format!("{same}b\n{same}")));
     assert!(only_routine(&diff, &few).0.notes.is_empty());
-    let (r, lines) = only_routine(&diff, &Given(Some(text(0, 60_000)), Some(text(1, 60_000))));
+    let (r, lines) = only_routine(&diff, &GivenSources(Some(text(0, 60_000)), Some(text(1, 60_000))));
     let note = "the sources differ in too many lines to be compared: \
                 lines are paired by their offset from the function's first line (10 -> 30010)";
     assert_eq!(r.notes, [note]);
@@ -348,7 +348,7 @@ fn the_source_lines_of_a_listing_are_limited() {
     let p = profile_of(&functions);
     let text: String = "a line of a source\n".repeat(10_000);
     let diff = Diff::new(std::slice::from_ref(&p), std::slice::from_ref(&p)).unwrap();
-    let given = Given::new(Some(&text), Some(&text));
+    let given = GivenSources::new(Some(&text), Some(&text));
     let routines = diff.list(&Query::default(), ".", &given).unwrap().routines;
     let whole = routines.iter().filter(|r| r.lines.len() > 9_000).count();
     assert!((5..100).contains(&whole), "{whole}");
@@ -418,22 +418,25 @@ fn listings_warn_about_unreliable_lines() {
         (lines, r.notes[1..].join("; "))
     };
     let (lines, notes) = listed(&());
-    assert_eq!(lines, [shown(3, 3, "-", 10, 0), shown(4, 4, "-", 1, 20), shown(9, 9, "-", 0, 2)]);
+    assert_eq!(lines, [shown_line(3, 3, "-", 10, 0), shown_line(4, 4, "-", 1, 20), shown_line(9, 9, "-", 0, 2)]);
     assert_eq!(notes, "no source of either side: lines are paired by their numbers");
 
     // The new text has one more line at the start, so line 3 of the base is its line 4. It has no line 9.
-    let (lines, notes) = listed(&Given::new(Some("a\nfunc f\n  work\n}"), Some("// new\na\nfunc f\nwork\n}")));
+    let (lines, notes) = listed(&GivenSources::new(Some("a\nfunc f\n  work\n}"), Some("// new\na\nfunc f\nwork\n}")));
     let expected = [
-        shown(1, 2, "a", 0, 0),
-        shown(2, 3, "func f", 0, 0),
-        shown(3, 4, "work", 10, 20),
-        shown(4, 5, "}", 1, 0),
-        shown(0, 9, "-", 0, 2),
+        shown_line(1, 2, "a", 0, 0),
+        shown_line(2, 3, "func f", 0, 0),
+        shown_line(3, 4, "work", 10, 20),
+        shown_line(4, 5, "}", 1, 0),
+        shown_line(0, 9, "-", 0, 2),
     ];
     assert_eq!(lines, expected);
     assert!(notes.contains("not the source of this build"), "{notes}");
 
-    let (lines, notes) = listed(&Given::new(None, Some("a\nfunc f\nwork\n}")));
-    assert!(lines.contains(&shown(3, 3, "work", 10, 0)) && lines.contains(&shown(4, 4, "}", 1, 20)), "{lines:?}");
+    let (lines, notes) = listed(&GivenSources::new(None, Some("a\nfunc f\nwork\n}")));
+    assert!(
+        lines.contains(&shown_line(3, 3, "work", 10, 0)) && lines.contains(&shown_line(4, 4, "}", 1, 20)),
+        "{lines:?}"
+    );
     assert!(notes.starts_with("no source of the base"), "{notes}");
 }

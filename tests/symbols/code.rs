@@ -11,12 +11,12 @@ use pprofdiff::{Diff, LoadOptions, Profile, Query, WriteOptions};
 use pprofdiff_report::{Request, View};
 
 use super::programs::{compiled, compiled_otherwise, cpp};
-use super::{Loaded, folder, load_binary, pprof_command, pseudo_random_addresses, run, with};
+use super::{LoadedBinary, folder, load_binary, pprof_command, pseudo_random_addresses, run, with};
 use crate::golibrary;
 
 /// Builds a profile of stacks with three addresses and varying values. If `recursive`, some stacks contain an address
 /// twice.
-fn stacks(binary: &Path, at: &Loaded, addresses: impl IntoIterator<Item = u64>, recursive: bool) -> Vec<u8> {
+fn stacks(binary: &Path, at: &LoadedBinary, addresses: impl IntoIterator<Item = u64>, recursive: bool) -> Vec<u8> {
     let mut builder = ProfileBuilder::new();
     builder.sample_type("samples", "count");
     let (file, build_id) = (builder.string(&*binary.to_string_lossy()), builder.string(&at.build_id));

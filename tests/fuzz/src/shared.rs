@@ -174,7 +174,7 @@ fn load_repaired(name: &str, message: &[u8]) -> pprofdiff::Profile {
 }
 
 /// Computes one of the views of a diff, in every format. An error is accepted, a panic is not.
-pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
+pub fn compute_view(diff: &Diff, choices: &mut Choices<'_>) {
     let (query, which) = (choices.query(), choices.byte());
     let Ok(view) = diff.measure(&query) else { return };
     let sort = if choices.flag() { Sort::Cum } else { Sort::Flat };
@@ -198,8 +198,8 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         2 => {
             let stacks = view.stacks(choices.flag());
             table(&Table::stacks(&stacks, most));
-            written(report::folded(&stacks, &mut out));
-            written(report::speedscope(&stacks, &mut out));
+            expect_written(report::folded(&stacks, &mut out));
+            expect_written(report::speedscope(&stacks, &mut out));
             serde_json(&out[out.iter().position(|&b| b == b'{').unwrap_or(0)..]);
         }
         3 => table(&Table::labels(&view.labels())),
@@ -212,7 +212,7 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
                 .with_edge_fraction(0.0)
                 .with_rank(rank);
             let Ok(graph) = view.graph(&options) else { return };
-            written(dot(&graph, &mut out));
+            expect_written(dot(&graph, &mut out));
             let _ = svg(&graph);
         }
         5 => {
@@ -226,15 +226,19 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
         }
         6 => {
             let options = PageOptions { max_frames: most, only_flame: choices.flag(), ..PageOptions::default() };
-            let text = Text(most);
+            let text = UniformSources(most);
             let sources = choices.flag().then_some(&text as &dyn pprofdiff::list::SourceCode);
             let _ = report::page(diff, &query, &options, sources);
         }
         7 => {
             let pattern = choices.text().unwrap_or_else(|| ".".to_owned());
-            if let Ok(listing) = diff.list(&query, &pattern, &Text(most)) {
-                written(listing_text(&listing, &mut out, TextOptions { color: choices.flag(), brief: choices.flag() }));
-                written(listing_json(&listing, &mut out));
+            if let Ok(listing) = diff.list(&query, &pattern, &UniformSources(most)) {
+                expect_written(listing_text(
+                    &listing,
+                    &mut out,
+                    TextOptions { color: choices.flag(), brief: choices.flag() },
+                ));
+                expect_written(listing_json(&listing, &mut out));
                 listing_html(&listing);
             }
         }
@@ -253,19 +257,19 @@ pub fn look(diff: &Diff, choices: &mut Choices<'_>) {
             let report = Report::Explain(Box::new(e));
             for format in ["text", "markdown", "json"] {
                 let format = report::Format::named(format).expect("a format");
-                written((format.write)(&report, &mut out, Default::default()));
+                expect_written((format.write)(&report, &mut out, Default::default()));
             }
         }
         _ => {
             report::info_json(diff);
-            written(report::info(diff, &mut out));
+            expect_written(report::info(diff, &mut out));
             Table::labels(&view.labels()).summary_json();
-            every_text_is_within(&view);
+            read_every_frame(&view);
         }
     }
 }
 
-fn every_text_is_within(view: &Measure) {
+fn read_every_frame(view: &Measure) {
     let frames = view.frames();
     for f in 0..frames.len() as u32 {
         black_box((
@@ -282,17 +286,17 @@ fn every_text_is_within(view: &Measure) {
 /// Writes a table in every format.
 pub fn table(table: &report::Table) {
     let mut out = Vec::new();
-    written(table.write_text(&mut out, TextOptions::default()));
-    written(table.write_csv(&mut out, CsvOptions { quote_formulas: true }));
-    written(table.write_markdown(&mut out));
+    expect_written(table.write_text(&mut out, TextOptions::default()));
+    expect_written(table.write_csv(&mut out, CsvOptions { quote_formulas: true }));
+    expect_written(table.write_markdown(&mut out));
     table.to_html(20);
     out.clear();
-    written(table.write_json(&mut out));
+    expect_written(table.write_json(&mut out));
     serde_json(&out);
     let _ = table.head(3);
 }
 
-fn written(result: std::io::Result<()>) {
+fn expect_written(result: std::io::Result<()>) {
     assert!(result.is_ok(), "writing into memory failed: {result:?}");
 }
 
@@ -302,9 +306,9 @@ fn serde_json(text: &[u8]) {
 }
 
 /// Source files that all have this number of lines.
-struct Text(usize);
+struct UniformSources(usize);
 
-impl pprofdiff::list::SourceCode for Text {
+impl pprofdiff::list::SourceCode for UniformSources {
     fn find(&self, _: bool, path: &str) -> Option<SourceText> {
         (!path.is_empty()).then(|| SourceText::new(path, "x = 1;\n".repeat(self.0)))
     }

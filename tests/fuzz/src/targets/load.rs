@@ -10,7 +10,7 @@ use pprofdiff::Profile;
 pub fn run(data: &[u8]) {
     let loaded = Profile::from_bytes("in", data, &LIMIT);
     // Reading from a stream in small pieces gives the same result.
-    let read = Profile::from_reader("in", Slow(data), &LIMIT);
+    let read = Profile::from_reader("in", SlowReader(data), &LIMIT);
     match (&loaded, &read) {
         (Ok(a), Ok(b)) => assert_eq!(a.inflated_size(), b.inflated_size()),
         (Err(a), Err(b)) => {
@@ -71,9 +71,9 @@ fn two_parts(data: &[u8], whole: &[i64]) {
 }
 
 /// Reads seven bytes at a time.
-struct Slow<'a>(&'a [u8]);
+struct SlowReader<'a>(&'a [u8]);
 
-impl std::io::Read for Slow<'_> {
+impl std::io::Read for SlowReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         let n = out.len().min(7).min(self.0.len());
         let (part, rest) = self.0.split_at(n);
