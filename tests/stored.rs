@@ -18,12 +18,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// An allocator that records the largest allocation.
-struct LargestAllocation;
+struct RecordingAllocator;
 
 static LARGEST: AtomicUsize = AtomicUsize::new(0);
 
 // SAFETY: every call is passed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for LargestAllocation {
+unsafe impl GlobalAlloc for RecordingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         LARGEST.fetch_max(layout.size(), Ordering::Relaxed);
         // SAFETY: the caller upholds the contract of `GlobalAlloc`.
@@ -37,7 +37,7 @@ unsafe impl GlobalAlloc for LargestAllocation {
 }
 
 #[global_allocator]
-static ALLOCATOR: LargestAllocation = LargestAllocation;
+static ALLOCATOR: RecordingAllocator = RecordingAllocator;
 
 /// Memory that serde reserves in advance for a list, whatever its claimed length.
 const MAX_RESERVED: usize = 1 << 20;
