@@ -215,7 +215,7 @@ fn recorded_differences_add_up() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    // For nested sets that explain almost the same cost, the swapped answer may choose the other set.
+    // For nested sets that explain almost the same cost, the swapped answer may choose a different set.
     assert!(exchanged.len() <= 1, "{}", exchanged.join("\n"));
     assert!(causes > 50, "{causes}");
 }

@@ -1,5 +1,5 @@
 //! Tests of `pprofdiff bench` and `--git` as users run them. Most benchmark a shell script whose profile is folded
-//! text; a few benchmark real Go, Node and C programs. Checked are the decision between two commits, the one-line
+//! text; a few benchmark real Go, Node and C programs. The tests check the decision between two commits, the one-line
 //! errors, and that no worktree, process or temporary file is left behind.
 
 #![allow(clippy::unwrap_used)]

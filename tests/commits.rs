@@ -58,7 +58,7 @@ struct Function {
     calls: Vec<usize>,
     /// The call that is inside a loop.
     looped: Option<usize>,
-    /// Whether the function calls the library.
+    /// True if the function calls the library.
     calls_library: bool,
     constant: usize,
     cost: u64,

@@ -72,7 +72,7 @@ fn is_exhaustive() -> bool {
     std::env::var("PPROFDIFF_QUESTIONS").is_ok_and(|which| which == "all")
 }
 
-/// Number of granularities that each filter is tested with.
+/// Number of granularities per filter.
 const GRANULARITIES_PER_FILTER: usize = 2;
 
 /// The names of the filters, and a granularity.

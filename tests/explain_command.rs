@@ -213,7 +213,7 @@ fn names_and_units_of_a_profile_are_escaped_in_markdown() {
 #[test]
 fn a_diff_ends_with_one_cause_and_a_failing_check_with_all() {
     let table = command(&[STORY[0], STORY[1], "-n", "3"]).1;
-    // Output to a pipe has no such line.
+    // The line is not written to a pipe.
     assert!(!table.contains("explain:"), "{table}");
     let closed = command(&[STORY[0], STORY[1], "-n", "3", "--explain"]).1;
     assert_eq!(closed, format!("{table}\nexplain: {CAUSE} (and 1 more)\n"));

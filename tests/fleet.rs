@@ -95,7 +95,7 @@ fn rank_with_work(services: usize, work: impl Fn(usize) -> f64, change: impl Fn(
 fn a_change_too_small_for_each_pair_is_found_in_the_fleet() {
     let grow = |program: Program| program.times_own(LIBRARY, 1.15);
     let ranking = rank_with_work(60, |_| 1.0, grow);
-    // The change is not a cause of any single pair, and nothing else is named.
+    // The change is not a cause of any single pair, and no other function is reported.
     assert_eq!((ranking.changed, ranking.shared.len()), (0, 0));
     let names: Vec<&str> = ranking.common.iter().map(|change| change.function.as_str()).collect();
     assert_eq!(names, [LIBRARY]);

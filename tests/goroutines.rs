@@ -211,7 +211,7 @@ fn a_truncated_dump_has_the_goroutines_before_the_end() {
     let options = LoadOptions::default().with_input_format("goroutines").unwrap();
     let mut last = 0;
     for end in 0..whole.len() {
-        // A truncation within the first goroutine's line leaves no dump.
+        // A text that ends within the first goroutine's line is not a dump.
         let Ok(p) = Profile::from_bytes("in", &whole[..end], &options) else {
             assert_eq!(last, 0, "{end}");
             continue;

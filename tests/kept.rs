@@ -17,7 +17,7 @@ use crate::cli::{stdout, temp};
 
 const BUILDS: usize = 90;
 
-/// Builds a profile of a program whose functions come and go. One function costs more from build 50 on.
+/// Builds a profile of a program whose functions come and go. One function costs more in builds with number >= 50.
 fn build(number: usize) -> Arc<Profile> {
     let mut b = ProfileBuilder::new();
     b.sample_type("samples", "count");

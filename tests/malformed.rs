@@ -60,7 +60,8 @@ fn offset_of(bytes: &[u8], field: u64, nth: usize) -> u64 {
     panic!("no record {nth} of field {field}");
 }
 
-/// Name, mutation, record that the error must name, message, and field of the record that the offset must be in.
+/// Name, mutation, record that the error must name, message, and field number of the table whose record contains the
+/// offset (0 skips this check).
 type Row = (&'static str, fn(&mut Profile), &'static str, &'static str, u64);
 
 #[test]

@@ -170,7 +170,7 @@ fn a_cancelled_update_changes_no_state() {
     let mut computer = DeltaComputer::new(options.clone());
     computer.start(&base).unwrap();
     let expected = bytes(&mut computer);
-    // Uses a new computer, because one that has written before polls at other places.
+    // A computer that has written before polls at other places, so the loop uses new computers.
     let mut computer = DeltaComputer::new(options.clone());
     computer.start(&base).unwrap();
     let work = Work::new();

@@ -85,7 +85,7 @@ fn in_a_terminal_sources_of_the_new_side_default_to_the_working_directory() {
     assert!(shown.contains("note: no source of the base: lines are paired by their numbers"), "{shown}");
     assert!(shown.contains("names.Same(table[i].name, name)"), "{shown}");
     assert!(shown.ends_with("name its folder with --base-source DIR\n"), "{shown}");
-    // An explicit folder is the only one that is searched.
+    // If a folder is given, no other folder is searched.
     let named = on_a_terminal(&sources, &[&list[..], &["--base-source", "logmill"]].concat());
     assert!(named.ends_with("no source of the new side was found: name its folder with --new-source DIR\n"), "{named}");
     // With a pipe, a file or JSON, the working directory is not searched.

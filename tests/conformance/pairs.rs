@@ -20,9 +20,9 @@ pub struct Pair {
 /// Filters that are used together.
 struct Variant {
     choices: Vec<Choice>,
-    /// Whether they match the names of binaries.
+    /// True if they match the names of binaries.
     by_binary: bool,
-    /// Whether numbers become names, so that their formatting matters.
+    /// True if numbers become names, so that their formatting matters.
     names_numbers: bool,
 }
 

@@ -61,7 +61,7 @@ pub fn examine_graphs(pair: &Pair, log: &mut Log) {
             for granularity in [Granularity::Functions, Granularity::Lines] {
                 let view = diff.measure(&query(&sample_type, granularity)).unwrap();
                 // Among lines with equal cost, pprof keeps the first in text order (`:133` before `:35`), and we use
-                // numeric order. So lines are compared without a limit on the number of nodes.
+                // numeric order. Therefore, lines are compared without a limit on the number of nodes.
                 let comparable = |kept: &&(usize, f64, f64)| granularity == Granularity::Functions || kept.0 == 0;
                 for &kept in KEPT.iter().filter(comparable) {
                     let graph = view.graph(&options(kept)).unwrap();
@@ -97,7 +97,7 @@ pub fn examine_call_trees(pair: &Pair, log: &mut Log) {
                 let mut words = words(&sample_type, &unit, Granularity::Functions, kept);
                 words.push("-call_tree".into());
                 let (nodes, edges) = read(&pprof::report_of_command_line("dot", subject, &words));
-                // As with graphs, nodes that cancel are missing in pprof.
+                // pprof omits nodes that cancel, like in graphs.
                 let cancelled: Vec<bool> =
                     graph.nodes.iter().map(|n| n.flat.delta() == 0 && n.cum.delta() == 0).collect();
                 graph.calls.retain(|c| !cancelled[c.caller as usize] && !cancelled[c.callee as usize]);

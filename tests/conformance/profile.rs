@@ -32,7 +32,7 @@ pub struct Frame {
     pub file: String,
     /// The base name of the mapped file. It names frames without symbols.
     pub binary: String,
-    /// Whether the compiler inlined this line into the next.
+    /// True if the compiler inlined this line into the next.
     pub inlined: bool,
 }
 

@@ -86,8 +86,8 @@ impl Process {
             });
         }
         if self.vanishing {
-            // Removes stacks of the older half, but no short ones: if such a stack occurs twice, its sum would decrease
-            // instead of vanishing.
+            // Removes stacks of the older half, but keeps short stacks. A short stack may occur twice, and its sum would
+            // decrease instead of vanishing.
             let n = self.stacks.len();
             let mut index = 0;
             self.stacks.retain(|s| {
