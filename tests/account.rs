@@ -74,14 +74,16 @@ fn explain(base: &Side, new: &Side, sample_type: &str) -> Explanation {
 /// Returns the plain sum over the stacks that match a cause.
 fn sum_of_cause(side: &Side, cause: &Cause) -> f64 {
     let is = |names: &[String], frame: &String| names.iter().any(|name| name == frame);
-    let of = &cause.evidence;
+    let evidence = &cause.evidence;
     let calls = |stack: &[String], caller: &[String], callee: &[String]| {
         stack.windows(2).any(|w| is(caller, &w[0]) && is(callee, &w[1]))
     };
     side.mean(|stack| match () {
-        () if !of.callees.is_empty() => calls(stack, &of.functions, &of.callees),
-        () if !of.callers.is_empty() && cause.kind != CauseKind::Own => calls(stack, &of.callers, &of.functions),
-        () => stack.iter().any(|frame| is(&of.functions, frame)),
+        () if !evidence.callees.is_empty() => calls(stack, &evidence.functions, &evidence.callees),
+        () if !evidence.callers.is_empty() && cause.kind != CauseKind::Own => {
+            calls(stack, &evidence.callers, &evidence.functions)
+        }
+        () => stack.iter().any(|frame| is(&evidence.functions, frame)),
     })
 }
 
@@ -104,19 +106,22 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
         check(sum <= total * (1.0 + 1e-6), format!("causes have {sum} of {total}"));
     }
     for cause in &e.causes {
-        let of = &cause.evidence;
+        let evidence = &cause.evidence;
         let what = format!("{} {:?} of {:?}: {:+e}", cause.kind.name(), cause.function, cause.caller, cause.delta);
-        check(is_near(cause.delta, of.new.value - s * of.base.value), format!("{what} of {of:?}"));
+        check(is_near(cause.delta, evidence.new.value - s * evidence.base.value), format!("{what} of {evidence:?}"));
         if cause.label.is_some() || cause.function.is_none() {
             continue;
         }
         let [b, n] = [base, new].map(|side| sum_of_cause(side, cause));
         // C++ names are shown without their arguments, and unnamed frames by their mapping, so they may not match.
         if b + n == 0.0 {
-            check(of.functions.iter().any(|name| name.contains(['[', ':'])), format!("{what}: there is no {of:?}"));
+            check(
+                evidence.functions.iter().any(|name| name.contains(['[', ':'])),
+                format!("{what}: there is no {evidence:?}"),
+            );
             continue;
         }
-        let least = [of.base.value, of.new.value];
+        let least = [evidence.base.value, evidence.new.value];
         // A call through a function that is inlined on one side does not appear in a plain sum.
         let is_folded = e.moved.iter().any(|moved| matches!(moved.how, How::Inlined | How::Outlined));
         let all = b >= least[0] - 1e-6 * whole && n >= least[1] - 1e-6 * whole;
@@ -127,9 +132,9 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
             // The function's own cost is only compared if all functions belong to the program.
             CauseKind::Own | CauseKind::Calls => {}
         }
-        let plain_stacks = n - s * b;
-        let goes_along = plain_stacks * cause.delta.signum() >= 0.1 * cause.delta.abs();
-        check(goes_along || cause.kind == CauseKind::Own, format!("{what}, but a plain sum has {plain_stacks}"));
+        let plain_sum = n - s * b;
+        let goes_along = plain_sum * cause.delta.signum() >= 0.1 * cause.delta.abs();
+        check(goes_along || cause.kind == CauseKind::Own, format!("{what}, but a plain sum has {plain_sum}"));
         let is_here = if cause.delta < 0.0 { b } else { n } > 0.0;
         check(is_here, format!("{what}: its name is the other side's"));
     }
@@ -139,20 +144,20 @@ fn contradictions(e: &Explanation, base: &Side, new: &Side) -> Vec<String> {
 /// Returns the difference between an explanation and that of the swapped sides, if any. Functions must be equal, added
 /// and removed must be swapped, and signs reversed.
 fn difference_to_swapped(e: &Explanation, exchanged: &Explanation) -> Option<String> {
-    let of = |e: &Explanation, sign: f64, is_exchanged: bool| -> BTreeSet<String> {
+    let cause_keys = |e: &Explanation, sign: f64, is_exchanged: bool| -> BTreeSet<String> {
         let kind = |cause: &Cause| match (cause.kind, is_exchanged) {
             (CauseKind::Added, true) => CauseKind::Removed,
             (CauseKind::Removed, true) => CauseKind::Added,
             (kind, _) => kind,
         };
-        let said = |cause: &Cause| {
+        let describe = |cause: &Cause| {
             let mut names = cause.evidence.functions.clone();
             names.sort();
             format!("{} {names:?} {}", kind(cause).name(), cause.delta * sign > 0.0)
         };
-        e.causes.iter().map(said).collect()
+        e.causes.iter().map(describe).collect()
     };
-    let (here, there) = (of(e, 1.0, false), of(exchanged, -1.0, true));
+    let (here, there) = (cause_keys(e, 1.0, false), cause_keys(exchanged, -1.0, true));
     let is_same = here == there && e.verdict == exchanged.verdict;
     (!is_same).then(|| format!("{} {here:?}, exchanged {} {there:?}", e.verdict.name(), exchanged.verdict.name()))
 }
@@ -164,29 +169,33 @@ fn recorded_pairs() -> Vec<(String, Vec<PathBuf>, Vec<PathBuf>)> {
         std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect()
     };
     for name in files(&corpus()).iter().filter_map(|n| n.strip_suffix(".base.pb.gz")) {
-        let of = |side: &str| vec![corpus().join(format!("{name}.{side}.pb.gz"))];
-        pairs.push((name.to_owned(), of("base"), of("new")));
+        let files_of = |side: &str| vec![corpus().join(format!("{name}.{side}.pb.gz"))];
+        pairs.push((name.to_owned(), files_of("base"), files_of("new")));
     }
     let upgrades = corpus().join("upgrades");
     let all = files(&upgrades);
     for first in all.iter().filter(|name| name.contains(".a1.") && name.ends_with(".pb.gz")) {
-        let of = |side: &str| -> Vec<PathBuf> {
+        let files_of = |side: &str| -> Vec<PathBuf> {
             let names = (1..4).map(|run| first.replace(".a1.", &format!(".{side}{run}.")));
             names.filter(|name| all.contains(name)).map(|name| upgrades.join(name)).collect()
         };
-        pairs.push((first.clone(), of("a"), of("b")));
+        pairs.push((first.clone(), files_of("a"), files_of("b")));
     }
     for program in files(&corpus().join("faults")).iter().filter(|name| !name.contains('.')) {
         let folder = corpus().join("faults").join(program);
         let all = files(&folder);
         for first in all.iter().filter(|name| name.contains("-1.") && !name.starts_with("base-")) {
             let Some((_, profile)) = first.split_once("-1.") else { continue };
-            let of = |build: &str| -> Vec<PathBuf> {
+            let files_of = |build: &str| -> Vec<PathBuf> {
                 (1..4).map(|run| folder.join(format!("{build}-{run}.{profile}"))).filter(|file| file.exists()).collect()
             };
             let build = first.strip_suffix(&format!("-1.{profile}")).unwrap();
-            pairs.push((format!("{program} {first}"), of("base"), of(build)));
-            pairs.push((format!("{program} {first} alone"), of("base")[..1].to_vec(), of(build)[..1].to_vec()));
+            pairs.push((format!("{program} {first}"), files_of("base"), files_of(build)));
+            pairs.push((
+                format!("{program} {first} alone"),
+                files_of("base")[..1].to_vec(),
+                files_of(build)[..1].to_vec(),
+            ));
         }
     }
     pairs.retain(|(_, base, new)| !base.is_empty() && !new.is_empty());
@@ -257,8 +266,8 @@ impl Random {
                 }
                 3 => {
                     let times = [0.3, 2.0, 3.0][self.below(3)];
-                    let of = new.iter_mut().filter(|(stack, _)| has(stack));
-                    of.for_each(|(_, v)| *v = (*v * times).floor());
+                    let matching = new.iter_mut().filter(|(stack, _)| has(stack));
+                    matching.for_each(|(_, v)| *v = (*v * times).floor());
                 }
                 4 => new.iter_mut().filter(|(stack, _)| stack.last() == Some(&f)).for_each(|(_, v)| *v *= 4.0),
                 _ => new.iter_mut().for_each(|(stack, _)| stack.retain(|g| *g != f)),
@@ -269,12 +278,12 @@ impl Random {
 }
 
 /// Builds a profile of these stacks, with 10 ms per sample.
-fn sampled(plain_stacks: &Plain) -> Message {
+fn sampled(plain: &Plain) -> Message {
     let mut sums: BTreeMap<&[String], f64> = BTreeMap::new();
-    plain_stacks.iter().for_each(|(stack, v)| *sums.entry(stack).or_default() += v);
+    plain.iter().for_each(|(stack, v)| *sums.entry(stack).or_default() += v);
     let values = |v: f64| vec![v as i64, v as i64 * 10_000_000];
-    let of = sums.iter().map(|(stack, v)| (stack.iter().map(String::as_str).collect::<Vec<_>>(), values(*v)));
-    stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &of.collect::<Vec<_>>())
+    let samples = sums.iter().map(|(stack, v)| (stack.iter().map(String::as_str).collect::<Vec<_>>(), values(*v)));
+    stacks(&[("samples", "count"), ("cpu", "nanoseconds")], &samples.collect::<Vec<_>>())
 }
 
 #[test]
@@ -301,12 +310,11 @@ fn random_differences_add_up_and_contain_no_contradiction() {
         let mut found = contradictions(&e, &base, &new);
         // All functions belong to the program, so the own cost of a function is the cost of the stacks that end there.
         for cause in e.causes.iter().filter(|cause| cause.kind == CauseKind::Own) {
-            let own =
+            let own_cost =
                 |side: &Side| side.mean(|stack| stack.last().is_some_and(|f| cause.evidence.functions.contains(f)));
-            let plain_stacks = own(&new) - e.scale.factor * own(&base);
-            if plain_stacks * cause.delta.signum() < 0.1 * cause.delta.abs() {
-                found
-                    .push(format!("self {:?}: {:+e}, but a plain sum has {plain_stacks}", cause.function, cause.delta));
+            let plain_sum = own_cost(&new) - e.scale.factor * own_cost(&base);
+            if plain_sum * cause.delta.signum() < 0.1 * cause.delta.abs() {
+                found.push(format!("self {:?}: {:+e}, but a plain sum has {plain_sum}", cause.function, cause.delta));
             }
         }
         wrong.extend(found.into_iter().map(|what| format!("{seed}: {what}")));
@@ -338,8 +346,8 @@ fn a_cause_is_complete_even_if_its_stacks_are_light() {
     assert!(e.pruned > 10_000, "{}", e.pruned);
     let [cause] = &e.causes[..] else { panic!("{:?}", e.causes) };
     assert_eq!((cause.kind, cause.function.as_deref()), (CauseKind::Own, Some("pkg.f7")));
-    let own = |side: &Side| side.mean(|stack| stack.last().is_some_and(|name| name == "pkg.f7"));
-    assert_eq!([cause.evidence.base.value, cause.evidence.new.value], [&base, &new].map(own));
+    let own_cost = |side: &Side| side.mean(|stack| stack.last().is_some_and(|name| name == "pkg.f7"));
+    assert_eq!([cause.evidence.base.value, cause.evidence.new.value], [&base, &new].map(own_cost));
     assert_eq!(contradictions(&e, &base, &new), [""; 0]);
 }
 

@@ -94,8 +94,8 @@ fn an_exceeded_limit_is_not_stored_even_if_chance_explains_it() {
     assert_eq!(run_check(&d, &["some.pb", "--store"]).0, 3);
     assert_eq!(files(&d.0.join("store")), before);
     let out = d.run_with_chance(&[&["--baseline", "store", "some.pb", "--store"][..], &RULE].concat());
-    let said = String::from_utf8(out.stderr).unwrap();
-    assert!(said.contains("not stored, because they exceed a limit; --accept stores them"), "{said}");
+    let stderr = String::from_utf8(out.stderr).unwrap();
+    assert!(stderr.contains("not stored, because they exceed a limit; --accept stores them"), "{stderr}");
     assert_eq!(run_check(&d, &["some.pb", "--accept"]).0, 3);
     assert_ne!(files(&d.0.join("store")), before);
 }
@@ -105,14 +105,20 @@ fn branches_and_labels_are_compared_separately() {
     let d = store_with_runs("baseline-labels", 3);
     d.write("new.pb", program(9, 0));
     let out = d.run_with_chance(&[&["--baseline", "store", "new.pb", "--branch", "release"], &RULE[..]].concat());
-    let said = String::from_utf8(out.stderr).unwrap();
+    let stderr = String::from_utf8(out.stderr).unwrap();
     assert_eq!(out.status.code(), Some(2));
-    assert!(said.contains("store has no profile of branch release to compare with; store some with --store"), "{said}");
+    assert!(
+        stderr.contains("store has no profile of branch release to compare with; store some with --store"),
+        "{stderr}"
+    );
     let arm = ["--baseline", "store", "new.pb", "--label", "arch=arm64", "--store"];
     let out = d.run_with_chance(&[&arm, &RULE[..]].concat());
     assert_eq!(out.status.code(), Some(0));
-    let said = String::from_utf8(out.stdout).unwrap();
-    assert!(said.contains("store has no profile of branch main with arch=arm64 to compare with; 1 stored"), "{said}");
+    let stdout = String::from_utf8(out.stdout).unwrap();
+    assert!(
+        stdout.contains("store has no profile of branch main with arch=arm64 to compare with; 1 stored"),
+        "{stdout}"
+    );
     let count = |args: &[&str]| run_check(&d, args).1["base"]["paths"].as_array().unwrap().len();
     assert_eq!((count(&["new.pb", "--label", "arch=arm64"]), count(&["new.pb"])), (1, 4));
     // An accepted run replaces only the entries with the same labels.
@@ -253,12 +259,12 @@ fn a_store_without_a_usable_entry_is_an_error() {
         d.write("slow.pb", program(5, 70_000));
         for more in [&[][..], &["--store"]] {
             let out = d.run_with_chance(&[&["--baseline", "store", "slow.pb"], more, &RULE].concat());
-            let said = String::from_utf8(out.stderr).unwrap();
-            assert_eq!(out.status.code(), Some(2), "{name} {more:?}: {said}");
-            let last = said.lines().last().unwrap();
-            assert!(last.contains("none of the 4 entries of branch main is usable"), "{name}: {said}");
-            assert!(last.contains("--accept") && !last.contains("--store"), "{name}: {said}");
-            assert_eq!(said.lines().filter(|line| line.contains(": left out: ") && line.contains(why)).count(), 4);
+            let stderr = String::from_utf8(out.stderr).unwrap();
+            assert_eq!(out.status.code(), Some(2), "{name} {more:?}: {stderr}");
+            let last = stderr.lines().last().unwrap();
+            assert!(last.contains("none of the 4 entries of branch main is usable"), "{name}: {stderr}");
+            assert!(last.contains("--accept") && !last.contains("--store"), "{name}: {stderr}");
+            assert_eq!(stderr.lines().filter(|line| line.contains(": left out: ") && line.contains(why)).count(), 4);
             assert_eq!(files(&store), before, "{name}");
         }
         // Readable entries belong to their own branch, so other branches are not affected.

@@ -227,10 +227,10 @@ fn pairs_are_ranked_in_one_answer() {
     assert_eq!(ranked("csv").lines().count(), 3);
     // Each pair and each cause can be expanded, with the account of `explain`.
     let html = ranked("html");
-    let of = |what: &str| html.matches(what).count();
+    let count = |what: &str| html.matches(what).count();
     let shared = json["shared"].as_array().unwrap().len();
     assert_eq!(
-        (of("<details><summary><span class=\"of\">"), of("<ol class=\"account\">"), of("<a href=\"#pair-")),
+        (count("<details><summary><span class=\"of\">"), count("<ol class=\"account\">"), count("<a href=\"#pair-")),
         (2 + shared, 2, 2 * shared)
     );
     assert!(html.starts_with("<!doctype html>") && !html.contains("<script"), "{html}");
@@ -303,11 +303,11 @@ fn labels_can_be_used_as_keys() {
         std::fs::write(dir.join(format!("main/api-{name}.pb.gz")), labelled(cost, &labels)).unwrap();
     }
     let keys = "service={1},version={version},on=Linux {kernel}";
-    let asked = |pattern: &str, keys: &str| {
+    let run_with_keys = |pattern: &str, keys: &str| {
         let args = ["batch", pattern, "--group", keys, "--base", "version=v1", "--new", "version=v2"];
         pprofdiff(&dir, &[&args[..], &["--format", "jsonl", "--focus", "work"]].concat())
     };
-    let out = asked("main/*-*.pb.gz", keys);
+    let out = run_with_keys("main/*-*.pb.gz", keys);
     let lines = String::from_utf8_lossy(&out.stdout).into_owned();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let found: Vec<_> =
@@ -316,7 +316,7 @@ fn labels_can_be_used_as_keys() {
 
     let refused = |name: &str, labels: &[(&str, &str)], why: &str| {
         std::fs::write(dir.join("main/api-x.pb.gz"), labelled(1, labels)).unwrap();
-        let out = asked("main/*-*.pb.gz", keys);
+        let out = run_with_keys("main/*-*.pb.gz", keys);
         let errors = String::from_utf8_lossy(&out.stderr).into_owned();
         assert!(
             out.status.code() == Some(2) && errors.contains("api-x.pb.gz") && errors.contains(why),
@@ -405,11 +405,11 @@ fn pipes_and_devices_found_by_a_search_are_errors() {
     assert_eq!(outcomes(&dir, &["main", "branch"]), files);
     let names = services.map(|(name, bad)| (name.to_owned(), bad));
     assert_eq!(outcomes(&dir, &["main/*/cpu.pb.gz", "branch/*/cpu.pb.gz"]), names);
-    let said = |args: &[&str]| String::from_utf8(pprofdiff(&dir, args).stderr).unwrap();
+    let stderr_of = |args: &[&str]| String::from_utf8(pprofdiff(&dir, args).stderr).unwrap();
     let why = "main/q/cpu.pb.gz: a pipe or device, which is read only if its path is given directly";
-    assert!(said(&["batch", "main", "branch"]).contains(why));
+    assert!(stderr_of(&["batch", "main", "branch"]).contains(why));
     // A series reports it as a failed build.
-    let series = said(&["series", "main/[dqp]*/cpu.pb.gz"]);
+    let series = stderr_of(&["series", "main/[dqp]*/cpu.pb.gz"]);
     assert!(series.contains(why) && series.contains("2 of 3 builds failed"), "{series}");
     // A pipe that is named explicitly is read, which waits for a writer.
     for args in [

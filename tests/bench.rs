@@ -121,8 +121,8 @@ fn a_change_is_found_and_its_commit_named() {
     assert!(runs.contains("schema = \"pprofdiff-runs/1\"") && runs.contains("side = \"new\""), "{runs}");
     // The folder exists now, so a second run is refused. `--more` continues it; here the decision has already been
     // made.
-    let said = shop.failure(&bench);
-    assert!(said.contains("pprofdiff-runs already has runs; add to them with --more pprofdiff-runs"), "{said}");
+    let error = shop.failure(&bench);
+    assert!(error.contains("pprofdiff-runs already has runs; add to them with --more pprofdiff-runs"), "{error}");
     let (output, _, stderr) = shop.run(&["bench", "--more", "pprofdiff-runs", "--yes"]);
     assert!(output.status.success() && stderr.contains("a change of the total"), "{stderr}");
 }
@@ -147,31 +147,31 @@ fn bench_of_one_commit_compares_it_with_the_working_tree() {
 fn each_failure_prints_one_line_that_names_the_problem() {
     let shop = Repository::shop("wrong", "4000", "4000");
     let into = |name: &'static str| ["bench", "HEAD~1..HEAD", "--into", name];
-    let said = |args: &[&str], wanted: &str| {
+    let expect_failure = |args: &[&str], wanted: &str| {
         let line = shop.failure(args);
         assert!(line.contains(wanted), "{args:?}: {line}");
     };
-    said(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git knows no commit \"nothing\"");
+    expect_failure(&["bench", "nothing..HEAD", "--", "sh", "run.sh"], "git knows no commit \"nothing\"");
     let build =
         [&into("r1")[..], &["--build", "echo so it is >&2; test $(cat cost) = 1", "--", "sh", "run.sh"]].concat();
-    said(&build, "the build of the base side failed (exit status: 1): so it is");
-    said(&[&into("r2")[..], &["--", "true"]].concat(), "true wrote no profile to");
-    said(&[&into("r3")[..], &["--", "no-such-program"]].concat(), "no-such-program can't be started");
+    expect_failure(&build, "the build of the base side failed (exit status: 1): so it is");
+    expect_failure(&[&into("r2")[..], &["--", "true"]].concat(), "true wrote no profile to");
+    expect_failure(&[&into("r3")[..], &["--", "no-such-program"]].concat(), "no-such-program can't be started");
     let failing = [&into("r4")[..], &["--", "sh", "-c", "echo Error: oh no; echo '  0: start'; exit 3"]].concat();
-    said(&failing, "(exit status: 3): Error: oh no; all of it is in ");
+    expect_failure(&failing, "(exit status: 3): Error: oh no; all of it is in ");
     // The output file of the failed run exists, and does not block the next run.
     let line = shop.failure(&failing);
     let kept = line.trim().rsplit(" is in ").next().unwrap();
     assert!(std::fs::read_to_string(kept).unwrap().ends_with("  0: start\n"), "{line}");
     let (output, _, stderr) = shop.run(&[&into("r4")[..], &["--runs", "2", "--", "sh", "run.sh"]].concat());
     assert!(output.status.success(), "{stderr}");
-    said(&into("r5"), "no command is given");
-    said(&["bench", "--into", "r6", "--", "true"], "name what to compare");
-    said(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "more than 0%");
-    said(&["bench", "--more", "none"], "none/runs.toml");
-    said(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
-    said(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git knows no commit \"x\"");
-    said(&["explain", "--git", "run.sh", "b.pb.gz"], "--git takes a range of commits, and run.sh is a file");
+    expect_failure(&into("r5"), "no command is given");
+    expect_failure(&["bench", "--into", "r6", "--", "true"], "name what to compare");
+    expect_failure(&[&into("r7")[..], &["--effect", "0%", "--", "true"]].concat(), "more than 0%");
+    expect_failure(&["bench", "--more", "none"], "none/runs.toml");
+    expect_failure(&[&into("r8")[..], &["--format", "svg", "--", "true"]].concat(), "svg needs a file");
+    expect_failure(&["explain", "a.pb.gz", "b.pb.gz", "--git", "x..y"], "git knows no commit \"x\"");
+    expect_failure(&["explain", "--git", "run.sh", "b.pb.gz"], "--git takes a range of commits, and run.sh is a file");
     // Simulates a full disk: files may not grow beyond a few blocks.
     let program = env!("CARGO_BIN_EXE_pprofdiff");
     let full = format!("trap '' XFSZ; ulimit -f 2; {program} bench HEAD~1..HEAD --into r9 -- sh run.sh");
@@ -765,10 +765,10 @@ fn mcp_loads_a_folder_of_runs_and_its_sides() {
     let mut child =
         shop.command(&["mcp"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let mut ask = |text: String| stdin.write_all((text + "\n").as_bytes()).unwrap();
+    let mut send = |text: String| stdin.write_all((text + "\n").as_bytes()).unwrap();
     let about = r#"{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
-    ask(format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{about}}}"#));
-    ask(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned());
+    send(format!(r#"{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{about}}}"#));
+    send(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_owned());
     let calls = [
         r#""load","arguments":{"new":["runs"]}"#,
         r#""explain","arguments":{"diff":"d1"}"#,
@@ -779,17 +779,21 @@ fn mcp_loads_a_folder_of_runs_and_its_sides() {
     let mut answers = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     let mut answer = || serde_json::from_str::<Value>(&answers.next().unwrap().unwrap()).unwrap();
     answer();
-    let mut said = Vec::new();
+    let mut answers = Vec::new();
     for (id, call) in calls.iter().enumerate() {
-        ask(format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":{call}}}}}"#, id + 1));
-        said.push(answer()["result"]["content"][0]["text"].as_str().unwrap().to_owned());
+        send(format!(r#"{{"jsonrpc":"2.0","id":{},"method":"tools/call","params":{{"name":{call}}}}}"#, id + 1));
+        answers.push(answer()["result"]["content"][0]["text"].as_str().unwrap().to_owned());
     }
     drop(stdin);
     child.wait().unwrap();
     // The suggested command contains the folder, too.
-    assert!(said[0].contains("diff d1") && said[0].contains("pprofdiff explain runs"), "{}", said[0]);
-    assert!(said[1].contains("+5000") && said[1].contains(r"pprofdiff peek '^shop\.validate$' runs "), "{}", said[1]);
-    assert!(said[2].contains("pprofdiff explain runs/base runs/new"), "{}", said[2]);
-    assert!(said[3].contains("pprofdiff top runs/new"), "{}", said[3]);
-    assert!(said[4].contains("cum 4000 -> 9000"), "{}", said[4]);
+    assert!(answers[0].contains("diff d1") && answers[0].contains("pprofdiff explain runs"), "{}", answers[0]);
+    assert!(
+        answers[1].contains("+5000") && answers[1].contains(r"pprofdiff peek '^shop\.validate$' runs "),
+        "{}",
+        answers[1]
+    );
+    assert!(answers[2].contains("pprofdiff explain runs/base runs/new"), "{}", answers[2]);
+    assert!(answers[3].contains("pprofdiff top runs/new"), "{}", answers[3]);
+    assert!(answers[4].contains("cum 4000 -> 9000"), "{}", answers[4]);
 }

@@ -189,8 +189,8 @@ fn a_bucket_can_be_a_series_and_fill_a_store() {
     let kept = std::env::temp_dir().join(format!("pprofdiff-buckets-{}", std::process::id()));
     let kept = kept.to_str().unwrap();
     let add = ["store", "add", kept, "s3://prof/*/*/x.pb.gz", "--key", "service={1}", "--key"];
-    let said = succeed(&mut command(&store, &[&add[..], &["build={2}"]].concat()));
-    assert!(said.starts_with("2 profiles added"), "{said}");
+    let stdout = succeed(&mut command(&store, &[&add[..], &["build={2}"]].concat()));
+    assert!(stdout.starts_with("2 profiles added"), "{stdout}");
     let listed = succeed(&mut command(&store, &["store", "list", kept]));
     assert!(listed.contains("service=db/build=v1") && listed.contains("service=db/build=v2"), "{listed}");
     std::fs::remove_dir_all(kept).unwrap();
@@ -218,8 +218,8 @@ fn errors_of_a_bucket_are_shown() {
         ("s3://a@b/x", "is no bucket"),
         ("s3://../x", "is no bucket"),
     ] {
-        let said = fails(&["top", address]);
-        assert!(said.contains(why) && !said.contains("Signature") && !said.contains("AKID"), "{address}: {said}");
+        let error = fails(&["top", address]);
+        assert!(error.contains(why) && !error.contains("Signature") && !error.contains("AKID"), "{address}: {error}");
     }
     for (pattern, why) in [
         ("s3://prof/none*", "no file matches"),
@@ -227,22 +227,22 @@ fn errors_of_a_bucket_are_shown() {
         ("s3://nobucket/*", "s3://nobucket/: the server answers 404 Not Found: The specified bucket does not exist"),
         ("s3://prof/a**", "is invalid"),
     ] {
-        let said = fails(&["series", pattern]);
-        assert!(said.contains(why), "{pattern}: {said}");
+        let error = fails(&["series", pattern]);
+        assert!(error.contains(why), "{pattern}: {error}");
     }
     // Without credentials, the error explains how to get them.
     let mut nobody = command(&store, &["top", "s3://prof/denied"]);
-    let said = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
-    assert!(said.contains("aws configure export-credentials"), "{said}");
+    let error = failure(&nobody.env_remove("AWS_ACCESS_KEY_ID").output().unwrap());
+    assert!(error.contains("aws configure export-credentials"), "{error}");
     assert!(!store.requests().last().unwrap().head.contains("X-Amz"));
     // A bucket address must not contain a password, and the error hides it.
     for args in [["top", "s3://me:s3cret@prof/x"], ["series", "s3://me:s3cret@prof/*"]] {
-        let said = fails(&args);
-        assert!(said.contains("is no bucket") && !said.contains("s3cret"), "{said}");
+        let error = fails(&args);
+        assert!(error.contains("is no bucket") && !error.contains("s3cret"), "{error}");
     }
     let mut nowhere = command(&store, &["top", "s3://prof/x"]);
-    let said = failure(&nowhere.env("AWS_ENDPOINT_URL_S3", "host:port").output().unwrap());
-    assert!(said.contains("AWS_ENDPOINT_URL_S3"), "{said}");
+    let error = failure(&nowhere.env("AWS_ENDPOINT_URL_S3", "host:port").output().unwrap());
+    assert!(error.contains("AWS_ENDPOINT_URL_S3"), "{error}");
 }
 
 #[test]
@@ -258,8 +258,8 @@ fn an_endless_list_is_an_error_after_the_timeout() {
         send(stream, "200 OK", "", body.as_bytes());
     });
     let output = command(&endless, &["series", "s3://prof/x/*.pb.gz", "--timeout", "500ms"]).output().unwrap();
-    let said = failure(&output);
-    assert!(said.contains("the list is not complete after") || said.contains("no answer within 0.500 s"), "{said}");
+    let error = failure(&output);
+    assert!(error.contains("the list is not complete after") || error.contains("no answer within 0.500 s"), "{error}");
     assert!(endless.requests().len() > 2);
 }
 
@@ -276,12 +276,12 @@ fn secrets_in_answers_of_a_bucket_are_hidden() {
         });
         for args in [&["top", "s3://prof/x"][..], &["series", "s3://prof/*"]] {
             let mut command = command(&echoing, args);
-            let said = failure(&command.env("AWS_SESSION_TOKEN", "SESSION/SECRET+==").output().unwrap());
-            assert!(said.contains("403 Forbidden: no /prof"), "{said}");
-            let asked = echoing.requests().last().unwrap().head.clone();
-            let signature = asked.split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
+            let error = failure(&command.env("AWS_SESSION_TOKEN", "SESSION/SECRET+==").output().unwrap());
+            assert!(error.contains("403 Forbidden: no /prof"), "{error}");
+            let head = echoing.requests().last().unwrap().head.clone();
+            let signature = head.split("X-Amz-Signature=").nth(1).unwrap()[..64].to_owned();
             for secret in ["SESSION", "AKIDEXAMPLE", "Signature", signature.as_str()] {
-                assert!(!said.contains(secret), "{secret}: {said}");
+                assert!(!error.contains(secret), "{secret}: {error}");
             }
         }
     }
@@ -304,7 +304,7 @@ fn answers_that_are_not_lists_are_errors() {
     ] {
         let own = body.to_owned();
         let store = Server::new(move |_, stream| send(stream, "200 OK", "", own.as_bytes()));
-        let said = failure(&command(&store, &["series", "s3://prof/*.pb.gz"]).output().unwrap());
-        assert!(said.contains(why), "{:.200}: {said}", body);
+        let error = failure(&command(&store, &["series", "s3://prof/*.pb.gz"]).output().unwrap());
+        assert!(error.contains(why), "{:.200}: {error}", body);
     }
 }

@@ -123,13 +123,13 @@ fn rows_depend_on_the_builds() {
         std::fs::copy(d.0.join(format!("build-{}/heap.pb.gz", 9 + i % 3)), d.0.join(file)).unwrap();
     }
     let kind = |args: &[&str]| d.json(args)["kind"].as_str().unwrap().to_owned();
-    let of = |files: &[String], more: &[&str]| {
+    let kind_of = |files: &[String], more: &[&str]| {
         kind(&[&files.iter().map(String::as_str).collect::<Vec<_>>()[..], more].concat())
     };
-    assert_eq!(of(&files, &[]), "shifts");
-    assert_eq!(of(&files, &["--rows", "movers"]), "movers");
-    assert_eq!(of(&files, &["--base", "build-9/heap.pb.gz"]), "movers");
-    assert_eq!(of(&files[..5], &[]), "movers");
+    assert_eq!(kind_of(&files, &[]), "shifts");
+    assert_eq!(kind_of(&files, &["--rows", "movers"]), "movers");
+    assert_eq!(kind_of(&files, &["--base", "build-9/heap.pb.gz"]), "movers");
+    assert_eq!(kind_of(&files[..5], &[]), "movers");
     let args: Vec<&str> = files.iter().map(String::as_str).collect();
     let dense = d.json(&[&args[..], &["--rows", "values", "--dense"]].concat());
     let sparse = d.json(&[&args[..], &["--rows", "values"]].concat());

@@ -299,8 +299,8 @@ fn each_run_of_the_new_side_is_normalized_separately() {
         assert_eq!(found["base"]["values"], serde_json::json!([100_000_000, 100_000_000, 100_000_000]));
     }
     // A median between two runs: 2003 * 1001.5 / 2003 is rounded once, away from zero.
-    let profile_of_total = |v: i64| profile(CPU, &[("main", &[v - 7]), ("main;a", &[7])]);
-    [("r1", 1001), ("r2", 1002), ("r3", 2003)].iter().for_each(|(name, v)| d.write(name, profile_of_total(*v)));
+    let split_profile = |v: i64| profile(CPU, &[("main", &[v - 7]), ("main;a", &[7])]);
+    [("r1", 1001), ("r2", 1002), ("r3", 2003)].iter().for_each(|(name, v)| d.write(name, split_profile(*v)));
     let halves = ["--base", "r1", "r2", "--new", "r3", "--normalize=total"];
     let (_, json) = d.json(&with(&halves, &["--fail-on", "total>+1000%", "--fail-on", "flat:regex=^a$>+1000%"]));
     let values = |rule: usize| json["rules"][rule]["findings"][0]["new"]["values"].clone();
@@ -439,8 +439,8 @@ fn an_empty_new_side_is_reported() {
     let out = d.run(&["--base", "base", "--new", "base", "none", "none2", "base2", "--fail-on", "total>+1%"]);
     assert!(String::from_utf8_lossy(&out.stderr).contains("as in 2 of the 4 new profiles"), "{out:?}");
     let out = d.run(&["--base", "base", "--new", "base", "none", "base2", "--fail-on", "total>+1%"]);
-    let said = String::from_utf8_lossy(&out.stdout);
-    assert!(said.contains("warning: nothing of cpu was measured in 1 of the 3 new profiles: none"), "{said}");
+    let stdout = String::from_utf8_lossy(&out.stdout);
+    assert!(stdout.contains("warning: nothing of cpu was measured in 1 of the 3 new profiles: none"), "{stdout}");
 }
 
 #[test]
@@ -537,8 +537,8 @@ fn a_mutated_profile_fails_and_an_unchanged_one_passes() {
         let (code, _) = d.json(&[&["base", "base"][..], &rule].concat());
         assert_eq!(code, 0, "{name} against itself");
         let sums = flats(&whole, column);
-        let profile_of_total: i64 = sums.values().sum();
-        let large = sums.iter().filter(|(name, v)| **v * 20 > profile_of_total && !name.is_empty());
+        let total: i64 = sums.values().sum();
+        let large = sums.iter().filter(|(name, v)| **v * 20 > total && !name.is_empty());
         for (function, value) in large {
             let mut mutant = whole.clone();
             for i in 0..mutant.sample.len() {

@@ -188,14 +188,14 @@ fn mistakes_exit_with_2_and_one_line() {
         &["series", &base, &new],
         &["serve", &base, &new],
     ] {
-        let said = failure(&[without_base, &["--base-binary", "app"]].concat());
-        assert!(said.contains("base_binary is for a comparison of two sides"), "{without_base:?}: {said}");
-        let said = failure(&[without_base, &["--base-time", "1s.."]].concat());
-        assert!(said.contains("base_time is for a comparison of two sides"), "{without_base:?}: {said}");
+        let error = failure(&[without_base, &["--base-binary", "app"]].concat());
+        assert!(error.contains("base_binary is for a comparison of two sides"), "{without_base:?}: {error}");
+        let error = failure(&[without_base, &["--base-time", "1s.."]].concat());
+        assert!(error.contains("base_time is for a comparison of two sides"), "{without_base:?}: {error}");
         // These commands then compare two sides.
         if !["top", "info"].contains(&without_base[0]) {
-            let said = failure(&[without_base, &["--split-at", "1s"]].concat());
-            assert!(said.contains("split_at is for a comparison of two sides"), "{without_base:?}: {said}");
+            let error = failure(&[without_base, &["--split-at", "1s"]].concat());
+            assert!(error.contains("split_at is for a comparison of two sides"), "{without_base:?}: {error}");
         }
     }
 }
@@ -238,10 +238,11 @@ fn two_time_ranges_of_one_recording_can_be_compared() {
     assert_eq!(json(&["top", &cut, "--format", "json"])["total"], d["total_base"]);
     // Profiles without times, a range without samples, and invalid ranges.
     assert!(failure(&["top", &cut, "--time", "..3s"]).contains("pprof does not say when each sample was taken"));
-    let said = failure(&["explain", &run, "--base-time", "0..3s", "--new-time", "20s.."]);
+    let error = failure(&["explain", &run, "--base-time", "0..3s", "--new-time", "20s.."]);
     assert!(
-        said.contains("no sample is within 20s..; the samples of this recording are within 0.193s..10.399s, which is "),
-        "{said}"
+        error
+            .contains("no sample is within 20s..; the samples of this recording are within 0.193s..10.399s, which is "),
+        "{error}"
     );
     assert!(failure(&["top", &run, "--time", "3s"]).contains("invalid value '3s' for '--time': "));
 }
@@ -263,10 +264,10 @@ fn a_recording_is_split_at_a_time_or_an_event() {
         assert_eq!(split, parts, "{at}");
         assert!(split["total_base"].as_i64() > Some(0) && split["total_new"].as_i64() > Some(0));
     }
-    let said = failure(&["explain", &run, "--split-at", "GarbageCollection"]);
-    assert!(said.contains("it has no event \"GarbageCollection\", but these: jdk.ActiveSetting, "), "{said}");
-    let said = failure(&["explain", &run, "--split-at", "3s", "--time", "..5s"]);
-    assert!(said.contains("split_at says which times both sides have"), "{said}");
+    let error = failure(&["explain", &run, "--split-at", "GarbageCollection"]);
+    assert!(error.contains("it has no event \"GarbageCollection\", but these: jdk.ActiveSetting, "), "{error}");
+    let error = failure(&["explain", &run, "--split-at", "3s", "--time", "..5s"]);
+    assert!(error.contains("split_at says which times both sides have"), "{error}");
     assert!(failure(&["explain", &run, "--split-at", "1s..2s"]).contains("a recording is divided at a time"));
 }
 
@@ -423,7 +424,7 @@ fn help_shows_the_compression_level_in_use() {
     for (packing, ending) in [("gzip", "pb.gz"), ("zstd", "zst")] {
         let (_, after) = help.split_once(&format!("{packing} ")).unwrap();
         let (_, after) = after.split_once("[default: ").unwrap();
-        let told = after.split(']').next().unwrap();
+        let level = after.split(']').next().unwrap();
         let [a, b] = [3, 4].map(|i| corpus(&format!("series/heap-{i:02}.pb.gz")));
         let written = |name: &str, level: &[&str]| {
             let out = temp(&format!("{name}.{ending}")).display().to_string();
@@ -431,7 +432,7 @@ fn help_shows_the_compression_level_in_use() {
             std::fs::read(out).unwrap()
         };
         let default = written("default", &[]);
-        assert!(default == written("told", &["--level", told]), "{packing}: {told}");
+        assert!(default == written("told", &["--level", level]), "{packing}: {level}");
         assert!(default != written("other", &["--level", "6"]), "{packing}");
     }
 }
@@ -453,9 +454,9 @@ fn commands_to_copy_and_passwords_are_not_written_to_logs() {
         &["top", &base, "-o", "http://user:secret@127.0.0.1:1/heap"],
     ] {
         let output = run(args);
-        let said = [output.stdout, output.stderr].map(|s| String::from_utf8(s).unwrap()).concat();
-        assert!(!output.status.success() && said.contains("//***@127.0.0.1:1/"), "{args:?}: {said}");
-        assert!(!said.contains("secret") && !said.contains("user"), "{args:?}: {said}");
+        let output_text = [output.stdout, output.stderr].map(|s| String::from_utf8(s).unwrap()).concat();
+        assert!(!output.status.success() && output_text.contains("//***@127.0.0.1:1/"), "{args:?}: {output_text}");
+        assert!(!output_text.contains("secret") && !output_text.contains("user"), "{args:?}: {output_text}");
     }
 }
 
@@ -478,10 +479,10 @@ fn a_misspelt_verb_gets_a_suggestion() {
     for (typed, meant) in
         [("explian", "explain"), ("tpo", "top"), ("sereis", "series"), ("Top", "top"), ("comment", "comments")]
     {
-        let said = format!("pprofdiff: unknown verb {typed}; did you mean {meant}?\n");
-        assert_eq!(failure(&[typed, &base, &new]), said);
-        assert_eq!(failure(&[typed, &base]), said);
-        assert_eq!(failure(&[typed, "--noise", &base, &new]), said);
+        let expected = format!("pprofdiff: unknown verb {typed}; did you mean {meant}?\n");
+        assert_eq!(failure(&[typed, &base, &new]), expected);
+        assert_eq!(failure(&[typed, &base]), expected);
+        assert_eq!(failure(&[typed, "--noise", &base, &new]), expected);
     }
     // A word is treated as a file if no verb is similar, if it is the only argument, or if the file exists.
     assert!(failure(&["other.pb.gz", &base]).contains("other.pb.gz: No such file"));
@@ -541,8 +542,8 @@ fn a_missing_regex_an_unknown_verb_and_three_files_suggest_a_command() {
 fn a_pattern_that_mixes_cpu_and_heap_profiles_suggests_one_for_each() {
     let folder = corpus("faults/freight");
     let files = |start: &str, kinds: &[&str]| -> Vec<String> {
-        let of = |i: usize| kinds.iter().map(move |kind| format!("{start}-{i}.{kind}.pb.gz"));
-        (1..=3).flat_map(of).map(|name| format!("{folder}/{name}")).collect()
+        let paths_of = |i: usize| kinds.iter().map(move |kind| format!("{start}-{i}.{kind}.pb.gz"));
+        (1..=3).flat_map(paths_of).map(|name| format!("{folder}/{name}")).collect()
     };
     let ask = |base: Vec<String>, new: Vec<String>| {
         let words = ["top".to_owned(), "--base".to_owned()].into_iter().chain(base);
@@ -550,19 +551,22 @@ fn a_pattern_that_mixes_cpu_and_heap_profiles_suggests_one_for_each() {
         failure(&words.iter().map(String::as_str).collect::<Vec<_>>())
     };
     let both = ["cpu", "heap"];
-    let said = ask(files("base", &both), files("calls", &["cpu"]));
+    let error = ask(files("base", &both), files("calls", &["cpu"]));
     let kind = |side: &str, kind: &str, types: &str| {
         format!("3 have {types}, such as {folder}/{side}-1.{kind}.pb.gz: name '{folder}/{side}-*.{kind}.pb.gz'")
     };
     let types = ["samples, cpu", "alloc_objects, alloc_space, inuse_objects, inuse_space"];
-    let of = |side: &str| format!("{}; {}", kind(side, "cpu", types[0]), kind(side, "heap", types[1]));
+    let both_kinds = |side: &str| format!("{}; {}", kind(side, "cpu", types[0]), kind(side, "heap", types[1]));
     let no_type = "pprofdiff: no sample type is common to all profiles: ";
-    assert_eq!(said, format!("{no_type}on the base side, {}\n", of("base")));
-    let said = ask(files("base", &both), files("calls", &both));
-    assert_eq!(said, format!("{no_type}on the base side, {}; on the new side, {}\n", of("base"), of("calls")));
+    assert_eq!(error, format!("{no_type}on the base side, {}\n", both_kinds("base")));
+    let error = ask(files("base", &both), files("calls", &both));
+    assert_eq!(
+        error,
+        format!("{no_type}on the base side, {}; on the new side, {}\n", both_kinds("base"), both_kinds("calls"))
+    );
     // Each side has one kind, but the kinds differ.
-    let said = ask(files("base", &["cpu"]), files("calls", &["heap"]));
-    assert_eq!(said, format!("{no_type}{}; {}\n", kind("calls", "heap", types[1]), kind("base", "cpu", types[0])));
+    let error = ask(files("base", &["cpu"]), files("calls", &["heap"]));
+    assert_eq!(error, format!("{no_type}{}; {}\n", kind("calls", "heap", types[1]), kind("base", "cpu", types[0])));
 }
 
 #[test]

@@ -97,9 +97,9 @@ fn questions(pairs: &[Pair]) -> Vec<Vec<Question>> {
         }
         for of_filter in of_filters.into_values() {
             let mut kinds: Vec<(FilterCombination, Vec<Question>)> = of_filter.into_iter().collect();
-            kinds.sort_by_key(|(filter_combination, _)| asked.get(filter_combination).copied());
-            for (filter_combination, mut of_types) in kinds.into_iter().take(GRANULARITIES_PER_FILTER) {
-                *asked.entry(filter_combination).or_default() += 1;
+            kinds.sort_by_key(|(combination, _)| asked.get(combination).copied());
+            for (combination, mut of_types) in kinds.into_iter().take(GRANULARITIES_PER_FILTER) {
+                *asked.entry(combination).or_default() += 1;
                 turn += 1;
                 chosen.push(of_types.swap_remove(turn % of_types.len()));
             }
@@ -137,8 +137,8 @@ fn examine_each<T: Sync>(items: &[T], work: impl Fn(&T, &mut Log) + Sync) -> Log
                 let mut log = Log::default();
                 let worked = catch_unwind(AssertUnwindSafe(|| work(item, &mut log)));
                 if let Err(panic) = worked {
-                    let said = panic.downcast_ref::<String>().cloned();
-                    log.differences.push(said.unwrap_or_else(|| "a panic without a message".into()));
+                    let message = panic.downcast_ref::<String>().cloned();
+                    log.differences.push(message.unwrap_or_else(|| "a panic without a message".into()));
                 }
                 whole.lock().unwrap().add(log);
             }
@@ -201,7 +201,7 @@ fn reports_about_generated_profiles_equal_pprofs() {
 fn reports_about_the_go_compiler_equal_pprofs() {
     for pair in compiler::pairs() {
         let sample_type = &pair.common_sample_types().pop().unwrap().0;
-        let asked = |question: &Question| {
+        let is_chosen = |question: &Question| {
             let choice = question.choices.first().map_or("", |choice| choice.name);
             question.sample_type == *sample_type
                 && match question.granularity {
@@ -212,7 +212,7 @@ fn reports_about_the_go_compiler_equal_pprofs() {
                 }
                 && question.choices.len() <= 1
         };
-        let questions: Vec<Question> = pair.questions().into_iter().filter(asked).collect();
+        let questions: Vec<Question> = pair.questions().into_iter().filter(is_chosen).collect();
         let log = examine_each(&questions, |question, log| examine(&pair, question, log));
         assert_equal(&pair.name, &log);
         assert!(log.rows >= 50 * LEAST_ROWS_PER_PAIR, "{}: only {} rows were compared", pair.name, log.rows);
@@ -424,7 +424,7 @@ fn normalized_values_equal_pprofs_within_rounding() {
 /// as processes, with options on the command line. The output must be the same.
 #[test]
 fn both_tools_give_the_same_output_as_separate_processes() {
-    let ask = |pair: &Pair, log: &mut Log| {
+    let compare_processes = |pair: &Pair, log: &mut Log| {
         let subject = Subject::Two { base: &pair.base.path, new: &pair.new.path };
         let (questions, n) = (pair.questions(), if is_exhaustive() { 8 } else { 4 });
         for question in questions.iter().step_by(questions.len() / n + 1) {
@@ -441,7 +441,7 @@ fn both_tools_give_the_same_output_as_separate_processes() {
             }
         }
     };
-    assert_equal("as processes", &examine_each(&corpus(), ask));
+    assert_equal("as processes", &examine_each(&corpus(), compare_processes));
 }
 
 /// Changes one number in one report by one, for every comparison, and expects a difference. The change is made in the

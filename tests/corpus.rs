@@ -52,7 +52,7 @@ fn every_feature_occurs_in_a_real_profile() {
             }
         }
     }
-    let wanted = [
+    let expected_features = [
         "inlining",
         "recursion",
         "string labels",
@@ -72,7 +72,7 @@ fn every_feature_occurs_in_a_real_profile() {
         "shrinkage",
         "frames that stay the same",
     ];
-    let missing: Vec<_> = wanted.iter().filter(|w| !found.contains(*w)).collect();
+    let missing: Vec<_> = expected_features.iter().filter(|w| !found.contains(*w)).collect();
     assert!(missing.is_empty(), "no profile of the corpus has {missing:?}");
 }
 
@@ -101,8 +101,8 @@ fn the_readme_describes_every_profile() {
 /// explains each pair.
 #[test]
 fn every_upgrade_is_recorded_in_runs_and_explained() {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let readme = std::fs::read_to_string(here.join("../../tests/producers/upgrades/README.md")).unwrap();
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = std::fs::read_to_string(crate_folder.join("../../tests/producers/upgrades/README.md")).unwrap();
     let mut runs: BTreeMap<(String, String), usize> = BTreeMap::new();
     for file in std::fs::read_dir(oracle::corpus().join("upgrades")).unwrap() {
         let path = file.unwrap().path();

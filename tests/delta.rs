@@ -44,8 +44,8 @@ fn plain(p: &proto::Profile) -> BTreeMap<Key, Vec<i64>> {
     };
     let mut sums: BTreeMap<Key, Vec<i64>> = BTreeMap::new();
     for s in &p.sample {
-        let said = s.label.iter().filter(|l| l.str != 0 || l.num != 0 || l.num_unit != 0);
-        let mut labels: Vec<(bool, String, String)> = said
+        let labels = s.label.iter().filter(|l| l.str != 0 || l.num != 0 || l.num_unit != 0);
+        let mut labels: Vec<(bool, String, String)> = labels
             .map(|l| (l.str == 0, text(l.key), format!("{:?} {} {:?}", text(l.str), l.num, text(l.num_unit))))
             .map(|(numeric, key, value)| (numeric, key, if numeric { value } else { value.replace(' ', "_") }))
             .collect();
@@ -269,15 +269,15 @@ fn a_decreasing_counter_is_an_error_or_passed_or_clamped_and_always_reported() {
                 Some(Reset::Decreased { samples, .. }) => assert_eq!(*samples, expected),
                 other => panic!("{other:?}"),
             }
-            let mut wanted = new.clone();
+            let mut expected = new.clone();
             if on_reset == OnReset::Clamp {
-                for (key, values) in &mut wanted {
+                for (key, values) in &mut expected {
                     (0..2).for_each(|c| values[c] = (values[c] - old.get(key).map_or(0, |o| o[c])).max(0));
                 }
             }
-            wanted.retain(|_, values| values.iter().any(|&v| v != 0));
+            expected.retain(|_, values| values.iter().any(|&v| v != 0));
             let written = oracle::decode(&message(&pair));
-            oracle::assert_same(&plain(&written), &wanted, words);
+            oracle::assert_same(&plain(&written), &expected, words);
             assert!(oracle::string(&written, *written.comment.last().unwrap()).contains(words));
             assert_eq!(message(&computer.update_with(&load(&now), on_reset).unwrap()), message(&pair));
             computer.start(&load(&before)).unwrap();
@@ -337,16 +337,16 @@ fn vanished_samples_are_reported_and_are_a_reset_beyond_half_of_a_counter() {
     // One more vanished sample makes it a reset, which follows the policy.
     let now = snapshot(2, 1);
     let e = delta(&before, &now, &DeltaOptions::default()).unwrap_err();
-    let said = "2 of the 10 samples that had counted something are gone, with 55 of 100 of delay";
+    let expected = "2 of the 10 samples that had counted something are gone, with 55 of 100 of delay";
     assert_eq!(e.kind(), ErrorKind::Reset);
-    assert!(e.to_string().starts_with(&format!("small: {said} since small: the process was restarted")), "{e}");
+    assert!(e.to_string().starts_with(&format!("small: {expected} since small: the process was restarted")), "{e}");
     for (on_reset, first_left, words) in [(OnReset::Pass, 6, "passed as it is"), (OnReset::Clamp, 1, "as unchanged")] {
         let ours = delta(&before, &now, &DeltaOptions::default().with_on_reset(on_reset)).unwrap();
         assert_eq!((ours.vanished, ours.samples), (2, 8));
         assert_eq!(oracle::decode(&message(&ours)).sample[0].value, [first_left, 4]);
         assert_eq!(comment(&ours).matches("gone").count(), 1);
-        assert!(comment(&ours).contains(said) && comment(&ours).ends_with(words), "{}", comment(&ours));
-        assert_eq!(ours.warning().unwrap(), format!("{said}: the process was restarted"));
+        assert!(comment(&ours).contains(expected) && comment(&ours).ends_with(words), "{}", comment(&ours));
+        assert_eq!(ours.warning().unwrap(), format!("{expected}: the process was restarted"));
     }
     // Gauges and samples with a zero count may vanish.
     let counts = |first: i64| small(&["delay", "inuse"], 0, &[(&[1], &[first, 9]), (&[2], &[1, 0])]);
@@ -491,29 +491,29 @@ fn small(types: &[&str], time_nanos: i64, samples: &[(&[u64], &[i64])]) -> Profi
 #[test]
 fn edge_cases_of_small_profiles() {
     let values = |d: &Delta<'_>| oracle::decode(&message(d)).sample.into_iter().map(|s| s.value).collect::<Vec<_>>();
-    let ask = |prev: &Profile, cur: &Profile| delta(prev, cur, &DeltaOptions::default());
+    let compute_delta = |prev: &Profile, cur: &Profile| delta(prev, cur, &DeltaOptions::default());
     let (a, b) = (&["delay", "x"][..], &["x", "delay"][..]);
     // Two locations without an address are different.
     let before = small(a, 0, &[(&[1], &[5, 1]), (&[2], &[7, 0])]);
-    let ours = ask(&before, &small(a, 0, &[(&[2], &[8, 0]), (&[1], &[5, 0]), (&[1, 2], &[3, 0])])).unwrap();
+    let ours = compute_delta(&before, &small(a, 0, &[(&[2], &[8, 0]), (&[1], &[5, 0]), (&[1, 2], &[3, 0])])).unwrap();
     assert_eq!(values(&ours), [[1, 0], [3, 0]]);
     assert_eq!(ours.to_profile("d").unwrap().duration_nanos(), 0, "neither says when it was taken");
     // The same sample types in another order.
-    assert_eq!(values(&ask(&before, &small(b, 0, &[(&[1], &[1, 9]), (&[2], &[0, 7])])).unwrap()), [[1, 4]]);
+    assert_eq!(values(&compute_delta(&before, &small(b, 0, &[(&[1], &[1, 9]), (&[2], &[0, 7])])).unwrap()), [[1, 4]]);
     // Nothing changed; then, no samples at all.
-    assert_eq!(ask(&before, &small(a, 9, &[(&[1], &[5, 0]), (&[2], &[7, 0])])).unwrap().samples, 0);
-    assert_eq!(ask(&small(a, 0, &[]), &small(a, 0, &[])).unwrap().samples, 0);
+    assert_eq!(compute_delta(&before, &small(a, 9, &[(&[1], &[5, 0]), (&[2], &[7, 0])])).unwrap().samples, 0);
+    assert_eq!(compute_delta(&small(a, 0, &[]), &small(a, 0, &[])).unwrap().samples, 0);
     // A counter that starts below zero counts as a decrease.
     assert_eq!(
-        ask(&before, &small(a, 0, &[(&[1], &[5, 0]), (&[1, 1], &[-1, 0])])).unwrap_err().kind(),
+        compute_delta(&before, &small(a, 0, &[(&[1], &[5, 0]), (&[1, 1], &[-1, 0])])).unwrap_err().kind(),
         ErrorKind::Reset
     );
     // Deltas and time differences that overflow int64.
     let (low, high) = (small(a, 0, &[(&[1], &[-2, 0])]), small(a, 0, &[(&[1], &[i64::MAX - 1, 0])]));
-    assert!(ask(&low, &high).unwrap_err().to_string().contains("more than an int64 holds"));
+    assert!(compute_delta(&low, &high).unwrap_err().to_string().contains("more than an int64 holds"));
     let (old, new) = (small(a, i64::MIN, &[(&[1], &[1, 0])]), small(a, i64::MAX, &[(&[1], &[2, 0])]));
-    assert_eq!(ask(&old, &new).unwrap().to_profile("d").unwrap().duration_nanos(), i64::MAX);
-    assert_eq!(ask(&new, &old).unwrap_err().kind(), ErrorKind::Incompatible);
+    assert_eq!(compute_delta(&old, &new).unwrap().to_profile("d").unwrap().duration_nanos(), i64::MAX);
+    assert_eq!(compute_delta(&new, &old).unwrap_err().kind(), ErrorKind::Incompatible);
 }
 
 #[test]

@@ -195,26 +195,29 @@ fn the_changed_function_is_named() {
     let new = |p: &Program, work: f64| (11..14).map(|seed| p.sampled(10_000.0, work, seed)).collect::<Vec<_>>();
     // One pair, then several runs per side.
     for runs in [1, 3] {
-        let of = |program: Program, work: f64| explain(&base()[..runs], &new(&program, work)[..runs]);
+        let explain_runs = |program: Program, work: f64| explain(&base()[..runs], &new(&program, work)[..runs]);
 
-        let e = of(Program::new(8).times(&["shop/part3.Work2"], 1.6), 1.0);
+        let e = explain_runs(Program::new(8).times(&["shop/part3.Work2"], 1.6), 1.0);
         assert_eq!(e.verdict, Verdict::Change);
         let cause = &e.causes[0];
         assert_eq!(cause.function.as_deref(), Some("shop/part3.Work2"), "{e:?}");
         assert!((cause.factor.unwrap() / 1.6 - 1.0).abs() < 0.1, "{cause:?}");
 
-        let e = of(Program::new(8).times(&["shop/part5.Work1", "shop/codec.Encode"], 6.0), 1.0);
+        let e = explain_runs(Program::new(8).times(&["shop/part5.Work1", "shop/codec.Encode"], 6.0), 1.0);
         assert_eq!(causes(&e), [(CauseKind::Calls, "shop/part5.Work1", "shop/codec.Encode")]);
 
-        let e = of(Program::new(8).with(&["main.main", "main.handle2", "main.audit", "shop/codec.Encode"], 6.0), 1.0);
+        let e = explain_runs(
+            Program::new(8).with(&["main.main", "main.handle2", "main.audit", "shop/codec.Encode"], 6.0),
+            1.0,
+        );
         assert_eq!(causes(&e), [(CauseKind::Added, "main.handle2", "main.audit")]);
         assert_eq!((e.causes[0].factor, e.causes[0].evidence.base.stacks), (None, 0));
 
         // A uniform increase is not a cause, and does not hide one.
-        let e = of(Program::new(8), 1.7);
+        let e = explain_runs(Program::new(8), 1.7);
         assert_eq!((e.verdict, e.scale.rule), (Verdict::None, ScaleRule::Agree));
         assert!((e.scale.factor / 1.7 - 1.0).abs() < 0.05, "{:?}", e.scale);
-        let e = of(Program::new(8).times(&["shop/part3.Work2"], 2.0), 1.7);
+        let e = explain_runs(Program::new(8).times(&["shop/part3.Work2"], 2.0), 1.7);
         assert_eq!(e.causes[0].function.as_deref(), Some("shop/part3.Work2"));
         assert!((e.scale.factor / 1.7 - 1.0).abs() < 0.05, "{:?}", e.scale);
     }
@@ -373,8 +376,8 @@ fn allocation_count_and_size_are_separated() {
 
 #[test]
 fn the_corpus_pairs_have_their_known_causes() {
-    let of = |pair: &str| explain(&[load(pair, "base")], &[load(pair, "new")]);
-    let e = of("story-cpu");
+    let explain_pair = |pair: &str| explain(&[load(pair, "base")], &[load(pair, "new")]);
+    let e = explain_pair("story-cpu");
     assert_eq!((e.verdict, e.scale.rule), (Verdict::Change, ScaleRule::Same));
     let (added, removed) = (&e.causes[0], &e.causes[1]);
     assert_eq!((added.kind, added.caller.as_deref()), (CauseKind::Added, Some("logmill/names.compare")), "{added:?}");
@@ -382,14 +385,14 @@ fn the_corpus_pairs_have_their_known_causes() {
     assert_eq!((removed.kind, removed.function.as_deref()), (CauseKind::Removed, Some("logmill/accesslog.cleanName")));
 
     // The number of operations tripled. Only the work added to each operation is a cause.
-    let e = of("go-heap-ops");
+    let e = explain_pair("go-heap-ops");
     assert_eq!(e.scale.rule, ScaleRule::Agree);
     assert!((e.scale.factor / 3.0 - 1.0).abs() < 0.01, "{:?}", e.scale);
     assert_eq!(causes(&e), [(CauseKind::Added, "main.splitFields", "main.copyRest")]);
 
-    let e = of("rust-cpu");
+    let e = explain_pair("rust-cpu");
     assert_eq!(e.causes[0].function.as_deref(), Some("sheet::eval::Names::look_up"), "{e:?}");
-    let e = of("node-time");
+    let e = explain_pair("node-time");
     assert_eq!(causes(&e)[0], (CauseKind::Added, "searchPage", "sameWord"));
 }
 
@@ -416,9 +419,9 @@ fn the_benchmark_function_is_named_instead_of_its_runner() {
         let all = [(&way[..3], 600 * rounds), (&way, 1400 * rounds), (&["runtime.mcall"], 40)];
         profile(&stacks(&[("samples", "count")], &all.map(|(stack, value)| (stack.to_vec(), vec![value]))))
     };
-    let comparable_json =
+    let explained =
         explain_with(&[side(1)], &[side(5)], &Query::default(), &ExplainOptions::default().with_ops(1.0, 1.0));
-    assert_eq!(causes(&comparable_json), [(CauseKind::Calls, "testing.(*B).runN", "shop.BenchmarkWork")]);
+    assert_eq!(causes(&explained), [(CauseKind::Calls, "testing.(*B).runN", "shop.BenchmarkWork")]);
 }
 
 #[test]
@@ -560,16 +563,16 @@ fn two_sample_types_in_one_pass_equal_two_separate_passes() {
                     (stack, vec![allocated, 100 * allocated, used, 100 * used])
                 })
                 .collect();
-            let mut of = stacks(&types, &samples);
-            let first = of.string_table.len() as i64;
-            of.string_table.extend(["tenant", "a", "b", "c"].map(|text| text.as_bytes().to_vec()));
-            for sample in &mut of.sample {
+            let mut message = stacks(&types, &samples);
+            let first = message.string_table.len() as i64;
+            message.string_table.extend(["tenant", "a", "b", "c"].map(|text| text.as_bytes().to_vec()));
+            for sample in &mut message.sample {
                 let label =
                     pprofdiff::proto::Label { key: first, str: first + 1 + below(3) as i64, ..Default::default() };
                 sample.label.extend((below(4) > 0).then_some(label));
             }
-            of.default_sample_type = of.sample_type[3].r#type;
-            profile(&of)
+            message.default_sample_type = message.sample_type[3].r#type;
+            profile(&message)
         };
         let diff = Diff::new(&[side(1)], &[side(4)]).unwrap();
         let explain = |query| diff.explain(&query, &[], &ExplainOptions::default()).unwrap();

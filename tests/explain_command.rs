@@ -41,12 +41,12 @@ fn explanations_are_a_few_lines_of_text_or_json() {
         let (code, ..) = run(&[&base, &new, "--exit-code"]);
         let also = json["also"].as_array().into_iter().flatten();
         let verdicts: Vec<&str> = [&json].into_iter().chain(also).map(|e| e["verdict"].as_str().unwrap()).collect();
-        let wanted = match () {
+        let expected = match () {
             () if verdicts.contains(&"change") => 1,
             () if verdicts.contains(&"inconclusive") => 3,
             () => 0,
         };
-        assert_eq!(code, wanted, "{pair}");
+        assert_eq!(code, expected, "{pair}");
     }
     assert!(told > 5, "only {told} causes");
     let (_, text, _) = run(&["story-cpu.base.pb.gz", "story-cpu.new.pb.gz"]);
@@ -134,18 +134,18 @@ fn configuration_names_the_users_own_runtime_functions() {
     assert!(!text.contains(CAUSE) && text.contains("GC, scheduling and locks changed by +1.37s"), "{text}");
     // Other commands with causes read the configuration of the working directory.
     let pair = STORY.map(|file| corpus(file).display().to_string());
-    let here = |args: &[&str]| {
+    let stdout_in_dir = |args: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
         let out = command.current_dir(&dir).stdin(Stdio::null()).args(args).output().unwrap();
         String::from_utf8(out.stdout).unwrap()
     };
     config("[explain]\nsystem = ['^logmill/names\\.', '^(strings|unicode)\\b']\n");
     let first = "logmill/headers.tableInsensitive";
-    let closed = here(&[&pair[0], &pair[1], "-n", "1", "--explain"]);
+    let closed = stdout_in_dir(&[&pair[0], &pair[1], "-n", "1", "--explain"]);
     assert!(closed.lines().last().unwrap().starts_with(&format!("explain: {first}")), "{closed}");
-    let checked = here(&["check", &pair[0], &pair[1], "--fail-on", "cum:any>+20%"]);
+    let checked = stdout_in_dir(&["check", &pair[0], &pair[1], "--fail-on", "cum:any>+20%"]);
     assert!(checked.contains(&format!("  why: {first}")), "{checked}");
-    let page = here(&[&pair[0], &pair[1], "--format", "html"]);
+    let page = stdout_in_dir(&[&pair[0], &pair[1], "--format", "html"]);
     assert!(page.contains(&format!("<code>{first}</code>")) && !page.contains(CAUSE), "no page, or another cause");
     for (wrong, said) in [("[explain]\nsystem = ['[']\n", "system is invalid"), ("[explain]\nsystems = []\n", "line 2")]
     {
@@ -157,12 +157,12 @@ fn configuration_names_the_users_own_runtime_functions() {
 
 #[test]
 fn a_line_budget_keeps_the_most_important_lines() {
-    let said = |budget: &str| command(&["explain", STORY[0], STORY[1], "--budget", budget]).1;
+    let with_budget = |budget: &str| command(&["explain", STORY[0], STORY[1], "--budget", budget]).1;
     let whole = command(&["explain", STORY[0], STORY[1]]).1;
-    assert_eq!(said("1000"), whole);
+    assert_eq!(with_budget("1000"), whole);
     let mut lines = whole.lines().count();
     for budget in [200, 150, 100, 60, 30, 0] {
-        let text = said(&budget.to_string());
+        let text = with_budget(&budget.to_string());
         assert!(text.lines().count() <= lines, "{budget}");
         lines = text.lines().count();
         // The remaining lines keep their order and begin with the answer.

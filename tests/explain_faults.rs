@@ -150,8 +150,8 @@ fn known_faults_are_named_and_equal_builds_have_none() {
 fn the_set_of_faults_is_complete() {
     let cases = cases();
     let families: BTreeSet<&str> = cases.iter().map(|c| c.family.as_str()).collect();
-    let wanted = ["added", "calls", "equal", "label", "lock", "moved", "removed", "scale", "self", "split"];
-    assert_eq!(families, BTreeSet::from(wanted));
+    let expected_kinds = ["added", "calls", "equal", "label", "lock", "moved", "removed", "scale", "self", "split"];
+    assert_eq!(families, BTreeSet::from(expected_kinds));
     let used: BTreeSet<PathBuf> = cases
         .iter()
         .flat_map(|c| ["base", &c.fault].into_iter().flat_map(move |b| [1, 2, 3].map(|run| c.file(b, run))))

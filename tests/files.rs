@@ -284,8 +284,8 @@ fn an_input_is_never_overwritten() {
         let last: &[&str] = if args.ends_with(&["--report"]) { &[output] } else { &["-o", output] };
         let output_of = run(&[args, last].concat());
         let line = failure(&output_of);
-        let said = line.contains("is also read") && line.contains("name another file for it");
-        assert!(said && output_of.stdout.is_empty(), "{args:?} {output}: {line}");
+        let is_reported = line.contains("is also read") && line.contains("name another file for it");
+        assert!(is_reported && output_of.stdout.is_empty(), "{args:?} {output}: {line}");
         assert_eq!(content(), before, "{args:?} {output}");
     }
     assert_eq!(fs::read_to_string(directory.join("m.csv")).unwrap(), "base,new\na.pb.gz,b.pb.gz\n");

@@ -186,14 +186,14 @@ fn one_profile_has_one_side() {
 fn removed_and_added_frames_have_a_status() {
     let [base, new] = oracle::raw_pair("story-cpu").map(|bytes| load(&bytes));
     let flame = Diff::new(&[base], &[new]).unwrap().measure(&Query::default()).unwrap().flame(&everything());
-    let of = |name: &str| {
+    let node_of = |name: &str| {
         let is = |n: &&FlameNode| matches!(n.frame, FlameFrame::Frame(f) if flame.frames.name(f) == name);
         *flame.nodes.iter().find(is).unwrap()
     };
-    assert_eq!(of("logmill/names.canonical").status(), Status::Added);
-    assert_eq!(of("logmill/accesslog.cleanName").status(), Status::Removed);
-    assert_eq!(of("logmill/accesslog.cleanName").width.max, 290_000_000);
-    assert_eq!(of("main.main").status(), Status::Changed);
+    assert_eq!(node_of("logmill/names.canonical").status(), Status::Added);
+    assert_eq!(node_of("logmill/accesslog.cleanName").status(), Status::Removed);
+    assert_eq!(node_of("logmill/accesslog.cleanName").width.max, 290_000_000);
+    assert_eq!(node_of("main.main").status(), Status::Changed);
 }
 
 #[test]

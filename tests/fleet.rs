@@ -13,9 +13,9 @@ const LIBRARY: &str = "log/v2.Encode";
 
 /// Returns a service with its own functions that logs through the common library.
 fn service(number: usize, logs: f64) -> Program {
-    let own = Program::new(4 + number % 5);
+    let program = Program::new(4 + number % 5);
     let encode = [&format!("svc{number}/api.Serve"), LIBRARY];
-    own.with(&encode, logs)
+    program.with(&encode, logs)
 }
 
 /// Ranks the pairs of several services, each changed by `change`.
@@ -137,7 +137,7 @@ fn a_stricter_false_discovery_rate_reports_fewer_pairs() {
 #[test]
 fn a_pair_among_many_needs_more_evidence_than_a_single_pair() {
     let base = [service(0, 6.0).sampled(4000.0, 1.0, 1)];
-    let of = |step: i32| {
+    let explain_change = |step: i32| {
         let grown = service(0, 6.0).times_own("shop/part1.Work2", 1.2 + 0.005 * f64::from(step));
         explain_pair(&base, &[grown.sampled(4000.0, 1.0, 2)]).unwrap()
     };
@@ -148,7 +148,8 @@ fn a_pair_among_many_needs_more_evidence_than_a_single_pair() {
     };
     // By chance, one in about a thousand pairs has such a cause. This is significant for a single pair, but not among a
     // hundred pairs.
-    let hardly = (0..300).map(of).find(|pair| (0.0006..0.002).contains(&rank(vec![pair.clone()]).pairs[0].q));
+    let hardly =
+        (0..300).map(explain_change).find(|pair| (0.0006..0.002).contains(&rank(vec![pair.clone()]).pairs[0].q));
     let hardly = hardly.expect("some change is just a cause");
     let q = rank(vec![hardly.clone()]).pairs[0].q;
     assert_eq!(rank(vec![hardly.clone()]).changed, 1);
@@ -162,13 +163,13 @@ fn a_pair_among_many_needs_more_evidence_than_a_single_pair() {
 fn accounts_are_kept_for_the_largest_changes() {
     // Seven kinds of changes with a hundred pairs each, interleaved, followed by many pairs with the largest change.
     let base = [service(0, 6.0).sampled(4000.0, 1.0, 1)];
-    let of = |step: i32| {
+    let causes_of_change = |step: i32| {
         let grown = [service(0, 6.0).times_own("shop/part1.Work2", 3.0 + f64::from(step)).sampled(4000.0, 1.0, 2)];
         let diff = Diff::new(&base, &grown).unwrap();
         let e = diff.explain(&Query::default(), &[], &ExplainOptions::default()).unwrap();
         PairCauses::of(&diff, &e, |_| String::new(), String::new(), || Some(step.to_string())).unwrap()
     };
-    let kinds: Vec<PairCauses> = [3, 6, 0, 5, 1, 4, 2].map(of).into();
+    let kinds: Vec<PairCauses> = [3, 6, 0, 5, 1, 4, 2].map(causes_of_change).into();
     let mut fleet = Fleet::default();
     (0..700).for_each(|number| fleet.push(&number.to_string(), Ok(kinds[number % 7].clone())));
     // Among equal changes, the first pairs are kept.

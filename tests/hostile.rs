@@ -274,8 +274,8 @@ fn standard_error_contains_only_harmless_lines() {
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let _ = stream.read(&mut [0; 4096]).unwrap();
-        let said = evil("server").replace('\n', "");
-        write!(stream, "HTTP/1.1 500 x\r\nContent-Length: {}\r\n\r\n{said}", said.len()).unwrap();
+        let message = evil("server").replace('\n', "");
+        write!(stream, "HTTP/1.1 500 x\r\nContent-Length: {}\r\n\r\n{message}", message.len()).unwrap();
     });
     let cases: &[&[&str]] = &[
         &["diff", good, missing],

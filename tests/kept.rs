@@ -87,20 +87,20 @@ fn adding_a_build_reads_only_that_build() {
     let (store, path) = fleet("kept-more");
     for query in [query_for(None), query_for(Some("samples"))] {
         let before = files(&store).len();
-        let wanted = series_without_cache(&path, &query);
-        assert_eq!(series_with_cache(&path, &query), wanted);
+        let expected = series_without_cache(&path, &query);
+        assert_eq!(series_with_cache(&path, &query), expected);
         // Other sample types have their own cache files.
         assert!(files(&store).len() > before + 1, "{:?}", files(&store));
-        assert_eq!(series_with_cache(&path, &query), wanted);
+        assert_eq!(series_with_cache(&path, &query), expected);
     }
     let n = files(&store).len();
     add(&store, BUILDS, &build(BUILDS));
     // A build that sums two profiles is cached as well.
     add(&store, BUILDS, &build(BUILDS + 1));
-    let wanted = series_without_cache(&path, &query_for(None));
+    let expected = series_without_cache(&path, &query_for(None));
     // The first build is always read, because it determines the sample type.
     (1..BUILDS).for_each(|number| remove_function_values(&store, number));
-    assert_eq!(series_with_cache(&path, &query_for(None)), wanted);
+    assert_eq!(series_with_cache(&path, &query_for(None)), expected);
     // The last group grew, and its old file was removed.
     assert_eq!(files(&store).len(), n);
     fs::remove_dir_all(store.dir().join(format!("samples/service=api/build={BUILDS}"))).unwrap();
@@ -115,9 +115,9 @@ fn a_build_that_was_removed_is_not_counted() {
     let n = files(&store).len();
     for number in [0, 33, 34, BUILDS - 1] {
         fs::remove_dir_all(store.dir().join(format!("samples/service=api/build={number}"))).unwrap();
-        let wanted = series_without_cache(&path, &query_for(None));
-        assert_eq!(series_with_cache(&path, &query_for(None)), wanted, "{number}");
-        assert_eq!(series_with_cache(&path, &query_for(None)), wanted, "{number}");
+        let expected = series_without_cache(&path, &query_for(None));
+        assert_eq!(series_with_cache(&path, &query_for(None)), expected, "{number}");
+        assert_eq!(series_with_cache(&path, &query_for(None)), expected, "{number}");
     }
     // A new file was written for each of the first three groups. For the last group, the file of its beginning was
     // removed.
@@ -134,11 +134,11 @@ fn a_build_that_was_removed_is_not_counted() {
 #[test]
 fn damaged_cache_files_are_ignored_and_rewritten() {
     let (store, path) = fleet("kept-wrong");
-    let wanted = series_with_cache(&path, &query_for(None));
+    let expected = series_with_cache(&path, &query_for(None));
     let whole: Vec<(PathBuf, Vec<u8>)> = files(&store).into_iter().map(|f| (f.clone(), fs::read(f).unwrap())).collect();
     let (file, content) = whole.iter().max_by_key(|(_, content)| content.len()).unwrap();
     let mended = |what: &str| {
-        assert!(series_with_cache(&path, &query_for(None)) == wanted, "{what}");
+        assert!(series_with_cache(&path, &query_for(None)) == expected, "{what}");
         assert!(fs::read(file).unwrap() == *content, "{what}");
     };
     let with_sum = |content: &[u8]| {
@@ -180,23 +180,23 @@ fn damaged_cache_files_are_ignored_and_rewritten() {
     // A folder in place of the file, and a file in place of the folder.
     fs::remove_file(file).unwrap();
     fs::create_dir(file).unwrap();
-    assert!(series_with_cache(&path, &query_for(None)) == wanted);
+    assert!(series_with_cache(&path, &query_for(None)) == expected);
     fs::remove_dir_all(store.dir().join("_series")).unwrap();
     fs::write(store.dir().join("_series"), "a text").unwrap();
-    assert!(series_with_cache(&path, &query_for(None)) == wanted);
+    assert!(series_with_cache(&path, &query_for(None)) == expected);
     store.compact().unwrap();
 }
 
 #[test]
 fn concurrent_writers_and_a_full_disk_do_not_change_answers() {
     let (store, path) = fleet("kept-writers");
-    let wanted = series_without_cache(&path, &query_for(None));
+    let expected = series_without_cache(&path, &query_for(None));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
     for _ in 0..5 {
         pool.scope(|scope| {
-            (0..4).for_each(|_| scope.spawn(|_| assert!(series_with_cache(&path, &query_for(None)) == wanted)));
+            (0..4).for_each(|_| scope.spawn(|_| assert!(series_with_cache(&path, &query_for(None)) == expected)));
         });
-        assert!(series_with_cache(&path, &query_for(None)) == wanted);
+        assert!(series_with_cache(&path, &query_for(None)) == expected);
         fs::remove_dir_all(store.dir().join("_series")).unwrap();
     }
     // The limit of zero blocks simulates a full disk: every write to a file fails. The signal is ignored, and answers

@@ -102,12 +102,12 @@ fn real_files_have_the_same_values_as_in_pprof() {
 fn sums_by_name(p: &Profile) -> BTreeMap<(Vec<String>, Vec<String>), i64> {
     let name = |l: u32| {
         let lines = p.locations().lines(l);
-        let pick = |n: u32| {
+        let text_of = |n: u32| {
             let f = p.locations().line_function[n as usize] as usize;
             let (name, file) = (p.text(p.functions().name[f]), p.text(p.functions().file[f]));
             format!("{name} {file}:{}", p.locations().line_number[n as usize])
         };
-        lines.rev().map(pick).collect::<Vec<_>>()
+        lines.rev().map(text_of).collect::<Vec<_>>()
     };
     let mut sums = BTreeMap::new();
     for sample in p.samples() {

@@ -201,25 +201,25 @@ fn passwords_in_urls_are_sent_to_the_server() {
 #[test]
 fn every_failure_prints_one_line() {
     let folder = folder("wrong");
-    let ask = |url: &str, more: &[&str]| {
+    let failure_of = |url: &str, more: &[&str]| {
         let args = [&[url, "--seconds", "1", "-o", "out.pb.gz"], more].concat();
         failure(&command(&folder, &args).output().unwrap())
     };
     let at = |path: &str| format!("{}/{path}", server().http);
     let begin = Instant::now();
-    let line = ask(&at("slow"), &["--timeout", "300ms"]);
+    let line = failure_of(&at("slow"), &["--timeout", "300ms"]);
     assert!(line.contains("/slow: no answer within 0.300 s"), "{line}");
     assert!(begin.elapsed() < Duration::from_secs(20));
-    assert!(ask(&at("debug/pprof/none"), &[]).contains("404 Not Found: Unknown profile"));
-    assert!(ask(&at("page"), &[]).contains("this is an HTML page; it says \"<html>Not what"));
-    assert!(ask(&at("cut"), &[]).contains("/cut: "));
-    assert!(ask(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
-    assert!(ask("http://127.0.0.1:1/heap", &[]).contains("refused"));
+    assert!(failure_of(&at("debug/pprof/none"), &[]).contains("404 Not Found: Unknown profile"));
+    assert!(failure_of(&at("page"), &[]).contains("this is an HTML page; it says \"<html>Not what"));
+    assert!(failure_of(&at("cut"), &[]).contains("/cut: "));
+    assert!(failure_of(&at("debug/pprof/heap"), &["--inflated-limit", "50"]).contains("limit of 50 bytes"));
+    assert!(failure_of("http://127.0.0.1:1/heap", &[]).contains("refused"));
     // Profiles without cumulative counters: some URLs are refused without a request, others after the first snapshot.
     // No case waits for a second snapshot.
     let nobody = "http://user:secret@127.0.0.1:1/debug/pprof";
     for path in ["profile", "profile?seconds=60", "goroutine", "goroutineleak", "heap?seconds=30"] {
-        let line = ask(&format!("{nobody}/{path}"), &[]);
+        let line = failure_of(&format!("{nobody}/{path}"), &[]);
         assert!(line.contains("nothing to subtract") && line.contains("--cumulative TYPE,..."), "{line}");
         assert!(line.contains("http://***@127.0.0.1:1/debug") && !line.contains("secret"), "{line}");
     }
@@ -231,10 +231,10 @@ fn every_failure_prints_one_line() {
     assert!(line.contains("/other-name: none of its sample types (goroutine) is known to count"), "{line}");
     assert!(line.contains("(--cumulative TYPE,...)"), "{line}");
     assert!(failure(&hour(&["--cumulative", "threads"]).output().unwrap()).contains("there is no sample type"));
-    let line = ask(&url_with_password("user:wrong-secret"), &[]);
+    let line = failure_of(&url_with_password("user:wrong-secret"), &[]);
     assert!(line.contains("//***@127.0.0.1") && line.contains("401 Unauthorized"), "{line}");
-    assert!(ask("http://[", &[]).contains("http://["));
-    assert!(ask("http://no-such-host.invalid/heap", &[]).contains("http://no-such-host.invalid/heap: "));
+    assert!(failure_of("http://[", &[]).contains("http://["));
+    assert!(failure_of("http://no-such-host.invalid/heap", &[]).contains("http://no-such-host.invalid/heap: "));
     let one = |args: &[&str]| failure(&command(&folder, args).output().unwrap());
     assert!(one(&[&heap(), "-o", "out.pb.gz"]).contains("--seconds 30"));
     assert!(one(&[&heap(), "--every", "1s", "-o", "out.pb.gz"]).contains("{index}"));
@@ -290,22 +290,22 @@ fn every_verb_accepts_urls_instead_of_files() {
         }
     }
     // No verb, a URL combined with a file, and several URLs per side.
-    let of = |args: &[&str]| {
+    let stdout_of = |args: &[&str]| {
         let output = verb(&folder, args).output().unwrap();
         stdout_without_names(&output, ["", ""].map(|_| "no such name"))
     };
     let rows = |text: &str| text.lines().filter(|l| l.contains("logmill/")).collect::<Vec<_>>().join("\n");
-    let usual = rows(&of(&[&urls[0], &urls[1]]));
+    let usual = rows(&stdout_of(&[&urls[0], &urls[1]]));
     assert!(usual.lines().count() > 3, "{usual}");
-    assert_eq!(rows(&of(&[&paths[0], &urls[1]])), usual);
+    assert_eq!(rows(&stdout_of(&[&paths[0], &urls[1]])), usual);
     assert_eq!(
-        rows(&of(&["--base", &urls[0], &paths[0], "--new", &paths[1], &urls[1]])),
-        rows(&of(&["--base", &paths[0], &paths[0], "--new", &paths[1], &paths[1]]))
+        rows(&stdout_of(&["--base", &urls[0], &paths[0], "--new", &paths[1], &urls[1]])),
+        rows(&stdout_of(&["--base", &paths[0], &paths[0], "--new", &paths[1], &paths[1]]))
     );
-    let against = of(&["series", &urls[1], "--base", &urls[0], "--format", "csv"]);
+    let against = stdout_of(&["series", &urls[1], "--base", &urls[0], "--format", "csv"]);
     assert!(against.lines().count() > 3, "{against}");
     // URL schemes are case-insensitive.
-    assert_eq!(rows(&of(&[&urls[0].replace("http:", "HTTP:"), &urls[1]])), usual);
+    assert_eq!(rows(&stdout_of(&[&urls[0].replace("http:", "HTTP:"), &urls[1]])), usual);
     // The answer of the server must not be confused with a file error.
     let line = failure(&verb(&folder, &["top", &corpus_url("none.pb.gz")]).output().unwrap());
     assert!(line.contains("/corpus/none.pb.gz: the server answers 404 Not Found"), "{line}");
@@ -327,18 +327,18 @@ fn urls_in_manifests_are_fetched_only_if_that_is_allowed() {
     std::fs::write(folder.join("pairs.csv"), manifest).unwrap();
     let before = counted();
     let output = verb(&folder, &["batch", "pairs.csv", "--format", "jsonl"]).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{said}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert_eq!(
-        said.matches("URLs in a manifest, or from an agent, are fetched only with --allow-urls").count(),
+        stderr.matches("URLs in a manifest, or from an agent, are fetched only with --allow-urls").count(),
         2,
-        "{said}"
+        "{stderr}"
     );
-    assert!(said.contains("2 of 3 pairs failed") && !said.contains("secret"), "{said}");
+    assert!(stderr.contains("2 of 3 pairs failed") && !stderr.contains("secret"), "{stderr}");
     assert_eq!(counted(), before, "nobody asked");
     let output = verb(&folder, &["batch", "pairs.csv", "--format", "jsonl", "--allow-urls"]).output().unwrap();
-    let (text, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert!(output.status.success() && said.is_empty() && !text.contains("secret"), "{said}");
+    let (text, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert!(output.status.success() && stderr.is_empty() && !text.contains("secret"), "{stderr}");
     assert_eq!((text.lines().count(), counted() - before), (3, 3), "{text}");
 }
 
@@ -369,12 +369,13 @@ fn every_verb_applies_size_and_time_limits_to_urls() {
     let at = |path: &str| format!("{}/{path}", server().http);
     let file = corpus().join("go-heap.base.pb.gz").display().to_string();
     for args in [&["top"][..], &["diff", &file], &["merge", &file, "-o", "out.pb.gz"], &["series", &file]] {
-        let ask = |path: &str, more: &[&str]| failure_of_single_url(&folder, &[args, &[&at(path)], more].concat());
-        assert!(ask("slow", &["--timeout", "300ms"]).contains("/slow: no answer within 0.300 s"));
-        let line = ask("endless", &["--inflated-limit", "1000000"]);
+        let failure_of =
+            |path: &str, more: &[&str]| failure_of_single_url(&folder, &[args, &[&at(path)], more].concat());
+        assert!(failure_of("slow", &["--timeout", "300ms"]).contains("/slow: no answer within 0.300 s"));
+        let line = failure_of("endless", &["--inflated-limit", "1000000"]);
         assert!(line.contains("/endless: the answer is longer than the limit of 1000000 bytes"), "{line}");
-        assert!(ask("endless-error", &[]).contains("418 I'm a teapot: too much to say"));
-        let line = ask("debug/pprof/heap?gc=1", &["--inflated-limit", "9000"]);
+        assert!(failure_of("endless-error", &[]).contains("418 I'm a teapot: too much to say"));
+        let line = failure_of("debug/pprof/heap?gc=1", &["--inflated-limit", "9000"]);
         assert!(line.contains("limit"), "{line}");
     }
     // The limit from the environment applies to answers of servers.

@@ -44,8 +44,8 @@ impl Program {
 
     /// Multiplies the own cost of a function.
     pub fn times_own(mut self, function: &str, factor: f64) -> Program {
-        let own = self.stacks.iter_mut().filter(|(stack, _)| stack.last().is_some_and(|f| f == function));
-        own.for_each(|(_, cost)| *cost *= factor);
+        let own_stacks = self.stacks.iter_mut().filter(|(stack, _)| stack.last().is_some_and(|f| f == function));
+        own_stacks.for_each(|(_, cost)| *cost *= factor);
         self
     }
 

@@ -318,7 +318,7 @@ fn files_and_pipes_agree_on_gzip() {
             cases.last_mut().unwrap()[at] ^= 1 << bit;
         }
     }
-    let told = |loaded: pprofdiff::Result<pprofdiff::Profile>| match loaded {
+    let outcome_of = |loaded: pprofdiff::Result<pprofdiff::Profile>| match loaded {
         Ok(profile) => {
             format!("{} samples, total {}", profile.n_samples(), profile.samples().map(|s| s.value(0)).sum::<i64>())
         }
@@ -326,10 +326,10 @@ fn files_and_pipes_agree_on_gzip() {
     };
     let mut accepted = 0;
     for case in cases {
-        let at_once = told(load(&case));
+        let at_once = outcome_of(load(&case));
         assert_eq!(
             at_once,
-            told(pprofdiff::Profile::from_reader("in.pb", &case[..], &LoadOptions::default())),
+            outcome_of(pprofdiff::Profile::from_reader("in.pb", &case[..], &LoadOptions::default())),
             "{case:x?}"
         );
         accepted += usize::from(at_once.contains("total"));

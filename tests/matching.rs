@@ -36,7 +36,7 @@ fn matched_views_equal_those_of_equal_names() {
     let by_hand = Diff::new(&[side(2)], &[side(2)]).unwrap();
     for granularity in [Granularity::Functions, Granularity::FileFunctions, Granularity::Lines] {
         let view = matched.measure(&canonical.clone().with_granularity(granularity)).unwrap();
-        let wanted = by_hand.measure(&Query::default().with_granularity(granularity)).unwrap();
+        let expected = by_hand.measure(&Query::default().with_granularity(granularity)).unwrap();
         let tables = |m: &pprofdiff::Measure| {
             [
                 Table::top(&m.top(Sort::Flat), usize::MAX).columns,
@@ -44,7 +44,7 @@ fn matched_views_equal_those_of_equal_names() {
                 Table::stacks(&m.stacks(true), usize::MAX).columns,
             ]
         };
-        assert_eq!(tables(&view), tables(&wanted), "{granularity:?}");
+        assert_eq!(tables(&view), tables(&expected), "{granularity:?}");
     }
     let exact = matched.measure(&Query::default()).unwrap().top(Sort::Flat);
     assert_eq!(exact.rows.iter().filter(|r| r.status == Status::Same).count(), 1);
@@ -122,14 +122,14 @@ fn views_follow_renamed_and_inlined_functions() {
         ]
     };
     let view = diff(&base, &new).measure(&moved).unwrap();
-    let wanted = diff(&by_hand, &new).measure(&Query::default()).unwrap();
-    assert_eq!(tables(&view), tables(&wanted));
-    assert_eq!(view.summary().total, wanted.summary().total);
-    let told = [
+    let expected = diff(&by_hand, &new).measure(&Query::default()).unwrap();
+    assert_eq!(tables(&view), tables(&expected));
+    assert_eq!(view.summary().total, expected.summary().total);
+    let warnings = [
         "matched under other names: parse of the base is scan",
         "matched inlined on one side: helper of the base is part of work",
     ];
-    assert_eq!(view.summary().warnings, told);
+    assert_eq!(view.summary().warnings, warnings);
     assert_eq!(view.summary().query.matching.name(), "moved");
     // With the sides swapped, the function was outlined.
     let view = diff(&new, &base).measure(&moved).unwrap();

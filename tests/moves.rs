@@ -32,8 +32,8 @@ fn assert_nothing_moved(e: &Explanation) {
 #[test]
 fn a_vendored_module_is_renamed_with_all_of_its_packages() {
     let side = |path: &str| {
-        let of = |function: &str| (format!("main.main;main.serve;{path}{function}"), 4000);
-        let all = [of(".(*DB).Get"), of(".(*DB).Put"), of("/page.Read"), of("/page.Write")];
+        let stack = |function: &str| (format!("main.main;main.serve;{path}{function}"), 4000);
+        let all = [stack(".(*DB).Get"), stack(".(*DB).Put"), stack("/page.Read"), stack("/page.Write")];
         cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
     };
     let e = explain(&[side("example.com/acme/kv")], &[side("shop.org/app/vendor/example.com/acme/kv")], None);
@@ -54,16 +54,17 @@ fn an_optimised_function_is_not_renamed_to_a_growing_sibling() {
     // A logger that logs less is not renamed to SQL that grew.
     let e = between(&side("main.main;api.Add;log.Write", 7000, 4000), &side("main.main;api.Add;log.Write", 2000, 9000));
     assert!(e.moved.is_empty(), "{:?}", e.moved);
-    let of = |function: &str| e.causes.iter().find(|cause| cause.function.as_deref() == Some(function)).unwrap().delta;
-    assert_eq!((of("log.Write"), of("store.(*DB).Insert")), (-5e10, 5e10), "{}", words(&e));
+    let delta_of =
+        |function: &str| e.causes.iter().find(|cause| cause.function.as_deref() == Some(function)).unwrap().delta;
+    assert_eq!((delta_of("log.Write"), delta_of("store.(*DB).Insert")), (-5e10, 5e10), "{}", words(&e));
 }
 
 #[test]
 fn implementations_of_an_interface_are_not_renames() {
     let side = |package: &str, get: i64, add: i64| {
-        let of =
+        let stack =
             |caller: &str, method: &str, n| (format!("main.main;main.{caller};shop/{package}.(*Store).{method}"), n);
-        let all = [of("find", "Get", get), of("save", "Add", add)];
+        let all = [stack("find", "Get", get), stack("save", "Add", add)];
         cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
     };
     let e = explain(&[side("pg", 3000, 3000)], &[side("memory", 18_000, 400)], None);
@@ -77,16 +78,16 @@ fn implementations_of_an_interface_are_not_renames() {
     says(&e, "shop/memory.(*Store).Get replaces shop/pg.(*Store).Get inside main.find: ");
     says(&e, "The total is unchanged, but its cost is now in other functions.");
     // Types of one package may implement the same interface, too.
-    let of = |kind: &str| format!("main.main;main.find;shop.(*{kind}).Get");
-    let (old, new) = (of("Table"), of("Cache"));
+    let stack = |kind: &str| format!("main.main;main.find;shop.(*{kind}).Get");
+    let (old, new) = (stack("Table"), stack("Cache"));
     assert_nothing_moved(&between(&[(&old, 4000)], &[(&new, 4000)]));
 }
 
 #[test]
 fn a_method_of_another_type_is_a_rename_if_it_calls_the_same() {
     let side = |kind: &str| {
-        let of = |callee: &str, n: i64| (format!("main.main;main.find;shop.(*{kind}).Get{callee}"), n);
-        let all = [of("", 1000), of(";shop.decode", 2000), of(";shop.hash", 1000)];
+        let stack = |callee: &str, n: i64| (format!("main.main;main.find;shop.(*{kind}).Get{callee}"), n);
+        let all = [stack("", 1000), stack(";shop.decode", 2000), stack(";shop.hash", 1000)];
         cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
     };
     let e = explain(&[side("Table")], &[side("Rows")], None);
@@ -113,11 +114,11 @@ fn a_sibling_of_equal_cost_is_not_a_rename() {
 
 #[test]
 fn equal_closure_numbers_are_not_a_rename() {
-    let of = |function: &str| format!("main.main;main.each;{function}.func1");
-    let (old, new) = (of("shop/read.scan"), of("shop/write.flush"));
+    let stack = |function: &str| format!("main.main;main.each;{function}.func1");
+    let (old, new) = (stack("shop/read.scan"), stack("shop/write.flush"));
     assert_nothing_moved(&between(&[(&old, 4000)], &[(&new, 4000)]));
     // If the enclosing function moved to another path, its closure is renamed, too.
-    let (old, new) = (of("shop/read.scan"), of("shop/input.scan"));
+    let (old, new) = (stack("shop/read.scan"), stack("shop/input.scan"));
     let e = between(&[(&old, 4000)], &[(&new, 4000)]);
     assert_eq!((e.moved.len(), e.moved[0].how), (1, How::Renamed), "{e:?}");
     let (old, new) = ("main;run;<lambda>", "main;run;Parser.<lambda>");
@@ -127,8 +128,8 @@ fn equal_closure_numbers_are_not_a_rename() {
 #[test]
 fn a_script_that_is_now_required_by_another_is_not_a_cause() {
     let side = |above: &str| {
-        let of = |function: &str, n| (format!("{above}(anonymous) work.js;{function}"), n);
-        let all = [of("parse", 5000), of("render", 4000), of("render;escape", 3000), of("write", 2000)];
+        let stack = |function: &str, n| (format!("{above}(anonymous) work.js;{function}"), n);
+        let all = [stack("parse", 5000), stack("render", 4000), stack("render;escape", 3000), stack("write", 2000)];
         cpu(&all.into_iter().chain([("(program)".to_owned(), 500)]).collect())
     };
     let e = explain(&[side("(root);")], &[side("(root);(anonymous) main.js;require;Module._load;")], None);
@@ -151,11 +152,11 @@ fn rewritten_code_needs_a_known_amount_of_work_for_a_verdict() {
     says(&e, "Much of the code was rewritten, so these samples do not show whether the same work costs more or less.");
     assert_ne!(explain(&base, &new, Some(1.0)).verdict, Verdict::Inconclusive);
     // If little other code is left, the amount of work cannot be shown to be the same.
-    let explain_only = |names: &str| {
+    let side = |names: &str| {
         let stack = |c: char| (format!("main.main;x.org/lib/{names}.{names}{c}"), 900);
         cpu(&"abcdef".chars().map(stack).chain([("main.main;main.load".to_owned(), 500)]).collect())
     };
-    let e = explain(&[explain_only("decode")], &[explain_only("scan")], None);
+    let e = explain(&[side("decode")], &[side("scan")], None);
     assert_eq!(e.scale.rule, ScaleRule::Unknown, "{e:?}");
     assert!(!words(&e).contains("same work ("), "{}", words(&e));
 }

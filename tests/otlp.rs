@@ -172,8 +172,8 @@ impl Plain<'_> {
                 let key = format!("process.executable.build_id.{kind}");
                 // The first build id that the mapping lists and that is text.
                 let named = m.attribute_indices.iter().map(|i| &self.0.attribute_table[*i as usize]);
-                let of = named.filter(|a| self.string(a.key_strindex) == key);
-                let mut texts = of.filter(|a| {
+                let candidates = named.filter(|a| self.string(a.key_strindex) == key);
+                let mut texts = candidates.filter(|a| {
                     let value = a.value.as_ref().and_then(|v| v.value.as_ref());
                     !matches!(value, None | Some(Value::IntValue(_))) && !self.show(a.value.as_ref(), false).is_empty()
                 });

@@ -173,11 +173,11 @@ fn number(node: Node, name: &str) -> f64 {
 /// border of its caller to the border of its callee. Returns the words in the picture.
 fn check_picture(svg: &str, graph: &Graph) -> Vec<String> {
     let document = Document::parse(svg).unwrap_or_else(|e| panic!("{e}\n{svg}"));
-    let known = ["svg", "g", "rect", "path", "text", "title"];
+    let known_tags = ["svg", "g", "rect", "path", "text", "title"];
     let mut words = Vec::new();
     for node in document.descendants().filter(|n| n.is_element()) {
         let tag = node.tag_name().name();
-        assert!(known.contains(&tag), "<{tag}> has no place in a picture");
+        assert!(known_tags.contains(&tag), "<{tag}> has no place in a picture");
         assert!(node.attributes().all(|a| !a.name().starts_with("on") && !["href", "style", "id"].contains(&a.name())));
         if tag == "text" || tag == "title" {
             words.push(node.text().unwrap_or_default().to_owned());
@@ -324,8 +324,8 @@ fn the_pictures_of_a_page_share_one_budget() {
     for wanted in ["cpu", "type11"] {
         let (calls, page) = page(wanted);
         assert!((2..6).contains(&calls.len()) && calls.iter().all(|&n| n > 30), "{wanted}: {calls:?}");
-        let said = format!("the page has call graphs of {} of 12 sample types", calls.len());
-        assert!(page.contains(&said), "{said} is not said");
+        let note = format!("the page has call graphs of {} of 12 sample types", calls.len());
+        assert!(page.contains(&note), "{note} is not said");
     }
 }
 
@@ -355,8 +355,8 @@ fn too_many_calls_draws_the_heaviest_and_warns() {
         let drawn: Vec<String> = classed("call").map(title).collect();
         assert_eq!(classed("node").count(), n);
         assert!(drawn.len() < graph.calls.len() && drawn.len() > n, "{} of {n} frames", drawn.len());
-        let said = format!("{} of {} calls are drawn", drawn.len(), graph.calls.len());
-        assert!(svg.contains(&said), "{said:?} is not said");
+        let note = format!("{} of {} calls are drawn", drawn.len(), graph.calls.len());
+        assert!(svg.contains(&note), "{note:?} is not said");
         // The work is proportional to the number of points of all lines. A call between neighbours has three points.
         let points: usize = classed("call")
             .map(|call| call.children().find_map(|c| c.attribute("d")).unwrap().matches('C').count())
@@ -388,8 +388,8 @@ fn graphviz(dot: &[u8]) -> String {
     let writer = std::thread::spawn(move || input.write_all(&bytes));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && !said.contains("syntax error"), "{said}\n{}", String::from_utf8_lossy(dot));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !stderr.contains("syntax error"), "{stderr}\n{}", String::from_utf8_lossy(dot));
     String::from_utf8(output.stdout).unwrap()
 }
 
@@ -398,8 +398,8 @@ fn graphviz_words(dot: &[u8]) -> Vec<String> {
     let svg = graphviz(dot);
     let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
     let document = Document::parse_with_options(&svg, options).unwrap();
-    let known = ["svg", "g", "title", "polygon", "text", "path", "a", "polyline"];
-    assert!(document.descendants().filter(|n| n.is_element()).all(|n| known.contains(&n.tag_name().name())));
+    let known_tags = ["svg", "g", "title", "polygon", "text", "path", "a", "polyline"];
+    assert!(document.descendants().filter(|n| n.is_element()).all(|n| known_tags.contains(&n.tag_name().name())));
     let groups = document.descendants().filter(|n| matches!(n.attribute("class"), Some("node" | "edge")));
     let words = |n: Node| {
         let texts = n.descendants().filter(|t| t.tag_name().name() == "text").filter_map(|t| t.text());
@@ -529,9 +529,10 @@ fn hostile_names_stay_text_in_listings() {
         assert_eq!(listing.routines.len(), HOSTILE.len() + 1);
         let html = listing_html(&listing);
         let document = Document::parse(&html).unwrap_or_else(|e| panic!("{e}\n{html}"));
-        let known = ["div", "style", "b", "span", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"];
+        let known_tags =
+            ["div", "style", "b", "span", "details", "summary", "table", "thead", "tbody", "tr", "th", "td"];
         for node in document.descendants().filter(Node::is_element) {
-            assert!(known.contains(&node.tag_name().name()), "{node:?}");
+            assert!(known_tags.contains(&node.tag_name().name()), "{node:?}");
             assert!(node.attributes().all(|a| ["class", "open"].contains(&a.name())), "{node:?}");
         }
         let text: String = document.descendants().filter(|n| n.is_text()).filter_map(|n| n.text()).collect();

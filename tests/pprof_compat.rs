@@ -32,9 +32,9 @@ fn stdout(args: &[&str]) -> Vec<u8> {
 
 fn failure(args: &[&str]) -> String {
     let output = run(args);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.lines().count() == 1, "{args:?}: {said}");
-    said
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && stderr.lines().count() == 1, "{args:?}: {stderr}");
+    stderr
 }
 
 /// Splits a line into words. B and N stand for two profiles, H for a heap profile.
@@ -60,8 +60,8 @@ fn files() -> [String; 3] {
 #[test]
 fn boolean_options_of_pprof_accept_no_other_value() {
     for word in ["-cum=maybe", "-drop_negative=x", "-top=2"] {
-        let said = failure(&[word, &corpus("story-cpu.new.pb.gz")]);
-        assert!(said.contains("is on or off"), "{word}: {said}");
+        let error = failure(&[word, &corpus("story-cpu.new.pb.gz")]);
+        assert!(error.contains("is on or off"), "{word}: {error}");
     }
 }
 
@@ -110,8 +110,8 @@ fn pprof_options_with_the_same_meaning_are_accepted() {
         ("-top --base B --new N", "top B N"),
         ("-top --all_frames B", "top --all-frames B"),
     ] {
-        let said = |line: &str| stdout(&words(line).iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(said(pprofs) == said(ours), "{pprofs} is not {ours}");
+        let stdout_of = |line: &str| stdout(&words(line).iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(stdout_of(pprofs) == stdout_of(ours), "{pprofs} is not {ours}");
     }
     let (file, files) = (temp("x.json").display().to_string(), files());
     stdout(&["-top", "-output", &file, &files[0]]);
@@ -139,8 +139,8 @@ fn other_pprof_options_name_the_replacement() {
         ("--divide_by=2 B", "--normalize"),
         ("-no_such_word B", "see pprofdiff --help"),
     ] {
-        let told = failure(&words(pprofs).iter().map(String::as_str).collect::<Vec<_>>());
-        assert!(told.contains(said), "{pprofs}: {told}");
+        let error = failure(&words(pprofs).iter().map(String::as_str).collect::<Vec<_>>());
+        assert!(error.contains(said), "{pprofs}: {error}");
     }
 }
 
@@ -208,8 +208,8 @@ fn a_weight_multiplies_a_file() {
     assert_eq!(merge(&[&base, &new, "--weight", "*=1"], &weighted), merge(&[&base, &new], &repeated));
     // Fractional weights: the sum of each sample type is rounded once, however small each sample is.
     let info = |file: &str, line: &str| {
-        let said = String::from_utf8(stdout(&["info", file])).unwrap();
-        said.lines().find(|l| l.contains(line)).unwrap_or_else(|| panic!("{said}")).trim().to_owned()
+        let info_text = String::from_utf8(stdout(&["info", file])).unwrap();
+        info_text.lines().find(|l| l.contains(line)).unwrap_or_else(|| panic!("{info_text}")).trim().to_owned()
     };
     merge(&[&base, "--weight", "*=0.1"], &weighted);
     assert_eq!(info(&weighted, "samples (count)"), "sample type  samples (count): 19");
@@ -236,8 +236,8 @@ fn a_weight_multiplies_a_file() {
     // Sums that overflow after weighting.
     let large = path("large.folded");
     std::fs::write(&large, format!("a {}\n", i64::MAX / 1000)).unwrap();
-    let told = failure(&["merge", &large, "--weight", "*=2000.5", "-o", "x.pb"]);
-    assert!(told.contains("more than an int64 holds"), "{told}");
+    let error = failure(&["merge", &large, "--weight", "*=2000.5", "-o", "x.pb"]);
+    assert!(error.contains("more than an int64 holds"), "{error}");
 }
 
 #[test]
@@ -258,13 +258,13 @@ fn a_call_tree_has_a_box_for_each_path() {
     assert_eq!(dot(&["-n", "3", "--call-tree", "--sort", "flat"]), (3, 2, 2));
     let callgrind = String::from_utf8(stdout(&["top", &file, "--format", "callgrind", "--call-tree"])).unwrap();
     assert_eq!(callgrind.matches("calls=").count(), 6, "{callgrind}");
-    let told = failure(&["top", &file, "--call-tree"]);
-    assert!(told.contains("--format dot, svg or callgrind"), "{told}");
+    let error = failure(&["top", &file, "--call-tree"]);
+    assert!(error.contains("--format dot, svg or callgrind"), "{error}");
     // More paths than the limit for memory: each of 700 stacks adds 400 paths.
     let many: String = (0..700).map(|i| format!("f{i};{} 1\n", vec!["g"; 400].join(";"))).collect();
     std::fs::write(&file, many).unwrap();
-    let told = failure(&["top", &file, "--format", "dot", "--call-tree"]);
-    assert!(told.contains("nodes; --focus on some frames"), "{told}");
+    let error = failure(&["top", &file, "--format", "dot", "--call-tree"]);
+    assert!(error.contains("nodes; --focus on some frames"), "{error}");
 }
 
 /// The recipe of docs/command.md, run by git in a temporary repository.

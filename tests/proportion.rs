@@ -316,9 +316,9 @@ impl Stacks {
         let names: Vec<i64> = (0..self.functions).map(|i| text(format!("main.f{i}.{run}"))).collect();
         p.function.iter_mut().zip(names).for_each(|(f, name)| f.name = name);
         p.sample_type.iter_mut().zip(types).for_each(|(t, name)| t.r#type = name);
-        let own = self.functions == self.stacks * self.depth;
+        let has_own_functions = self.functions == self.stacks * self.depth;
         let one = |s: u64| {
-            let frame = |d: u64| if own { s * self.depth + d } else { mix(s << 16 | d) % self.functions };
+            let frame = |d: u64| if has_own_functions { s * self.depth + d } else { mix(s << 16 | d) % self.functions };
             let frames: Vec<u64> = (0..self.depth).map(|d| 1 + frame(d)).collect();
             let of_key = |i: u64| (s >> (i % 5)) % self.values;
             let slow = frames.iter().filter(|&&f| f % 100 == 3).count() as u32 + u32::from(of_key(1) == 1);

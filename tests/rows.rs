@@ -43,8 +43,8 @@ fn vanished_samples_are_reported() {
     let snapshot = |i: usize| corpus(&format!("series/heap-{i:02}.pb.gz"));
     let (grown, out) = (temp("grown.pb.gz").display().to_string(), temp("gone.pb.gz").display().to_string());
     stdout(&["delta", &snapshot(3), &snapshot(4), "-o", &grown]);
-    let told = |policy: &[&str]| run(&[&["delta", &snapshot(4), &grown, "-o", &out], policy].concat());
-    let line = String::from_utf8(told(&[]).stderr).unwrap();
+    let run_delta = |policy: &[&str]| run(&[&["delta", &snapshot(4), &grown, "-o", &out], policy].concat());
+    let line = String::from_utf8(run_delta(&[]).stderr).unwrap();
     assert!(line.contains("--on-reset pass"), "{line}");
 
     let [a, b] = [
@@ -132,16 +132,16 @@ fn several_files_per_side_are_runs_or_are_summed() {
         let more: Vec<String> = more.iter().map(|&arg| arg.to_owned()).collect();
         [side("--base", &base), side("--new", &new), more].concat()
     };
-    let said = |more: &[&str]| stdout(&args(more).iter().map(String::as_str).collect::<Vec<_>>());
-    let means = said(&["--sort", "cum"]);
+    let stdout_of = |more: &[&str]| stdout(&args(more).iter().map(String::as_str).collect::<Vec<_>>());
+    let means = stdout_of(&["--sort", "cum"]);
     assert!(means.contains("base  mean of 3 runs: ") && means.contains("together\n"), "{means}");
     assert!(means.contains("cpu (nanoseconds): 4.02s -> 4.76s  +0.737s  +18.3%  p = 0.012 (Mann-Whitney 0.100;"));
-    let sums = said(&["--sort", "cum", "--sum"]);
+    let sums = stdout_of(&["--sort", "cum", "--sum"]);
     assert!(
         sums.contains("base  sum of 3: ") && sums.contains("cpu (nanoseconds): 12.06s -> 14.27s  +2.21s  +18.3%\n")
     );
     // Only significant rows are left; the others are counted.
-    let significant = said(&["--sort", "cum", "--significant"]);
+    let significant = stdout_of(&["--sort", "cum", "--significant"]);
     assert!(significant.contains(" of 222 frames;") && !significant.contains("  ~  "), "{significant}");
     assert!(means.contains("  ~  "), "{means}");
     // Views without significance refuse the option instead of ignoring it.

@@ -176,16 +176,16 @@ fn equal_cost_alone_is_not_a_rename() {
 
 #[test]
 fn two_common_names_do_not_make_a_package_renamed() {
-    let of = |path: &str, names: &[&str], n: i64| -> Arc<Profile> {
+    let package = |path: &str, names: &[&str], n: i64| -> Arc<Profile> {
         let all: Vec<String> = names.iter().map(|name| format!("main.main;main.load;{path}.{name}")).collect();
         cpu(&with(&all.iter().map(|stack| (stack.as_str(), n)).collect::<Vec<_>>()))
     };
     let many: Vec<String> = (0..20).map(|i| format!("c{i}")).chain(["New".to_owned(), "Get".to_owned()]).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
-    let e = explain(&[of("x/lru", &["New", "Get"], 20_000)], &[of("y/kafka", &many, 900)]);
+    let e = explain(&[package("x/lru", &["New", "Get"], 20_000)], &[package("y/kafka", &many, 900)]);
     assert!(e.moved.iter().all(|moved| !moved.from.contains("lru.New")), "{:?}", e.moved);
     // Names that differ only in case are different names.
-    let [base, new] = ["x/v2", "x/v3"].map(|path| of(path, &["Read", "read", "Close"], 2000));
+    let [base, new] = ["x/v2", "x/v3"].map(|path| package(path, &["Read", "read", "Close"], 2000));
     let e = explain(&[base], &[new]);
     assert_eq!(
         (e.verdict, e.moved.iter().filter(|moved| moved.how == How::Renamed).count()),
@@ -207,14 +207,14 @@ fn many_packages_with_equal_names_are_matched_quickly() {
 
 #[test]
 fn a_change_without_a_counterpart_is_not_a_swap() {
-    let of = |dearer: i64| {
+    let side = |dearer: i64| {
         [
             ("main.main;main.f", 100),
             ("main.main;main.f;sync.(*Once).Do;main.init", 700),
             ("main.main;main.f;sync.(*Once).Do;runtime.lock", dearer),
         ]
     };
-    let e = between(&of(1), &of(9000));
+    let e = between(&side(1), &side(9000));
     assert!(e.moved.iter().all(|moved| moved.how != How::Swap), "{:?}", e.moved);
     assert!(e.causes.first().is_some_and(|cause| cause.delta > 8e10), "{}", words(&e));
 }
@@ -265,14 +265,15 @@ fn own_cost_in_the_runtime_is_attributed_to_the_call() {
 
 #[test]
 fn calls_of_a_library_name_the_functions_of_the_program() {
-    let of = |one: i64, two: i64| {
+    let side = |one: i64, two: i64| {
         let sort = |caller: &str, n: i64| (format!("main.main;{caller};sort.Sort;sort.insertionSort"), n);
         let other = |n: i64| ("main.main;main.one;sort.Sort;sort.heapSort".to_owned(), n);
         let all = [sort("main.one", one), sort("main.two", two), other(3000)];
         cpu(&with(&all.iter().map(|(stack, n)| (stack.as_str(), *n)).collect::<Vec<_>>()))
     };
-    let e = explain(&[of(2000, 2000)], &[of(8000, 8000)]);
-    let program: Vec<(&str, f64)> = e.causes[0].program.iter().map(|of| (of.function.as_str(), of.delta)).collect();
+    let e = explain(&[side(2000, 2000)], &[side(8000, 8000)]);
+    let program: Vec<(&str, f64)> =
+        e.causes[0].program.iter().map(|side| (side.function.as_str(), side.delta)).collect();
     assert_eq!(program, [("main.one", 6e10), ("main.two", 6e10)], "{e:?}");
     says(&e, "for main.one (+60s), main.two (+60s)");
 }
@@ -280,11 +281,11 @@ fn calls_of_a_library_name_the_functions_of_the_program() {
 #[test]
 fn rewritten_libraries_come_first_and_causes_are_above_them() {
     let side = |path: &str, names: &str, read: i64, write: i64| -> Vec<(String, i64)> {
-        let of = |entry: &str, n: i64| {
+        let entry_stacks = |entry: &str, n: i64| {
             let stack = |c: char| (format!("main.main;main.{entry};x.org/lib.{entry};{path}.{names}{c}"), n / 6);
             "abcdef".chars().map(stack).collect::<Vec<_>>()
         };
-        [of("Read", read), of("Write", write)].concat()
+        [entry_stacks("Read", read), entry_stacks("Write", write)].concat()
     };
     let of = |of: Vec<(String, i64)>| cpu(&with(&of.iter().map(|(s, n)| (s.as_str(), *n)).collect::<Vec<_>>()));
     let base = of(side("x.org/lib/old", "decode", 30_000, 30_000));
@@ -379,21 +380,21 @@ fn samples_without_a_stack_are_reported_and_detection_exceeds_noise() {
 
 #[test]
 fn gc_pressure_is_attributed_to_the_allocating_function() {
-    let of = |allocated: i64, collected: i64| {
+    let side = |allocated: i64, collected: i64| {
         vec![
             ("main.main;main.rows;runtime.makeslice;runtime.mallocgc", allocated),
             ("main.main;main.page;runtime.newobject;runtime.mallocgc", 3000),
             ("runtime.gcBgMarkWorker;runtime.gcDrain;runtime.scanobject", collected),
         ]
     };
-    let e = between(&of(2000, 5000), &of(12_000, 15_000));
+    let e = between(&side(2000, 5000), &side(12_000, 15_000));
     let cause = &e.causes[0];
     assert_eq!(cause.function.as_deref(), Some("main.rows"), "{e:?}");
     assert!((cause.garbage.unwrap() - 1e11).abs() < 1e6, "{cause:?}");
     assert_eq!((e.account.garbage, e.account.consequences), (1e11, 1e11));
     says(&e, "plus about +100s of garbage collection");
     // If nothing else changed, the line reports it as the whole change.
-    let e = between(&of(2000, 5000), &of(2000, 15_000));
+    let e = between(&side(2000, 5000), &side(2000, 15_000));
     assert!(e.causes.is_empty(), "{e:?}");
     says(&e, "GC, scheduling and locks changed by +100s, which is all that changed");
 }
@@ -430,16 +431,16 @@ fn both_memory_in_use_and_allocations_of_a_heap_are_explained() {
     let types: Vec<_> = types.iter().map(|t| (*t, if t.ends_with("space") { "bytes" } else { "count" })).collect();
     let side = |allocated: i64, kept: i64| {
         let one = |name: &'static str, a: i64, b: i64| (vec!["main.main", name], vec![a, 100 * a, b, 100 * b]);
-        let mut of = stacks(&types, &[one("main.f", allocated, 4000), one("main.g", 5000, kept)]);
-        of.default_sample_type = of.sample_type[3].r#type;
-        profile(&of)
+        let mut message = stacks(&types, &[one("main.f", allocated, 4000), one("main.g", 5000, kept)]);
+        message.default_sample_type = message.sample_type[3].r#type;
+        profile(&message)
     };
     let diff = Diff::new(&[side(9000, 2000)], &[side(30_000, 8000)]).unwrap();
     let explain = |query| diff.explain(&query, &[], &ExplainOptions::default()).unwrap();
     let e = explain(Query::default());
-    let of = |e: &Explanation| (e.summary.sample_type.clone(), e.causes[0].function.clone().unwrap());
-    assert_eq!(of(&e), ("inuse_space".to_owned(), "main.g".to_owned()), "{e:?}");
-    assert_eq!(of(&e.also[0]), ("alloc_space".to_owned(), "main.f".to_owned()), "{e:?}");
+    let summary_of = |e: &Explanation| (e.summary.sample_type.clone(), e.causes[0].function.clone().unwrap());
+    assert_eq!(summary_of(&e), ("inuse_space".to_owned(), "main.g".to_owned()), "{e:?}");
+    assert_eq!(summary_of(&e.also[0]), ("alloc_space".to_owned(), "main.f".to_owned()), "{e:?}");
     let text = words(&e);
     assert!(text.contains("\n\nalloc_space: "), "{text}");
     assert!(explain(Query::default().with_sample_type("inuse_space")).also.is_empty());
@@ -454,11 +455,11 @@ fn names_that_exist_in_both_builds_are_not_merged() {
     };
     let side = |of: &'static str, n: i64| [(of, n), ("main.main;x.org/a.F[string]", 3000)];
     // Two instances of a generic function; one of them changed.
-    let of = |n: i64| side("main.main;x.org/a.F[int]", n);
-    alone(&between(&of(3000), &of(9000)), "x.org/a.F[int]");
+    let instance = |n: i64| side("main.main;x.org/a.F[int]", n);
+    alone(&between(&instance(3000), &instance(9000)), "x.org/a.F[int]");
     // An instance that exists on one side only is matched by the rest of its name.
-    let of = |shape: &'static str| side(shape, 3000);
-    let e = between(&of("main.main;x.org/a.F[go.shape.int_0]"), &of("main.main;x.org/a.F[go.shape.int_1]"));
+    let instance = |shape: &'static str| side(shape, 3000);
+    let e = between(&instance("main.main;x.org/a.F[go.shape.int_0]"), &instance("main.main;x.org/a.F[go.shape.int_1]"));
     assert!(e.causes.is_empty(), "{e:?}");
     // Closures are renumbered when an earlier closure is added, so `func1` may differ between the sides.
     let closures =

@@ -46,8 +46,8 @@ fn views(measure: &Measure, ending: &str) -> Vec<Rows> {
     for node in &flame.nodes {
         path.truncate(node.depth as usize);
         path.push(format!("{:?}", node.frame));
-        let of = |pair: Pair| if ending == "base" { pair.base } else { pair.new };
-        boxes.insert(path.join(";"), vec![of(node.cum), of(node.flat)]);
+        let value_of = |pair: Pair| if ending == "base" { pair.base } else { pair.new };
+        boxes.insert(path.join(";"), vec![value_of(node.cum), value_of(node.flat)]);
     }
     tables.iter().map(|table| rows(table, ending)).chain([boxes]).collect()
 }
@@ -169,14 +169,14 @@ fn means_are_normalized_to_the_base() {
 fn noisy(random: &mut Random, factor: f64) -> Arc<Profile> {
     let names: Vec<String> = (0..100).map(|i| format!("f{i:02}")).collect();
     let length = 1.0 + (random.below(1000) as f64 / 1000.0 - 0.5) / 10.0;
-    let of = |i: usize, random: &mut Random| {
+    let draw = |i: usize, random: &mut Random| {
         let mean = 400.0 / (1.0 + i as f64 / 10.0) * length * if i == 0 { factor } else { 1.0 };
         // About Poisson: the sum of twelve uniform numbers is about normal.
         let normal: f64 = (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
         (mean + normal * mean.sqrt()).round().max(0.0) as i64
     };
     let all: Vec<_> =
-        names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![of(i, random)])).collect();
+        names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![draw(i, random)])).collect();
     profile(&stacks(&[("samples", "count")], &all))
 }
 
@@ -310,8 +310,9 @@ fn rank_tests_of_totals_equal_benchstats() {
         let side = |side: &str, benchmark: &str| -> Vec<Arc<Profile>> {
             let text = read(format!("{recorded}.{side}.txt"));
             let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
-            let of = lines.filter(|words| words[0].strip_prefix("Benchmark") == Some(benchmark));
-            of.map(|w| profile(&stacks(&[("time", "nanoseconds")], &[(vec!["all"], vec![w[2].parse().unwrap()])])))
+            let matching_lines = lines.filter(|words| words[0].strip_prefix("Benchmark") == Some(benchmark));
+            matching_lines
+                .map(|w| profile(&stacks(&[("time", "nanoseconds")], &[(vec!["all"], vec![w[2].parse().unwrap()])])))
                 .collect()
         };
         for line in read(format!("{recorded}.benchstat.csv")).lines() {

@@ -87,14 +87,14 @@ fn check_series(s: &Series, columns: &[(usize, Plain)]) {
         .collect();
     assert_eq!(got, columns);
 
-    let wanted = plain_steps(columns, s.builds.against);
+    let expected = plain_steps(columns, s.builds.against);
     for sort in [Sort::Flat, Sort::Cum] {
         let size = |flat: (i64, i64), cum: (i64, i64)| {
             if sort == Sort::Flat { oracle::size(flat, cum) } else { oracle::size(cum, flat) }
         };
         let steps = s.steps(sort);
-        assert_eq!(steps.rows.len(), wanted.len(), "steps occur twice");
-        assert_eq!(steps.rows.iter().map(|step| step_of(s, step)).collect::<BTreeSet<_>>(), wanted);
+        assert_eq!(steps.rows.len(), expected.len(), "steps occur twice");
+        assert_eq!(steps.rows.iter().map(|step| step_of(s, step)).collect::<BTreeSet<_>>(), expected);
         let order = |step: &Step| {
             let (f, _, to, flat, cum, _) = step_of(s, step);
             (size(flat, cum), to, oracle::row_order(f))
@@ -108,7 +108,7 @@ fn check_series(s: &Series, columns: &[(usize, Plain)]) {
             let f = frame(&s.frames, m.frame);
             let has: Vec<usize> = columns.iter().filter(|(_, c)| c.contains_key(&f)).map(|(build, _)| *build).collect();
             assert_eq!((m.first, m.last, m.builds), (has[0], has[has.len() - 1], has.len()), "{f:?}");
-            let mut own: Vec<&PlainStep> = wanted.iter().filter(|w| w.0 == f).collect();
+            let mut own: Vec<&PlainStep> = expected.iter().filter(|w| w.0 == f).collect();
             own.sort_by_key(|w| (size(w.3, w.4), w.2));
             match own.first() {
                 Some(largest) => assert_eq!(step_of(s, &m.step), **largest),
@@ -235,11 +235,11 @@ fn steps_equal_the_diffs_of_consecutive_builds() {
 fn each_build_has_the_same_rows_as_its_own_table() {
     let query = Query::default().with_sample_type("alloc_space");
     let s = Series::load(snapshots("heap"), &query, &SeriesOptions::default()).unwrap();
-    let mut wanted = Vec::new();
+    let mut expected = Vec::new();
     for (key, source) in snapshots("heap") {
         let profile = source.load(&LoadOptions::default()).unwrap();
         let top = Diff::of_profile(&profile).unwrap().measure(&query).unwrap().top(Sort::Flat);
-        wanted.extend(top.rows.iter().map(|r| (key.clone(), top.frames.name(r.frame), r.flat.new, r.cum.new)));
+        expected.extend(top.rows.iter().map(|r| (key.clone(), top.frames.name(r.frame), r.flat.new, r.cum.new)));
     }
     let table = Table::values_of(&s);
     let text = |column: &str, row| match table.column(column).unwrap().cell(row) {
@@ -249,7 +249,7 @@ fn each_build_has_the_same_rows_as_its_own_table() {
     let (flat, cum) = (table.values("flat"), table.values("cum"));
     let got: Vec<_> =
         (0..table.len()).map(|row| (text("build", row), text("name", row), flat[row], cum[row])).collect();
-    assert_eq!(got, wanted);
+    assert_eq!(got, expected);
 }
 
 #[test]
@@ -350,9 +350,9 @@ fn a_bad_build_is_reported_and_its_neighbours_are_compared() {
     ];
     assert_eq!(s.errors().len(), reasons.len());
     for ((build, error), reason) in s.errors().iter().zip(reasons) {
-        let said = s.builds.all[*build].error.as_deref().unwrap();
-        assert_eq!(said, error.to_string());
-        assert!(said.starts_with(reason), "{said}");
+        let text = s.builds.all[*build].error.as_deref().unwrap();
+        assert_eq!(text, error.to_string());
+        assert!(text.starts_with(reason), "{text}");
     }
     // The text lists all reasons, one per line.
     let mut text = Vec::new();
@@ -374,13 +374,13 @@ fn a_bad_build_is_reported_and_its_neighbours_are_compared() {
 
 #[test]
 fn values_are_converted_to_the_finest_unit() {
-    let of = |unit: &str, v: i64| profile("cpu", unit, &[("a", v)]);
+    let build_in = |unit: &str, v: i64| profile("cpu", unit, &[("a", v)]);
     let builds = [
-        bytes("ms", &of("milliseconds", 3)),
-        bytes("us", &of("microseconds", 2_500)),
-        bytes("s", &of("seconds", 1)),
-        bytes("too large", &of("seconds", i64::MAX / 1_500_000)),
-        bytes("msec", &of("ms", 4)),
+        bytes("ms", &build_in("milliseconds", 3)),
+        bytes("us", &build_in("microseconds", 2_500)),
+        bytes("s", &build_in("seconds", 1)),
+        bytes("too large", &build_in("seconds", i64::MAX / 1_500_000)),
+        bytes("msec", &build_in("ms", 4)),
     ];
     let s = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap();
     assert_eq!(s.summary.unit, "microseconds");
@@ -388,7 +388,8 @@ fn values_are_converted_to_the_finest_unit() {
     assert_eq!(flat, [3_000, 2_500, 1_000_000, 4_000]);
     assert_eq!(s.builds.loaded().map(|b| b.total).collect::<Vec<_>>(), flat);
     // Unknown units are equal only if their names are.
-    let builds = [bytes("a", &of("widgets", 1)), bytes("b", &of("widgets", 3)), bytes("c", &of("gadgets", 3))];
+    let builds =
+        [bytes("a", &build_in("widgets", 1)), bytes("b", &build_in("widgets", 3)), bytes("c", &build_in("gadgets", 3))];
     let s = Series::load(builds, &Query::default(), &SeriesOptions::default()).unwrap();
     assert_eq!(steps(&s), owned_rows(&[("a", "a", "b", 2)]));
 }
@@ -465,33 +466,33 @@ fn a_step_is_explained_by_the_builds_around_it() {
         let sources = (from..to).map(|i| (i.to_string(), Source::Path(path(i))));
         Series::load(sources, &Query::default(), &options(against)).unwrap()
     };
-    let of = |s: &Series, build: usize, runs: usize| {
+    let explain_build = |s: &Series, build: usize, runs: usize| {
         s.explain(&s.change_point(build, runs)?, &LoadOptions::default(), &ExplainOptions::default())
     };
     let s = load(0, 9, Against::Previous);
     let step = s.largest_change(Sort::Flat, 3).unwrap().build;
     assert_eq!(s.builds.all[step].key, "5");
-    let why = of(&s, step, 3).unwrap();
+    let why = explain_build(&s, step, 3).unwrap();
     assert_eq!((why.summary.new.paths.len(), why.noise.runs), (3, (3, 3)));
     let function = |e: &Explanation| e.causes.first().and_then(|c| c.function.clone());
     assert_eq!((why.causes.len(), function(&why).as_deref()), (1, Some("parse")));
     // There are fewer runs near the ends. Without a change there is no cause.
-    let last = of(&s, 8, 3).unwrap();
+    let last = explain_build(&s, 8, 3).unwrap();
     assert_eq!((last.noise.runs, last.causes.len()), ((3, 1), 0));
-    assert_eq!(of(&s, 1, 3).unwrap().noise.runs, (1, 3));
-    assert_eq!(of(&s, 1, usize::MAX).unwrap().noise.runs, (1, 8), "as many as there are");
+    assert_eq!(explain_build(&s, 1, 3).unwrap().noise.runs, (1, 3));
+    assert_eq!(explain_build(&s, 1, usize::MAX).unwrap().noise.runs, (1, 8), "as many as there are");
     let against = load(4, 7, Against::First);
-    let why = of(&against, 2, 3).unwrap();
+    let why = explain_build(&against, 2, 3).unwrap();
     assert_eq!((why.noise.runs, function(&why).as_deref()), ((1, 1), Some("parse")));
     let moved = Query::default().with_matching(pprofdiff::Matching::Moved);
     let refused = SeriesBuilder::new(&moved, &options(Against::Previous)).err().unwrap().to_string();
     assert!(refused.contains("exact, stable or canonical"), "{refused}");
     for (build, runs, said) in [(0, 3, "nothing comes before it"), (3, 0, "no runs"), (99, 3, "no values")] {
-        let error = of(&s, build, runs).unwrap_err().to_string();
+        let error = explain_build(&s, build, runs).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
     }
     std::fs::remove_dir_all(&dir).unwrap();
-    assert!(of(&s, step, 1).unwrap_err().to_string().contains("4.pb"), "the profiles are gone");
+    assert!(explain_build(&s, step, 1).unwrap_err().to_string().contains("4.pb"), "the profiles are gone");
     assert!(load_equal().largest_change(Sort::Flat, 3).is_none());
 }
 

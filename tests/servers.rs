@@ -237,7 +237,7 @@ const PROFILE: &str = "Content-Type: application/proto\r\n";
 
 #[test]
 fn hostile_answers_are_errors() {
-    let of = |answer: fn(&mut TcpStream), more: &[&str]| {
+    let failure_with = |answer: fn(&mut TcpStream), more: &[&str]| {
         let server = Server::new(move |_, stream| answer(stream));
         let line = failure(&run(&[&["top", &whole(&server)], more].concat()));
         assert_eq!(server.requests().len(), 1, "{line}");
@@ -248,13 +248,13 @@ fn hostile_answers_are_errors() {
         let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}\r\n").as_bytes());
         while stream.write_all(&[0x0a; 4096]).is_ok() {}
     };
-    let line = of(endless, &["--inflated-limit", "1000000"]);
+    let line = failure_with(endless, &["--inflated-limit", "1000000"]);
     assert!(line.contains("the answer is longer than the limit of 1000000 bytes"), "{line}");
     let refusing = |stream: &mut TcpStream| {
         let _ = stream.write_all(b"HTTP/1.1 500 No\r\n\r\nno end\n");
         while stream.write_all(&[b'x'; 4096]).is_ok() {}
     };
-    let line = of(refusing, &[]);
+    let line = failure_with(refusing, &[]);
     assert!(line.contains("the server answers 500: no end") && line.len() < 1000, "{line}");
     // An answer that arrives byte by byte.
     let slow = |stream: &mut TcpStream| {
@@ -264,24 +264,24 @@ fn hostile_answers_are_errors() {
         }
     };
     let begin = Instant::now();
-    let line = of(slow, &["--timeout", "300ms"]);
+    let line = failure_with(slow, &["--timeout", "300ms"]);
     assert!(line.contains("no answer within 0.300 s; ask for less time (from=, until=)"), "{line}");
     assert!(begin.elapsed() < Duration::from_secs(20));
     let page = |stream: &mut TcpStream| send(stream, "200 OK", "Content-Type: text/html\r\n", b"<html>login");
-    assert!(of(page, &[]).contains("does not answer like Pyroscope (200, text/html)"));
+    assert!(failure_with(page, &[]).contains("does not answer like Pyroscope (200, text/html)"));
     let junk = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x32, 0x7f, 1, 2]);
-    assert!(of(junk, &[]).contains("the server's answer is not a profile"));
+    assert!(failure_with(junk, &[]).contains("the server's answer is not a profile"));
     // A valid message with samples, but without sample types.
     let broken = |stream: &mut TcpStream| send(stream, "200 OK", PROFILE, &[0x12, 2, 0x0a, 0]);
-    assert!(of(broken, &[]).contains("/{}?type=process_cpu"));
+    assert!(failure_with(broken, &[]).contains("/{}?type=process_cpu"));
     let cut = |stream: &mut TcpStream| {
         let _ = stream.write_all(format!("HTTP/1.1 200 OK\r\n{PROFILE}Content-Length: 99\r\n\r\n").as_bytes());
     };
-    assert!(of(cut, &[]).starts_with("pprofdiff: pyroscope://127.0.0.1:"));
+    assert!(failure_with(cut, &[]).starts_with("pprofdiff: pyroscope://127.0.0.1:"));
     let evil = |stream: &mut TcpStream| {
         send(stream, "400 No", "Content-Type: application/json\r\n", b"{\"message\":\"\\u001b[31m::error::red\"}");
     };
-    let line = of(evil, &[]);
+    let line = failure_with(evil, &[]);
     assert!(!line.contains('\u{1b}') && line.contains("the server answers 400"), "{line}");
     assert!(failure(&run(&["top", "pyroscope+https://127.0.0.1:1/{}?type=a:b:c:d:e"])).contains("refused"));
     let server = Server::new(|_, _| {});
@@ -345,8 +345,9 @@ fn tokens_are_sent_only_to_hosts_that_the_user_names() {
     });
     let line = failure(&run(&["top", &whole(&refusing)]));
     assert!(line.contains("requires a token (401: who?); set PPROFDIFF_TOKEN_127_0_0_1 to it"), "{line}");
-    let ask = |args: &[&str], variable: &str| failure(&command(args).env(variable, "s3cret").output().unwrap());
-    let line = ask(&["top", &whole(&refusing)], "PPROFDIFF_TOKEN_127_0_0_1");
+    let failure_with_variable =
+        |args: &[&str], variable: &str| failure(&command(args).env(variable, "s3cret").output().unwrap());
+    let line = failure_with_variable(&["top", &whole(&refusing)], "PPROFDIFF_TOKEN_127_0_0_1");
     assert!(line.contains("refuses the token of PPROFDIFF_TOKEN_127_0_0_1 (401: bad token)"), "{line}");
     assert!(!line.contains("s3cret"));
     // Hosts in a manifest need permission, and never receive the general token.
@@ -447,8 +448,8 @@ fn a_token_goes_only_to_its_exact_host_and_never_over_plain_http() {
     let query = "{}?type=a:b:c:d:e";
     // This variable belongs to pyroscope.example.com.
     batch(&format!("pyroscope+http://pyroscope-example.com/{query}"), "PPROFDIFF_TOKEN_PYROSCOPE_EXAMPLE_COM");
-    let asked = seen.lock().unwrap().to_ascii_lowercase();
-    assert!(asked.contains("pyroscope-example.com") && !asked.contains("s3cret"), "{asked}");
+    let request = seen.lock().unwrap().to_ascii_lowercase();
+    assert!(request.contains("pyroscope-example.com") && !request.contains("s3cret"), "{request}");
     let said =
         batch(&format!("pyroscope+http://pyroscope-example.com/{query}"), "PPROFDIFF_TOKEN_PYROSCOPE__EXAMPLE_COM");
     assert!(said.contains("is not sent over plain http, where others can read it"), "{said}");

@@ -18,13 +18,13 @@ fn history(seed: u64, builds: usize, factor: impl Fn(usize, usize) -> f64) -> Ve
     let mut random = Random(seed);
     let names: Vec<String> = (0..80).map(|i| format!("work.f{i:02}")).collect();
     let mut build = |build: usize| {
-        let mut of = |i: usize| {
+        let mut cost_of = |i: usize| {
             let mean = 800.0 / (1.0 + i as f64 / 8.0) * factor(i, build);
             let normal: f64 = (0..12).map(|_| random.below(1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
             (mean + normal * mean.sqrt()).round().max(0.0) as i64
         };
         let all: Vec<(Vec<&str>, Vec<i64>)> =
-            names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![of(i)])).collect();
+            names.iter().enumerate().map(|(i, name)| (vec!["main", name.as_str()], vec![cost_of(i)])).collect();
         let kept: Vec<_> = all.into_iter().filter(|(_, values)| values[0] != 0).collect();
         let key = format!("b{build:02}");
         (key.clone(), Source::Bytes(key, stacks(&[("samples", "count")], &kept).encode_to_vec()))
@@ -64,10 +64,10 @@ fn lasting_changes_are_found_where_they_began() {
         let series = series(history(seed, BUILDS, planted_factor), Against::Previous);
         let shifts_by_name = shifts_by_name(&series);
         let names: Vec<&str> = shifts_by_name.keys().map(String::as_str).collect();
-        let wanted = ["work.f03", "work.f09", "work.f14", "work.f20", "work.f30"];
-        assert_eq!(names.iter().filter(|name| wanted.contains(name)).count(), wanted.len(), "{seed}: {names:?}");
+        let expected = ["work.f03", "work.f09", "work.f14", "work.f20", "work.f30"];
+        assert_eq!(names.iter().filter(|name| expected.contains(name)).count(), expected.len(), "{seed}: {names:?}");
         // The false discovery rate is 5%: one reported change in twenty may be noise.
-        assert!(names.len() <= wanted.len() + 1, "{seed}: {names:?}");
+        assert!(names.len() <= expected.len() + 1, "{seed}: {names:?}");
         let one = |name: &str| match &shifts_by_name[name][..] {
             [one] => *one,
             rows => panic!("{seed} {name}: {rows:?}"),
@@ -374,12 +374,12 @@ fn each_lasting_change_has_its_own_cause() {
         paths.push((key, Source::Path(path)));
     }
     let series = series(paths, Against::Previous);
-    let asked = |explain| View::Shifts { sort: Sort::Flat, limit: Some(6), explain };
+    let view = |explain| View::Shifts { sort: Sort::Flat, limit: Some(6), explain };
     let table = |view| match Request::default().asking(view).answer_series(&series, &LoadOptions::default()).unwrap() {
         Report::Table(table) => table,
         _ => panic!("no table"),
     };
-    let causes = table(asked(Some(Default::default())));
+    let causes = table(view(Some(Default::default())));
     assert_eq!(causes.len(), 6);
     let text = |table: &Table, column: &str, row: usize| match table.column(column).unwrap().cell(row) {
         Cell::Text(text) => Some(text.to_owned()),
@@ -396,7 +396,7 @@ fn each_lasting_change_has_its_own_cause() {
     causes.write_text(&mut out, Default::default()).unwrap();
     let out = String::from_utf8(out).unwrap();
     assert_eq!(out.matches("\nexplain: b").count(), 5, "{out}");
-    let without = table(asked(None));
+    let without = table(view(None));
     assert!((0..6).all(|row| text(&without, "cause", row).is_none()));
     // The page has the graphs of each change point. Its text for a build equals the table's.
     let html = Format::named("html").unwrap();

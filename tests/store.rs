@@ -35,8 +35,8 @@ fn views_of_stored_profiles_equal_those_of_their_files() {
         let service = format!("service={pair}");
         let stored = ["base", "new"].map(|side| format!("{store}/{service}/build={side}"));
         for (file, build) in files.iter().zip(["build=base", "build=new"]) {
-            let said = stdout(&["store", "add", &store, file, "--key", &service, "--key", build]);
-            assert!(said.starts_with("1 profile added"), "{said}");
+            let output = stdout(&["store", "add", &store, file, "--key", &service, "--key", build]);
+            assert!(output.starts_with("1 profile added"), "{output}");
         }
         for args in [
             &["top", "--format", "json"][..],
@@ -63,8 +63,8 @@ fn views_of_stored_profiles_equal_those_of_their_files() {
 fn series_of_a_store_equal_those_of_its_files() {
     let store = temp("series-store").display().to_string();
     let pattern = corpus("go-*.*.pb.gz").replace("go-*", "go-labels-cpu");
-    let said = stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"]);
-    assert!(said.starts_with("2 profiles added"), "{said}");
+    let output = stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"]);
+    assert!(output.starts_with("2 profiles added"), "{output}");
     assert!(
         stdout(&["store", "add", &store, &pattern, "--key", "service=api", "--key", "build={1}"])
             .contains("2 were there")

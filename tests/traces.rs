@@ -294,14 +294,14 @@ fn different_units_of_speedscope_are_not_added_up() {
         Profile::from_bytes("in", &scope_of(profiles), &options)
     };
     for (first, second) in [("none", "milliseconds"), ("seconds", "none"), ("bytes", "none")] {
-        let of = if first == "bytes" { "heap/bytes" } else { "time/nanoseconds" };
+        let expected_type = if first == "bytes" { "heap/bytes" } else { "time/nanoseconds" };
         let profiles = json!([profile("main", first), profile("wall\u{1b}[1m", second)]);
-        let error = read(profiles.clone(), of).unwrap_err();
-        let said = format!(
+        let error = read(profiles.clone(), expected_type).unwrap_err();
+        let expected = format!(
             "in: profile 1: the unit of \"wall\\u{{1b}}[1m\" is {second} and that of \"main\" (profile 0) {first}, so \
-             the input type {of} can't be that of both; give one of another unit, such as samples/count"
+             the input type {expected_type} can't be that of both; give one of another unit, such as samples/count"
         );
-        assert!(error.to_string().starts_with(&said), "{error}");
+        assert!(error.to_string().starts_with(&expected), "{error}");
         assert_eq!(error.kind(), ErrorKind::Malformed);
         assert_eq!(read(profiles, "samples/count").unwrap().sample_types().len(), 2);
     }

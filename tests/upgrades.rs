@@ -119,12 +119,12 @@ impl Case {
         let mut check = |right: bool, what: String| wrong.extend((!right).then_some(what));
         check(e.verdict.name() == self.verdict, e.verdict.name().to_owned());
         check((e.scale.factor / self.scale - 1.0).abs() < 0.1, format!("scale {:.2}", e.scale.factor));
-        let said = words(e);
+        let text = words(e);
         for what in &self.says {
-            check(said.contains(&format!("{what}:")), format!("{what:?} is not in {said}"));
+            check(text.contains(&format!("{what}:")), format!("{what:?} is not in {text}"));
         }
         for what in self.lock.iter().flat_map(Lock::others) {
-            check(!said.contains(what), format!("it says: {what}"));
+            check(!text.contains(what), format!("it says: {what}"));
         }
         let Some(cause) = e.causes.first().filter(|_| self.verdict == "change") else { return wrong };
         let is_known = cause.function.as_ref().is_some_and(|f| self.functions.contains(f));
@@ -158,8 +158,8 @@ fn causes_of_upgrades_are_named() {
         let found = case.faults_of(&case.explain(&all));
         right += usize::from(found.is_empty());
         if found.is_empty() != case.wrong.is_none() {
-            let known = case.wrong.as_deref().unwrap_or("which is right");
-            surprises.push(format!("{}: {}, was: {known}", case.name(), found.join(", ")));
+            let previous = case.wrong.as_deref().unwrap_or("which is right");
+            surprises.push(format!("{}: {}, was: {previous}", case.name(), found.join(", ")));
         }
     }
     println!("{right} of {} are right", cases.len());

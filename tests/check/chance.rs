@@ -24,8 +24,8 @@ fn a_limit_fails_only_if_chance_does_not_explain_the_excess() {
     write("base", &[1000, 1500, 700]);
     write("new", &[1250, 1875, 875]);
     let five = |name: &str| -> Vec<String> {
-        let of = |name: &str| (0..5).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
-        [vec!["--base".to_owned()], of("b"), vec!["--new".to_owned()], of(name)].concat()
+        let names = |name: &str| (0..5).map(|i| format!("{name}{i}")).collect::<Vec<_>>();
+        [vec!["--base".to_owned()], names("b"), vec!["--new".to_owned()], names(name)].concat()
     };
     let (more, overlap) = (five("more"), five("overlap"));
     let strings = |args: &[&str]| args.iter().map(|&arg| arg.to_owned()).collect::<Vec<String>>();
@@ -316,9 +316,9 @@ fn artefacts_of_profiling_are_not_frames_of_the_program() {
     assert!(row.contains(" profiling ") && !row.contains('~'), "{text}");
     assert!(text.contains("profiling or inlining where"), "{text}");
     let rows: Value = serde_json::from_str(&table(&["--format", "json"])).unwrap();
-    let of = |name: &str| rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
-    assert_eq!(of("runtime.asyncPreempt")["left_out"], "profiling");
-    assert_eq!(of("runtime.memmove")["left_out"], Value::Null);
+    let row_of = |name: &str| rows["rows"].as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone();
+    assert_eq!(row_of("runtime.asyncPreempt")["left_out"], "profiling");
+    assert_eq!(row_of("runtime.memmove")["left_out"], Value::Null);
 }
 
 /// With filters, every rule uses the total of the remaining samples. A filter that leaves nothing does not pass.
@@ -343,8 +343,8 @@ fn totals_are_those_of_the_filtered_samples() {
         assert_eq!(found, code, "{limit} {focus:?}: {json}");
     }
     let (_, json) = d.json(&["a.pb", "b.pb", "--fail-on", "total>+5%", "--ignore", "enc/a"]);
-    let of = |side: &str| json["rules"][0]["findings"][0][side]["median"].as_i64();
-    assert_eq!((of("base"), of("new")), (Some(800_000_000), Some(700_000_000)), "{json}");
+    let median_of = |side: &str| json["rules"][0]["findings"][0][side]["median"].as_i64();
+    assert_eq!((median_of("base"), median_of("new")), (Some(800_000_000), Some(700_000_000)), "{json}");
     // With and without the test for chance.
     for rule in ["total>+5%", "flat:any>+5%", "cum:regex=a>+5%", "total>2s", "flat:each=b>30%"] {
         for strict in [&["--strict"][..], &[]] {
@@ -356,6 +356,6 @@ fn totals_are_those_of_the_filtered_samples() {
     }
     // A frame on one side only counts as removed or new.
     d.write("none.pb", profile(CPU, &[("main", &[1_000_000_000])]));
-    let of = |base: &str, new: &str| d.json(&[base, new, "--fail-on", "total>+5%", "--focus", "enc/a"]).0;
-    assert_eq!((of("a.pb", "none.pb"), of("none.pb", "a.pb")), (0, 1));
+    let exit_code = |base: &str, new: &str| d.json(&[base, new, "--fail-on", "total>+5%", "--focus", "enc/a"]).0;
+    assert_eq!((exit_code("a.pb", "none.pb"), exit_code("none.pb", "a.pb")), (0, 1));
 }

@@ -103,13 +103,13 @@ fn reports_without_findings_show_the_compared_sides() {
     assert!(read("r.html").starts_with("<!doctype html>") && read("r.svg").starts_with("<svg"));
     // The table has the same sums, filtered and scaled.
     let command = || Command::new(env!("CARGO_BIN_EXE_pprofdiff"));
-    let of = |args: &[&str]| command().current_dir(&d.0).args(args).output().unwrap().stdout;
-    let asked = of(&["base", "more", "--normalize", "2", "--ignore", "enc/a", "--format", "csv"]);
-    assert_eq!(read("r.csv").into_bytes(), asked);
-    let written = of(&["r.pb.gz", "--format", "csv", "--sort", "flat"]);
+    let stdout_of = |args: &[&str]| command().current_dir(&d.0).args(args).output().unwrap().stdout;
+    let expected = stdout_of(&["base", "more", "--normalize", "2", "--ignore", "enc/a", "--format", "csv"]);
+    assert_eq!(read("r.csv").into_bytes(), expected);
+    let written = stdout_of(&["r.pb.gz", "--format", "csv", "--sort", "flat"]);
     let names = |csv: &[u8]| String::from_utf8(csv.to_vec()).unwrap().lines().count();
-    assert_eq!(names(&written), names(&asked));
-    assert!(!String::from_utf8(asked).unwrap().contains("enc/a"));
+    assert_eq!(names(&written), names(&expected));
+    assert!(!String::from_utf8(expected).unwrap().contains("enc/a"));
 }
 
 #[test]
@@ -249,10 +249,13 @@ fn junit_reports_rules_as_test_cases() {
     let suite = tree.descendants().find(|n| n.has_tag_name("testsuite")).unwrap();
     assert_eq!(["tests", "failures", "skipped"].map(|name| suite.attribute(name).unwrap()), ["3", "1", "1"]);
     let cases: Vec<_> = suite.children().filter(|n| n.has_tag_name("testcase")).collect();
-    let of = |i: usize| cases[i].children().find(roxmltree::Node::is_element);
+    let outcome_of = |i: usize| cases[i].children().find(roxmltree::Node::is_element);
     assert_eq!(cases[0].attribute("name"), Some("flat:any>+20%"));
-    assert!(of(0).unwrap().has_tag_name("failure") && of(0).unwrap().text().unwrap().starts_with("a<b>&\": 1s -> 3s"));
-    assert!(of(1).unwrap().has_tag_name("skipped") && of(2).is_none(), "{text}");
+    assert!(
+        outcome_of(0).unwrap().has_tag_name("failure")
+            && outcome_of(0).unwrap().text().unwrap().starts_with("a<b>&\": 1s -> 3s")
+    );
+    assert!(outcome_of(1).unwrap().has_tag_name("skipped") && outcome_of(2).is_none(), "{text}");
     let report = d.run_with_chance(&[&["base", "new", "--report", "r.xml"][..], &rules].concat());
     assert_eq!(report.status.code(), Some(1));
     assert_eq!(std::fs::read_to_string(d.0.join("r.xml")).unwrap(), text);

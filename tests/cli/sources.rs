@@ -89,21 +89,21 @@ fn in_a_terminal_sources_of_the_new_side_default_to_the_working_directory() {
     let named = on_a_terminal(&sources, &[&list[..], &["--base-source", "logmill"]].concat());
     assert!(named.ends_with("no source of the new side was found: name its folder with --new-source DIR\n"), "{named}");
     // With a pipe, a file or JSON, the working directory is not searched.
-    let there = |args: &[&str]| {
+    let stdout_in_sources = |args: &[&str]| {
         let output = command().args(args).current_dir(&sources).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
     let hint = "no source was found: name the folders with --base-source DIR and --new-source DIR, \
                 or one for both with --source-path DIR\n";
-    assert!(there(&list).ends_with(hint), "{}", there(&list));
+    assert!(stdout_in_sources(&list).ends_with(hint), "{}", stdout_in_sources(&list));
     let file = temp("listing.txt").display().to_string();
     on_a_terminal(&sources, &[&list[..], &["-o", &file]].concat());
     assert!(std::fs::read_to_string(&file).unwrap().ends_with(hint));
     let as_json = on_a_terminal(&sources, &[&list[..], &["--format", "json"]].concat());
     assert!(as_json.contains("\"new_source\":null") && !as_json.contains("--source-path"), "{as_json}");
-    let one = there(&["list", "tableInsensitive", &base]);
+    let one = stdout_in_sources(&["list", "tableInsensitive", &base]);
     assert!(one.ends_with("no source was found: name its folder with --source-path DIR\n"), "{one}");
-    let many = there(&["list", ".", &base, &new, "--source-path", "."]);
+    let many = stdout_in_sources(&["list", ".", &base, &new, "--source-path", "."]);
     assert!(regex::Regex::new(r"no source was found for \d+ of \d+ functions: name").unwrap().is_match(&many));
 }
 

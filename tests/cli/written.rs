@@ -16,8 +16,8 @@ fn a_page_is_written_to_a_file_or_pipe_and_opened_on_request() {
     assert!(stdout(&["top", &base, "--format", "html", "--min-width", "0.5"]).len() < page.len());
     for verb in [&["tree"][..], &["peek", "x"], &["stacks"], &["labels"]] {
         let reason = failure(&[verb, &[&base, &new, "--format", "html"]].concat());
-        let told = format!("{} can't be written as html; it can as text, json", verb[0]);
-        assert!(reason.contains(&told), "{reason}");
+        let expected = format!("{} can't be written as html; it can as text, json", verb[0]);
+        assert!(reason.contains(&expected), "{reason}");
     }
     let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/producers/story");
     let sources = ["--base-source", story.to_str().unwrap(), "--new-source", story.to_str().unwrap()];
@@ -235,7 +235,7 @@ fn a_written_diff_cannot_be_combined_with_other_inputs() {
     let [base, new] = story();
     let out = temp("side.pb.gz").display().to_string();
     stdout(&[&base, &new, "--format", "pprof", "-o", &out]);
-    let said = format!("{out}: this is a written diff: ");
+    let expected = format!("{out}: this is a written diff: ");
     let sides: [&[&str]; 8] = [
         &[&out, &new],
         &[&base, &out],
@@ -248,14 +248,14 @@ fn a_written_diff_cannot_be_combined_with_other_inputs() {
     ];
     for args in sides {
         let line = failure(args);
-        assert!(line.contains(&said) && line.contains("the profiles from which it was made"), "{line}");
+        assert!(line.contains(&expected) && line.contains("the profiles from which it was made"), "{line}");
     }
     // In a batch, only that pair fails.
     let pairs = temp("pairs.csv");
     std::fs::write(&pairs, format!("base,new\n{base},{new}\n{out},{new}\n")).unwrap();
     let output = run(&["batch", &pairs.display().to_string(), "--format", "csv"]);
     assert_eq!(output.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&output.stderr).contains(&said));
+    assert!(String::from_utf8_lossy(&output.stderr).contains(&expected));
     // Merged diffs give the diff of the sums. A diff cannot be merged with a profile.
     let twice = temp("twice.pb.gz").display().to_string();
     stdout(&["merge", &out, &out, "-o", &twice]);
@@ -299,21 +299,21 @@ fn speedscope_warns_about_omitted_stacks() {
         .unwrap();
     let (one, two, out) =
         (one.display().to_string(), two.display().to_string(), temp("left-out").display().to_string());
-    let said = |args: &[&str]| {
+    let stderr_of = |args: &[&str]| {
         let output = run(&[args, &["--format", "speedscope", "-o", &out]].concat());
         assert!(output.status.success(), "{args:?}");
         String::from_utf8(output.stderr).unwrap()
     };
     let warning = "pprofdiff: warning: speedscope has no negative values: stacks of";
     let of_one = format!("{warning} -3 are left out, 37.50% of the profile by magnitude\n");
-    assert_eq!(said(&["convert", &one]), of_one);
-    assert_eq!(said(&["stacks", &one]), of_one);
+    assert_eq!(stderr_of(&["convert", &one]), of_one);
+    assert_eq!(stderr_of(&["stacks", &one]), of_one);
     let of_two = format!(
         "{warning} -6us are left out, 60.00% of base by magnitude\n\
          {warning} -1us are left out, 25.00% of new by magnitude\n"
     );
-    assert_eq!(said(&["stacks", &two]), of_two);
-    assert_eq!(said(&["stacks", &one, "--ignore", "c"]), "");
+    assert_eq!(stderr_of(&["stacks", &two]), of_two);
+    assert_eq!(stderr_of(&["stacks", &one, "--ignore", "c"]), "");
     // Folded stacks can represent them.
     assert_eq!(stdout(&["stacks", &one, "--format", "folded"]), "a;b 5\na;c -3\n");
 }

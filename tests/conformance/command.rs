@@ -196,7 +196,7 @@ pub fn printed(view: &[&str], subject: Subject, words: &[String]) -> String {
 /// Runs the command in its own process, as a user does, and returns its standard output.
 pub fn run_binary(view: &[&str], subject: Subject, words: &[String]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args(arguments(view, subject, words)).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {}\n{said}", command_line(view, subject, words), output.status);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {}\n{stderr}", command_line(view, subject, words), output.status);
     String::from_utf8(output.stdout).unwrap()
 }

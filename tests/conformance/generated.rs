@@ -81,8 +81,8 @@ struct Function {
 impl Generator {
     fn new(seed: u64, is_base: bool) -> Generator {
         let scrambled = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let own = if is_base { scrambled ^ 0xba5e } else { scrambled ^ 0x4e3 };
-        Generator { shared: Random(scrambled), own: Random(own), is_base, strings: vec![String::new()] }
+        let seed_of_side = if is_base { scrambled ^ 0xba5e } else { scrambled ^ 0x4e3 };
+        Generator { shared: Random(scrambled), own: Random(seed_of_side), is_base, strings: vec![String::new()] }
     }
 
     fn string(&mut self, text: &str) -> u64 {

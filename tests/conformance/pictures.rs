@@ -302,10 +302,10 @@ fn read_callgrind(text: &str) -> (Vec<Row>, Vec<Row>) {
     let (mut before, mut at, mut node, mut callee) = (0u64, 0u64, String::new(), None::<String>);
     // A frame without a name is named by its binary in our output, and has an empty name in pprof's.
     let place = |names: &HashMap<&str, String>, [file, name]: [&str; 2], address: u64, line: &str| {
-        let of = |field| names.get(field).map_or("", String::as_str);
-        let name = SUFFIX.replace(of(name), "");
-        let nameless = name.starts_with('[') || name == "<unknown>" || name == of(file);
-        format!("{address:x} {} {}:{line}", if nameless { "" } else { &name }, of(file))
+        let name_of = |field| names.get(field).map_or("", String::as_str);
+        let name = SUFFIX.replace(name_of(name), "");
+        let nameless = name.starts_with('[') || name == "<unknown>" || name == name_of(file);
+        format!("{address:x} {} {}:{line}", if nameless { "" } else { &name }, name_of(file))
     };
     for line in text.lines() {
         let field = line.split_once('=').filter(|(f, _)| ["ob", "fl", "fn", "cob", "cfl", "cfn"].contains(f));

@@ -124,9 +124,9 @@ pub fn report(command: &str, subject: Subject, words: &[String]) -> String {
 pub fn report_of_command_line(command: &str, subject: Subject, words: &[String]) -> String {
     let format = format!("-{}", command.replace(' ', "="));
     let output = pprof(&arguments(std::slice::from_ref(&format), subject, words)).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        assert!(said.contains("no matches found"), "{}\n{said}", command_line(&format, subject, words));
+        assert!(stderr.contains("no matches found"), "{}\n{stderr}", command_line(&format, subject, words));
         return String::new();
     }
     String::from_utf8_lossy(&output.stdout).into_owned()
@@ -290,8 +290,8 @@ fn newest(folder: &Path) -> PathBuf {
         for arguments in [&["get", &module][..], &["build", "-o", "unfinished", "."]] {
             let mut go = Command::new("go");
             let output = go.args(arguments).current_dir(folder).env("GOFLAGS", "-mod=mod").output().unwrap();
-            let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "go {arguments:?}, which needs the Go module proxy: {said}");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "go {arguments:?}, which needs the Go module proxy: {stderr}");
         }
         std::fs::rename(folder.join("unfinished"), &binary).unwrap();
     }
@@ -319,7 +319,7 @@ pub fn go(arguments: &[&str]) -> String {
              (https://go.dev/dl/) and put its bin folder on PATH."
         )
     });
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "go {}: {said}", arguments.join(" "));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "go {}: {stderr}", arguments.join(" "));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }

@@ -88,11 +88,11 @@ fn node_of(edge: &str) -> String {
 /// Compares `-relative_percentages`: the total is that of the filtered samples, of the base if there is one.
 pub fn examine_relative(pair: &Pair, log: &mut Log) {
     let two = Subject::Two { base: &pair.base.path, new: &pair.new.path };
-    let asked = pair.questions().into_iter().filter(|question| {
+    let chosen = pair.questions().into_iter().filter(|question| {
         let filters = ["focus", "ignore", "tagfocus", "tagignore", "show_from"];
         question.granularity == Granularity::Functions && filters.iter().any(|filter| question.asks_for(filter))
     });
-    for mut question in asked {
+    for mut question in chosen {
         question.choices.push(Choice::switch("relative_percentages"));
         let words = question.to_pprof_args();
         for (subject, total) in [(two, "total_base"), (Subject::One(&pair.base.path), "total")] {
@@ -222,8 +222,8 @@ pub fn examine_help() {
         // Also with a value, which switches do not accept unless it turns them on.
         for argument in [format!("-{word}"), format!("-{word}=1"), format!("-{word}=true")] {
             let output = Command::new(env!("CARGO_BIN_EXE_pprofdiff")).args([&argument, &profile]).output().unwrap();
-            let said = String::from_utf8(output.stderr).unwrap();
-            assert!(!said.contains("unexpected argument"), "{argument}: {said}");
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert!(!stderr.contains("unexpected argument"), "{argument}: {stderr}");
         }
     }
 }

@@ -16,7 +16,7 @@ const LEVELS: [u32; 2] = [1, 6];
 /// at each level, and the number of compared samples.
 pub fn compare_with_go(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(u64, u64)>, usize) {
     let folder = golibrary::build("delta");
-    let mut asked = String::new();
+    let mut input = String::new();
     for (name, pair, cumulative) in questions {
         let file = |what: &str, bytes: &[u8]| {
             let path = folder.join(format!("{name}.{what}"));
@@ -32,12 +32,12 @@ pub fn compare_with_go(questions: &[(String, Vec<Vec<u8>>, &[usize])]) -> (Vec<(
             let bytes = ours.to_bytes(&WriteOptions::default().with_level(level)).unwrap();
             let ours = file(&format!("ours-{level}"), &bytes);
             let out = file("out", &[]);
-            asked += &format!("{prev}\t{cur}\t{ours}\t{out}\t{level}\t{comment}\t{}\n", names.join(","));
+            input += &format!("{prev}\t{cur}\t{ours}\t{out}\t{level}\t{comment}\t{}\n", names.join(","));
         }
     }
     let mut oracle = Command::new(folder.join("oracle")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = oracle.stdin.take().unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(asked.as_bytes()).unwrap());
+    let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).unwrap());
     let output = oracle.wait_with_output().unwrap();
     writer.join().unwrap();
     assert!(output.status.success());

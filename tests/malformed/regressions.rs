@@ -195,10 +195,10 @@ fn a_default_sample_type_without_values_is_a_warning() {
         let diff = Diff::new(from_ref(base), from_ref(new)).unwrap();
         diff.measure(&query).unwrap().summary().warnings.clone()
     };
-    let said = "the default sample type, cpu, has no values; these have: alloc, inuse";
-    assert_eq!(warnings(&some, &some, None), [said]);
-    assert_eq!(warnings(&none, &some, None), [said]);
-    assert_eq!(warnings(&some, &none, None), [said]);
+    let warning = "the default sample type, cpu, has no values; these have: alloc, inuse";
+    assert_eq!(warnings(&some, &some, None), [warning]);
+    assert_eq!(warnings(&none, &some, None), [warning]);
+    assert_eq!(warnings(&some, &none, None), [warning]);
     let quiet = [
         warnings(&none, &none, None),
         warnings(&cpu, &some, None),

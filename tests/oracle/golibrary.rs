@@ -29,8 +29,8 @@ fn packages() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let temporary = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let told = go(temporary, &["env", "GOVERSION", "GOROOT"]);
-        let (version, root) = told.split_once('\n').unwrap();
+        let output = go(temporary, &["env", "GOVERSION", "GOROOT"]);
+        let (version, root) = output.split_once('\n').unwrap();
         let folder = temporary.join(format!("google-pprof-{}", version.replace(|c: char| !c.is_ascii_alphanumeric(), "_")));
         if folder.exists() {
             return folder;
@@ -63,12 +63,12 @@ pub fn tool_pprof() -> &'static Path {
 /// Builds tests/NAME/main.go with the packages, and returns the folder that contains the program `oracle`.
 pub fn build(name: &str) -> PathBuf {
     let packages = packages();
-    let own = format!("{name}-{}", std::process::id());
-    let folder = packages.join(&own);
+    let folder_name = format!("{name}-{}", std::process::id());
+    let folder = packages.join(&folder_name);
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).unwrap();
     let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name).join("main.go");
     std::fs::copy(program, folder.join("main.go")).unwrap();
-    go(packages, &["build", "-o", &format!("{own}/oracle"), &format!("./{own}")]);
+    go(packages, &["build", "-o", &format!("{folder_name}/oracle"), &format!("./{folder_name}")]);
     folder
 }

@@ -164,8 +164,8 @@ pub fn top(base: &[Stack], new: &[Stack]) -> BTreeMap<Frame, (Sides, Sides)> {
         for s in stacks {
             for frame in s.frames.iter().collect::<BTreeSet<_>>() {
                 let (flat, cum) = rows.entry(frame.clone()).or_default();
-                let own = if s.frames.last() == Some(frame) { s.value } else { 0 };
-                *(if side == 0 { &mut flat.0 } else { &mut flat.1 }) += own;
+                let own_value = if s.frames.last() == Some(frame) { s.value } else { 0 };
+                *(if side == 0 { &mut flat.0 } else { &mut flat.1 }) += own_value;
                 *(if side == 0 { &mut cum.0 } else { &mut cum.1 }) += s.value;
             }
         }

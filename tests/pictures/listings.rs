@@ -271,8 +271,8 @@ fn without_sources_statements_of_a_moved_function_are_aligned() {
         assert_eq!(r.notes, [format!("{note}: {offset}")]);
         let with_cost: Vec<_> = lines.iter().filter(|l| l.3 + l.4 != 0).map(|l| (l.0, l.1, l.3, l.4)).collect();
         assert_eq!(with_cost, moved.each_ref().map(|l| (l.0, l.1, l.3, l.4)));
-        let own = |l: &ShownLine| if given.0.is_some() { l.0 } else { l.1 };
-        assert!(lines.iter().all(|l| l.1 - l.0 == 2 && l.2 == format!("line {}", own(l))), "{lines:?}");
+        let line_number = |l: &ShownLine| if given.0.is_some() { l.0 } else { l.1 };
+        assert!(lines.iter().all(|l| l.1 - l.0 == 2 && l.2 == format!("line {}", line_number(l))), "{lines:?}");
         assert_eq!(lines.len(), 77 - 67 + 1);
     }
 

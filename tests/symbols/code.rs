@@ -138,8 +138,8 @@ fn lines_expand_to_the_same_instructions_as_in_weblist() {
     let folder = folder("weblist");
     let binary = compiled();
     let (at, functions) = (load_binary(binary), functions(&folder, binary));
-    let own = functions.iter().filter(|(_, (_, name))| name.contains("parcels"));
-    let addresses = own.flat_map(|(&from, &(to, _))| (from..to).step_by(3));
+    let own_functions = functions.iter().filter(|(_, (_, name))| name.contains("parcels"));
+    let addresses = own_functions.flat_map(|(&from, &(to, _))| (from..to).step_by(3));
     let path = folder.join("stacks.pb.gz");
     // Unlike -disasm, -weblist counts recursion twice.
     std::fs::write(&path, stacks(binary, &at, addresses, false)).unwrap();
@@ -163,12 +163,17 @@ fn lines_expand_to_the_same_instructions_as_in_weblist() {
     assert!(theirs.len() > 30 && theirs.values().any(|costs| costs.len() > 30), "{}", theirs.len());
     for (line, costs) in &theirs {
         // pprof also shows instructions around each sample, including those of functions without samples.
-        let mut own = ours.get(line).cloned().unwrap_or_default();
+        let mut instructions = ours.get(line).cloned().unwrap_or_default();
         costs.iter().filter(|(_, cost)| **cost == (0, 0)).for_each(|(&a, &cost)| {
-            own.entry(a).or_insert(cost);
+            instructions.entry(a).or_insert(cost);
         });
-        let differ = own.iter().find(|(a, cost)| costs.get(a) != Some(cost));
-        assert!(differ.is_none() && own.len() == costs.len(), "{line:?}: {differ:x?}, {} {}", own.len(), costs.len());
+        let differ = instructions.iter().find(|(a, cost)| costs.get(a) != Some(cost));
+        assert!(
+            differ.is_none() && instructions.len() == costs.len(),
+            "{line:?}: {differ:x?}, {} {}",
+            instructions.len(),
+            costs.len()
+        );
     }
     assert!(ours.keys().all(|line| theirs.contains_key(line)));
 }
@@ -334,8 +339,8 @@ fn functions_with_the_same_name_are_paired_by_file() {
     };
     let open = |binary: &Path| {
         let (at, all) = (load_binary(binary), functions(&folder, binary));
-        let own = all.iter().filter(|(_, (_, name))| name == "cmp").map(|(&from, _)| from + at.slide);
-        let bytes = super::profile(&binary.to_string_lossy(), &at.build_id, at.mapping, own);
+        let addresses = all.iter().filter(|(_, (_, name))| name == "cmp").map(|(&from, _)| from + at.slide);
+        let bytes = super::profile(&binary.to_string_lossy(), &at.build_id, at.mapping, addresses);
         Arc::new(Profile::from_bytes("p", &bytes, &with(binary)).unwrap())
     };
     let diff = Diff::between(open(&build("old", "a.c b.c")), open(&build("new", "b.c a.c"))).unwrap();

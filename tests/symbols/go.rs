@@ -55,14 +55,14 @@ fn frames(binary: &Path, addresses: &[u64]) -> Vec<Vec<Frame>> {
     let binary = Binary::open(binary).unwrap();
     assert_eq!(binary.look_up(addresses, &[]).unwrap(), Vec::<String>::new());
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-    let of = |&address: &u64| {
+    let frames_at = |&address: &u64| {
         let mut frames = Vec::new();
         binary.frames(address, |lines| {
             frames.extend(lines.map(|l| (text(l.system_name.bytes), text(l.file.bytes), l.line, l.start_line)));
         });
         frames
     };
-    addresses.iter().map(of).collect()
+    addresses.iter().map(frames_at).collect()
 }
 
 /// Returns for each address the physical or inlined function, and the line as `file:line`.

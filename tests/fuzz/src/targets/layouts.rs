@@ -45,8 +45,8 @@ pub fn run(data: &[u8]) {
         assert!(dot(&graph, &mut Vec::new()).is_ok());
         let svg = svg(&graph).unwrap_or_else(|e| panic!("{e}"));
         let drawn = svg.matches("<g class=\"call\"").count();
-        let said = svg.contains(&format!("{drawn} of {} calls are drawn", graph.calls.len()));
-        assert_eq!(said, drawn < graph.calls.len(), "{drawn} of {} calls", graph.calls.len());
+        let is_reported = svg.contains(&format!("{drawn} of {} calls are drawn", graph.calls.len()));
+        assert_eq!(is_reported, drawn < graph.calls.len(), "{drawn} of {} calls", graph.calls.len());
         assert!(drawn > 0 || graph.calls.is_empty(), "no call is drawn");
         assert!(svg.len() < (1 << 20) + 2000 * (drawn + graph.nodes.len()), "{} bytes", svg.len());
     }
